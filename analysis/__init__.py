@@ -1,0 +1,1 @@
+"""Pure maths: tables in, answers out. No files, no SQL, no widgets."""

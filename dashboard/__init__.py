@@ -1,0 +1,1 @@
+"""Arranges what analysis and the warehouse return; computes nothing."""

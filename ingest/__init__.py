@@ -1,0 +1,1 @@
+"""Foreign files in, typed rows out: reads, checks, rejects with a reason."""

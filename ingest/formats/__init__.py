@@ -1,0 +1,1 @@
+"""One adapter per report format; adding a format is adding a file."""

@@ -1,0 +1,50 @@
+"""What passes between the steps of ingest: opened content, what the user said, a parsed report."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from warehouse.rows import Cell
+
+
+@dataclass(frozen=True)
+class Content:
+    """An opened file: its decompressed bytes (mapped where it was not compressed)."""
+
+    path: Path
+    data: memoryview
+    sha256: Callable[[], str]
+    """Hex digest of ``data``; computed beside the parsing, waits for the result when called."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known beside the report: ``--set``, a drop's record, whether texts are kept."""
+
+    source_id: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Facts that override what the report says, already validated."""
+    keep_text: bool = False
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A report that was recognised; ``cells`` streams, so that a large report never sits whole."""
+
+    format: str
+    report_config: dict[str, Any]
+    """The report's own configuration, secrets removed."""
+    cells: Iterator[Cell]
+
+
+class Format(Protocol):
+    """What a module in ``ingest/formats`` provides."""
+
+    NAME: str
+
+    def sniff(self, data: memoryview) -> bool:
+        """Whether these bytes look like this format; must be cheap and never raise."""
+
+    def parse(self, content: Content, context: Context) -> Parsed:
+        """Read it. Raises InvalidInput, also while ``cells`` is iterated."""

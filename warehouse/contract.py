@@ -1,0 +1,95 @@
+"""The contract: what ``record.json`` of a result drop says, and the keys that ``--set`` accepts.
+
+Its JSON Schema is published as ``docs/record.schema.json``, so that a plain shell script on
+somebody's cluster can write a drop too. ``None`` always means unknown, never "no".
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RECORD_VERSION = 1
+
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+Positive = Annotated[int, Field(ge=1)]
+
+#: What stands behind the numbers. Anything but "gpu" carries a badge wherever it is shown.
+Evidence = Literal["gpu", "cpu", "mock", "dummy_weights", "simulated"]
+
+
+class Facts(BaseModel):
+    """What identifies a cell: one arm x dataset x concurrency x repeat. All optional: unknown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    study: Text | None = None
+    arm: Text | None = Field(None, description="The study's own name of the arm")
+    repeat: Annotated[int, Field(ge=0)] | None = None
+
+    model: Text | None = None
+    model_revision: Text | None = None
+    precision: Text | None = None
+    engine: Text | None = Field(None, description="vllm, …")
+    engine_version: Text | None = None
+    gpu: Text | None = Field(None, description="GPU model; for a CPU run the processor")
+    gpu_count: Positive | None = Field(None, description="GPUs that the server used")
+    tensor_parallel_size: Positive | None = None
+    prefix_caching: bool | None = None
+    server_args: dict[str, Any] | None = Field(
+        None, description="Engine arguments that do not belong to the speculation"
+    )
+
+    dataset: Text | None = None
+    prompt_set_hash: Text | None = Field(
+        None, description="Hash over the sorted hashes of the prompts of this cell"
+    )
+    request_format: Literal["chat_completions", "text_completions"] | None = None
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    max_tokens: Positive | None = None
+    ignore_eos: bool | None = None
+
+    load_profile: Text | None = Field(None, description="concurrent, constant, poisson, …")
+    concurrency: Positive | None = None
+    rate: Annotated[float, Field(gt=0)] | None = Field(None, description="Requests per second")
+
+    spec_method: Text | None = Field(None, description='"none" for a baseline; None: unknown')
+    num_speculative_tokens: Annotated[int, Field(ge=1, le=1000)] | None = None
+    draft_model: Text | None = None
+    draft_revision: Text | None = None
+    speculative_config: dict[str, Any] | None = None
+    synthetic_acceptance: bool | None = Field(
+        None, description="Acceptance was set, not measured (rejection_sample_method: synthetic)"
+    )
+    evidence: Evidence | None = None
+
+
+class Record(Facts):
+    """``record.json``: the facts of a cell (or of a report with several levels) and its provenance."""
+
+    schema_version: Literal[1]
+    run_id: Text | None = None
+    status: Literal["good", "failed"] = "good"
+    failure: str | None = Field(None, description="Diagnosis, for a failed cell")
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    order: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Place of the cell in the order in which the study ran"
+    )
+    report: Text = Field("guidellm.json", description="File name of the load generator's report")
+    commands: dict[str, list[str]] = Field(
+        default_factory=dict, description="Exact command lines, e.g. vllm, guidellm"
+    )
+    environment: dict[str, Any] = Field(
+        default_factory=dict, description="Driver, CUDA, CPU, kernel, image, clocks, versions …"
+    )
+    provenance: str | None = Field(None, description="One sentence: what these data are")
+    prompt_hashes: list[str] | None = Field(
+        None,
+        description="Where texts were removed: hash of the prompt of each successful request",
+    )
+
+
+FACT_KEYS: tuple[str, ...] = tuple(Facts.model_fields)

@@ -1,0 +1,38 @@
+"""Every error a user can meet, each one a sentence that says what, where and what to do next.
+
+DraftboardError
+├─ InvalidInput        a foreign file cannot be read as a result
+├─ UnknownKey          a key or value is not in the contract
+├─ WarehouseMissing    there is no warehouse at this path yet
+├─ WarehouseBusy       another process is writing
+├─ WarehouseOutdated   written by another schema version
+└─ WarehouseDamaged    a file that the warehouse lists is missing or altered
+"""
+
+
+class DraftboardError(Exception):
+    """Something the user can act on; its text is printed as it stands."""
+
+
+class InvalidInput(DraftboardError):
+    """A foreign file cannot be read as a result."""
+
+
+class UnknownKey(DraftboardError):
+    """A key or value is not in the contract."""
+
+
+class WarehouseMissing(DraftboardError):
+    """There is no warehouse at this path yet."""
+
+
+class WarehouseBusy(DraftboardError):
+    """Another process holds the writer's lock."""
+
+
+class WarehouseOutdated(DraftboardError):
+    """The warehouse was written by another schema version."""
+
+
+class WarehouseDamaged(DraftboardError):
+    """A file that the warehouse lists is missing or altered."""

@@ -1,0 +1,157 @@
+"""The typed rows that ingest hands to the store and analysis reads: what one row is, and its units."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from warehouse.contract import Facts
+
+Origin = Literal["canonical", "reported"]
+Severity = Literal["info", "warning", "error"]
+AcceptanceSource = Literal["counters", "requests", "vllm_bench"]
+
+#: One row per request. Times are unix seconds (``start`` .. ``end``; monotonic seconds in
+#: ``vllm bench`` results), latencies as in the catalogue. Unknown is null, never zero.
+REQUEST_SCHEMA = pa.schema(
+    [
+        pa.field("cell_id", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("index", pa.int32(), nullable=False),
+        pa.field("status", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("in_window", pa.bool_(), nullable=False),
+        pa.field("start", pa.float64()),
+        pa.field("first_token", pa.float64()),
+        pa.field("last_token", pa.float64()),
+        pa.field("end", pa.float64()),
+        pa.field("prompt_tokens", pa.int32()),
+        pa.field("output_tokens", pa.int32()),
+        pa.field("iterations", pa.int32()),
+        pa.field("ttft", pa.float64()),
+        pa.field("itl", pa.float64()),
+        pa.field("tpot", pa.float64()),
+        pa.field("request_latency", pa.float64()),
+        pa.field("drafts", pa.int32()),
+        pa.field("draft_tokens", pa.int32()),
+        pa.field("accepted_tokens", pa.int32()),
+        pa.field("prompt_hash", pa.string()),
+        pa.field("error", pa.string()),
+        pa.field("prompt", pa.string()),
+        pa.field("output", pa.string()),
+    ]
+)
+
+#: Values of ``status``.
+COMPLETED, ERRORED, INCOMPLETE = "completed", "errored", "incomplete"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number of one cell. ``metric`` and ``statistic`` are the catalogue's words and units."""
+
+    origin: Origin
+    metric: str
+    statistic: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What the draft achieved in one cell, as one source counted it; positions start at 0."""
+
+    source: AcceptanceSource
+    drafts: int | None
+    draft_tokens: int | None
+    accepted_tokens: int | None
+    rate: float | None
+    mean_length: float | None
+    by_position: tuple[float, ...] = ()
+    """Accepted at position i / drafts (unconditional, 0-1)."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A doubt about a cell: a name, how serious, one sentence for a reader."""
+
+    name: str
+    severity: Severity
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One server metric at one moment of a cell (``at``: unix seconds)."""
+
+    at: float
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm x dataset x concurrency x repeat, with everything known of it."""
+
+    cell_id: str
+    """First 20 hex digits of sha256 over ``source_id:index``."""
+    index: int
+    facts: Facts
+    load_generator: str
+    """``guidellm`` or ``vllm-bench``."""
+    load_generator_version: str | None
+    schema_generation: str
+    """G1, G2a, G2b, G3a, G3b, G4, unknown (GuideLLM) or vllm-bench."""
+    reported_definition: str
+    """Which definitions the reported values follow: guidellm<0.4, guidellm 0.4-0.7.3,
+    guidellm>=0.7.4, vllm-bench, unknown."""
+    run_id: str
+    started_at: datetime | None
+    """UTC; start of the measured window."""
+    duration: float | None
+    """Length of the measured window, s."""
+    requests_made: int | None
+    completed: int
+    errored: int
+    incomplete: int
+    requests_complete: bool
+    """False for a sampled report, which holds fewer records than requests were made."""
+    stop_reason: str | None
+    status: Literal["good", "failed"]
+    measurements: tuple[Measurement, ...] = ()
+    acceptance: tuple[Acceptance, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    requests: pa.Table | None = None
+    """REQUEST_SCHEMA; None where the report has no request records."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One ingested result: a report, a drop, or a vLLM bench file."""
+
+    source_id: str
+    """sha256 (hex) of the decompressed content; for a drop over its files' names and hashes."""
+    path: str
+    """As given by the user."""
+    format: str
+    """guidellm, drop, vllm-bench, vllm-sweep."""
+    bytes: int
+    """Of the decompressed content."""
+    provenance: str | None = None
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What ``--set`` said."""
+    report_config: dict[str, Any] = field(default_factory=dict)
+    """The report's own configuration, secrets removed, without request data."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A file that was not taken in, and why."""
+
+    path: str
+    reason: str
+
+
+CellStream = Iterable[Cell]
