@@ -1,0 +1,58 @@
+"""The one command. It maps sub-commands to the packages, and imports a package only when it is used."""
+
+import importlib
+from collections.abc import Sequence
+
+import click
+
+from warehouse.errors import DraftboardError
+
+#: name -> (module:attribute, the line that --help prints). The line stands here so that the list
+#: of commands costs no import of pandas, duckdb or streamlit.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "ingest": ("ingest.cli:ingest", "Take reports and result drops into the warehouse."),
+    "runs": ("commands.runs:runs", "List what the warehouse holds."),
+    "compare": ("commands.compare:compare", "Compare baseline with speculative, matched cells only."),
+    "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
+    "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
+}  # fmt: skip
+
+
+class LazyGroup(click.Group):
+    """A group whose sub-commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="draftboard", prog_name="draftboard")
+def cli() -> None:
+    """Does speculative decoding pay? Measure it, compare like with like, decide.
+
+    Start with: draftboard ingest examples && draftboard compare
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; a DraftboardError is one sentence on stderr and exit status 1."""
+    try:
+        cli.main(args=argv, prog_name="draftboard")
+    except DraftboardError as error:
+        click.echo(f"draftboard: {error}", err=True)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()
