@@ -1,0 +1,28 @@
+"""Tables on a terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print one table; every cell is text, so that nothing in a name is read as markup.
+
+    Not on a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
+    """
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=400)
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for position, name in enumerate(header):
+        numeric = position > 0 and all(_is_numeric(row[position]) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    console.print(table)
+
+
+def _is_numeric(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""}

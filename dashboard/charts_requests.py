@@ -1,0 +1,81 @@
+"""Charts of one cell's requests: distributions, acceptance by position, the server over time."""
+
+import altair as alt
+import pandas as pd
+
+from warehouse.catalogue import Metric
+
+HEIGHT = 220
+
+
+def distribution(rows: pd.DataFrame, metric: Metric, colour: str) -> alt.Chart:
+    """Empirical distribution: ``value`` in the metric's unit, ``share`` of requests at most so."""
+    return (
+        alt.Chart(rows)
+        .mark_line(interpolate="step-after", strokeWidth=2, color=colour)
+        .encode(
+            x=alt.X(field="value", type="quantitative", title=metric.unit),
+            y=alt.Y(
+                field="share",
+                type="quantitative",
+                title="share of requests",
+                axis=alt.Axis(format=".0%", tickCount=5),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            tooltip=[
+                alt.Tooltip(field="value", type="quantitative", title=metric.unit, format=",.1f"),
+                alt.Tooltip(field="share", type="quantitative", title="share", format=".1%"),
+            ],
+        )
+        .properties(title=_title(f"{metric.label}, {metric.unit}"), height=HEIGHT)
+    )
+
+
+def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> alt.Chart:
+    """Share of drafts whose token at ``position`` was accepted (``rate``, 0-1), a step each."""
+    return (
+        alt.Chart(rows)
+        .mark_line(
+            interpolate="step",
+            strokeWidth=2,
+            color=colour,
+            point=alt.OverlayMarkDef(color=colour, size=55),
+        )
+        .encode(
+            x=alt.X(
+                field="position",
+                type="ordinal",
+                title="draft position",
+                axis=alt.Axis(labelAngle=0),
+            ),
+            y=alt.Y(
+                field="rate",
+                type="quantitative",
+                title="accepted / drafts",
+                axis=alt.Axis(format=".0%", tickCount=5),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            tooltip=[
+                alt.Tooltip(field="position", type="ordinal", title="position"),
+                alt.Tooltip(field="rate", type="quantitative", title="accepted", format=".1%"),
+            ],
+        )
+        .properties(title=_title(title), height=HEIGHT)
+    )
+
+
+def server_over_time(rows: pd.DataFrame, name: str) -> alt.Chart:
+    """One server metric over the run; ``at`` in seconds since the first sample."""
+    return (
+        alt.Chart(rows)
+        .mark_line(strokeWidth=1.5, color="#8b919a")
+        .encode(
+            x=alt.X(field="at", type="quantitative", title="seconds since the first sample"),
+            y=alt.Y(field="value", type="quantitative", title=None),
+        )
+        .properties(title=_title(name), height=HEIGHT)
+    )
+
+
+def _title(text: str) -> alt.TitleParams:
+    return alt.TitleParams(text=text, anchor="start", fontSize=14, fontWeight=600, offset=10)

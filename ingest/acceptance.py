@@ -1,0 +1,43 @@
+"""Which of several counts of a cell's acceptance is shown, and what the others say about it."""
+
+from dataclasses import replace
+
+from analysis.acceptance import cross_check
+from analysis.lints import lint
+
+from warehouse.rows import Acceptance, Cell, Flag, Measurement
+
+_ORDER = ("counters", "requests", "vllm_bench")
+_METRICS = ("acceptance_rate", "mean_acceptance_length")
+
+
+def finished(cell: Cell) -> Cell:
+    """The cell with its best acceptance among the measurements and with all flags."""
+    cell = replace(cell, measurements=(*_others(cell), *_best(cell.acceptance)))
+    flags = (*cell.flags, *cross_check(list(cell.acceptance)))
+    cell = replace(cell, flags=flags)
+    return replace(cell, flags=_unique((*flags, *lint(cell))))
+
+
+def _others(cell: Cell) -> tuple[Measurement, ...]:
+    return tuple(
+        m for m in cell.measurements if not (m.origin == "canonical" and m.metric in _METRICS)
+    )
+
+
+def _best(counts: tuple[Acceptance, ...]) -> tuple[Measurement, ...]:
+    usable = [a for a in counts if a.drafts or a.rate is not None]
+    if not usable:
+        return ()
+    best = min(usable, key=lambda a: _ORDER.index(a.source))
+    values = zip(_METRICS, (best.rate, best.mean_length), strict=True)
+    return tuple(
+        Measurement("canonical", metric, "mean", value)
+        for metric, value in values
+        if value is not None
+    )
+
+
+def _unique(flags: tuple[Flag, ...]) -> tuple[Flag, ...]:
+    """Each name once, as first raised: a format and a lint may see the same doubt."""
+    return tuple({flag.name: flag for flag in reversed(flags)}.values())[::-1]

@@ -1,0 +1,70 @@
+"""The last gate before the warehouse: no credentials, no control characters, finite numbers."""
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ingest.secrets import scrub, scrub_text
+from warehouse.contract import Facts
+from warehouse.rows import Cell
+
+# Control characters would move the cursor of a terminal that lists them.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
+_TEXTS = ("error", "prompt", "output")
+
+
+def clean_text(text: str) -> str:
+    """One printable text without credentials."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", scrub_text(_encodable(text)))
+
+
+def clean_cell(cell: Cell, keep_text: bool) -> Cell:
+    """The cell without credentials in facts and request texts, and without infinite measurements."""
+    return replace(
+        cell,
+        facts=_clean_facts(cell.facts),
+        run_id=clean_text(cell.run_id),
+        measurements=tuple(m for m in cell.measurements if math.isfinite(m.value)),
+        requests=None if cell.requests is None else _clean_requests(cell.requests, keep_text),
+    )
+
+
+def _clean_facts(facts: Facts) -> Facts:
+    stated = facts.model_dump(exclude_unset=True)
+    return Facts(**{key: _clean_value(scrub(value)) for key, value in stated.items()})
+
+
+def _clean_value(value: Any) -> Any:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _encodable(text: str) -> str:
+    """Lone surrogates, which JSON can spell, cannot be stored as UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _clean_requests(requests: pa.Table, keep_text: bool) -> pa.Table:
+    for name in _TEXTS:
+        column = requests.column(name)
+        if column.null_count == len(column):
+            continue
+        index = requests.schema.get_field_index(name)
+        kept = _scrub_column(column) if keep_text or name == "error" else _nulls(column)
+        requests = requests.set_column(index, requests.schema.field(index), kept)
+    return requests
+
+
+def _scrub_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Each distinct text is looked at once: thousands of requests share a few errors."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    texts = pa.array([scrub_text(t) for t in encoded.dictionary.to_pylist()], pa.string())
+    return pa.chunked_array([texts.take(encoded.indices)])
+
+
+def _nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.nulls(len(column), column.type)])

@@ -1,0 +1,98 @@
+"""``draftboard ingest``: the command line of the pipeline."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ingest.discovery import Unit, find_units
+from ingest.pipeline import Options, Outcome, ingest_units
+from ingest.progress import progress
+from ingest.settings import parse_settings
+from warehouse.errors import DraftboardError, UnknownKey
+from warehouse.store import open_writer, warehouse_path
+
+_EPILOG = """\b
+Example:
+  draftboard ingest results/ --set dataset=SWE-bench --set gpu=H200 --set spec_method=eagle3
+
+\b
+Exit status: 0 if nothing was rejected, 1 if something was (or the warehouse could
+not be written), 2 for wrong usage.
+"""
+
+
+@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A fact that the reports do not state, or state wrongly; repeatable.",
+)
+@click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path),
+    help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
+)
+@click.option("--keep-text", is_flag=True, help="Store prompt and output texts too.")
+@click.option("--no-wait", is_flag=True, help="Refuse when another process is writing.")
+@click.option("--replace", is_flag=True, help="Take known results in again, e.g. with other --set.")
+@click.option("--rebuild", is_flag=True, help="Start the warehouse anew from these results.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None:  # fmt: skip
+    """Take reports, result drops and vLLM bench results into the warehouse.
+
+    PATHS are files or folders; folders are searched for .json, .json.gz and .json.zst files. A
+    result whose content is known already is passed over.
+    """
+    options = _options(paths, given)
+    try:
+        outcome = _run(paths, options, given)
+    except DraftboardError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(json.dumps(outcome.as_json()) if given["as_json"] else table(outcome))
+    ctx.exit(1 if outcome.rejected else 0)
+
+
+def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> Options:
+    """The checked options; wrong usage ends the command with status 2."""
+    for path in paths:
+        if not os.path.lexists(path):
+            raise click.UsageError(f"There is nothing at {path}; check the path.")
+    try:
+        settings = parse_settings(given["pairs"])
+    except UnknownKey as error:
+        raise click.UsageError(str(error)) from None
+    return Options(settings, given["keep_text"], given["replace"])
+
+
+def _run(paths: tuple[Path, ...], options: Options, given: dict[str, Any]) -> Outcome:
+    units = list(find_units(paths))
+    total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
+    writer = open_writer(
+        warehouse_path(given["warehouse"]),
+        wait=not given["no_wait"],
+        on_wait=lambda message: click.echo(message, err=True),
+        rebuild=given["rebuild"],
+    )
+    with writer as store, progress(total) as advance:
+        return ingest_units(units, store, options, advance)
+
+
+def table(outcome: Outcome) -> str:
+    """What an ingest did, as the lines that end it."""
+    held = f"{outcome.cells:,} cells, {outcome.requests:,} requests"
+    counts = (
+        ("accepted", outcome.accepted, held if outcome.accepted else ""),
+        ("already known", outcome.known, ""),
+        ("rejected", len(outcome.rejected), ""),
+    )
+    lines = [f"{name:<14}{count:>7,}   {more}".rstrip() for name, count, more in counts]
+    for rejection in outcome.rejected:
+        lines += [f"  {rejection.path}", f"      {rejection.reason}"]
+    return "\n".join(lines)

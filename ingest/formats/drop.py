@@ -1,0 +1,204 @@
+"""A result drop: a folder with ``record.json``, the load generator's report and server metrics.
+
+``metrics-before.prom`` and ``metrics-after.prom`` are snapshots of ``/metrics`` around a report of
+one level; ``metrics-samples.jsonl`` (``[unix_time, ["name{labels} value", …]]`` a line) is a series
+from which every level takes its own difference.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ingest.counters import before_after, over_window, samples_within
+from ingest.prometheus import Snapshot, parse_exposition
+from ingest.samples import Series, read_series
+from ingest.secrets import scrub
+from ingest.speculation import completed
+from warehouse.contract import FACT_KEYS, Facts, Record
+from warehouse.errors import InvalidInput
+from warehouse.rows import Cell, Flag
+
+NAME = "drop"
+RECORD = "record.json"
+_BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+_RECORD_LIMIT = 16 << 20
+
+
+@dataclass(frozen=True)
+class Drop:
+    """An opened drop: what its record says and what its metrics files hold."""
+
+    folder: Path
+    record: Record
+    report: Path | None
+    """None for a failed cell that left no report."""
+    before: Snapshot | None
+    after: Snapshot | None
+    series: Series
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that the record states or implies; they override the report's own."""
+        stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
+        return completed(stated)
+
+    def source_id(self, report_hash: str | None) -> str:
+        """sha256 over the drop's file names and content hashes."""
+        names = [RECORD, _BEFORE, _AFTER, _SAMPLES]
+        hashed = {n: _file_hash(self.folder / n) for n in names if (self.folder / n).is_file()}
+        if report_hash is not None:
+            hashed["report"] = report_hash
+        lines = "".join(f"{name}:{digest}\n" for name, digest in sorted(hashed.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def is_drop(folder: Path) -> bool:
+    """Whether a folder is one result drop."""
+    return (folder / RECORD).is_file()
+
+
+def open_drop(folder: Path) -> Drop:
+    """Read everything but the report. Raises InvalidInput."""
+    record = _record(folder / RECORD)
+    return Drop(
+        folder=folder,
+        record=record,
+        report=_report(folder, record),
+        before=_snapshot(folder / _BEFORE),
+        after=_snapshot(folder / _AFTER),
+        series=read_series(folder / _SAMPLES),
+    )
+
+
+def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
+    """The report's cells with the record's status and the server's own counters and samples."""
+    first = next(cells, None)
+    if first is None:
+        return
+    second = next(cells, None)
+    yield _with_record(_with_metrics(first, drop, alone=second is None), drop.record)
+    if second is not None:
+        yield _with_record(_with_metrics(second, drop, alone=False), drop.record)
+    for cell in cells:
+        yield _with_record(_with_metrics(cell, drop, alone=False), drop.record)
+
+
+def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
+    """The cell of a run that failed before it left a report."""
+    record = drop.record
+    return Cell(
+        cell_id=hashlib.sha256(f"{source_id}:0".encode()).hexdigest()[:20],
+        index=0,
+        facts=Facts(**(drop.facts() | facts)),
+        load_generator="unknown",
+        load_generator_version=None,
+        schema_generation="unknown",
+        reported_definition="unknown",
+        run_id=record.run_id or source_id[:20],
+        started_at=record.started_at,
+        duration=None,
+        requests_made=None,
+        completed=0,
+        errored=0,
+        incomplete=0,
+        requests_complete=False,
+        stop_reason=None,
+        status="failed",
+        flags=(_failure(record),),
+    )
+
+
+def _with_record(cell: Cell, record: Record) -> Cell:
+    flags = (*cell.flags, _failure(record)) if record.status == "failed" else cell.flags
+    return replace(
+        cell,
+        run_id=record.run_id or cell.run_id,
+        started_at=cell.started_at or record.started_at,
+        status=record.status,
+        flags=flags,
+    )
+
+
+def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
+    start = cell.started_at or (drop.record.started_at if alone else None)
+    window = None if start is None else (start.timestamp(), start.timestamp() + _length(cell))
+    found, flags = over_window(drop.series, window)
+    if found is None and alone:
+        found, more = before_after(drop.before, drop.after)
+        flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
+    elif found is None and drop.before is not None and not drop.series:
+        flags = (*flags, _NOT_DIVIDED)
+    acceptance = cell.acceptance if found is None else (found, *cell.acceptance)
+    samples = samples_within(drop.series, window)
+    return replace(cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples)
+
+
+_NOT_DIVIDED = Flag(
+    "counters_not_divided",
+    "info",
+    "The server's counters cover all levels of this report together, so they say nothing of one; "
+    "record metrics-samples.jsonl or run one level per report.",
+)
+
+
+def _length(cell: Cell) -> float:
+    return cell.duration or 0.0
+
+
+def _failure(record: Record) -> Flag:
+    said = " ".join((record.failure or "its record gives no diagnosis").split())[:500]
+    return Flag("failed", "error", f"This run failed: {said.rstrip('.')}.")
+
+
+def _record(path: Path) -> Record:
+    if path.stat().st_size > _RECORD_LIMIT:
+        raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
+    try:
+        stated = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{RECORD} is not readable JSON: {error}.") from None
+    try:
+        return Record.model_validate(scrub(stated))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "it"
+        raise InvalidInput(
+            f"{RECORD} does not follow the contract at {where}: {first['msg']}."
+        ) from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _report(folder: Path, record: Record) -> Path | None:
+    """The report beside the record, also compressed; never a path that leads out of the folder."""
+    if Path(record.report).name != record.report:
+        raise InvalidInput(
+            f"{RECORD} names the report {record.report!r}, which is not a file name in its folder."
+        )
+    for suffix in ("", ".gz", ".zst"):
+        path = folder / (record.report + suffix)
+        if path.is_file():
+            return path
+    if record.status == "failed":
+        return None
+    raise InvalidInput(
+        f"{RECORD} names the report {record.report!r}, which is missing; put it beside the record, "
+        'or set "status": "failed".'
+    )
+
+
+def _snapshot(path: Path) -> Snapshot | None:
+    if not path.is_file():
+        return None
+    return parse_exposition(path.read_text(encoding="utf-8", errors="replace").splitlines())
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

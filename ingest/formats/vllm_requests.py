@@ -1,0 +1,113 @@
+"""The per-request lists of ``vllm bench serve --save-detailed`` as request rows."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from analysis.canonical import Window, with_latencies
+
+from ingest.secrets import scrub_text
+from warehouse.errors import InvalidInput
+from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA
+
+if TYPE_CHECKING:
+    from ingest.formats.vllm_bench import Bench
+
+Columns = dict[str, np.ndarray[Any, Any]]
+_FLOATS = ("start", "first_token", "last_token", "end", "ttft", "itl", "tpot", "request_latency")
+_COUNTS = ("prompt_tokens", "output_tokens")
+
+
+def request_columns(bench: "Bench") -> Columns | None:
+    """Times (monotonic s), tokens, latencies and status of every request; None without the lists.
+
+    Raises InvalidInput where the lists differ in length or a time is negative.
+    """
+    if bench.ttfts is None or bench.output_lens is None:
+        return None
+    _check_lengths(bench)
+    completed = _completed(bench)
+    start = _numbers(bench.start_times, len(bench.ttfts), 0.0)
+    ttft = np.where(completed, np.asarray(bench.ttfts, dtype=np.float64), np.nan)
+    end = start + np.where(completed, _latency(bench), np.nan)
+    columns: Columns = {
+        "status": np.where(completed, COMPLETED, ERRORED).astype(object),
+        "start": start,
+        "first_token": start + ttft,
+        "last_token": end,
+        "end": end,
+        "prompt_tokens": _numbers(bench.input_lens, len(bench.ttfts), np.nan),
+        "output_tokens": np.asarray(bench.output_lens, dtype=np.float64),
+    }
+    return with_latencies(columns, Window(None, None))
+
+
+def request_table(
+    cell_id: str, bench: "Bench", columns: Columns | None, keep_text: bool
+) -> pa.Table | None:
+    """The rows in REQUEST_SCHEMA; outputs only where texts are kept."""
+    if columns is None:
+        return None
+    n = len(columns["start"])
+    known = dict(_known(columns, bench))
+    known["cell_id"] = pa.array([cell_id] * n)
+    known["index"] = pa.array(range(n), pa.int32())
+    known["error"] = pa.array(_errors(bench, n), pa.string())
+    if keep_text and bench.generated_texts and len(bench.generated_texts) == n:
+        known["output"] = pa.array([scrub_text(t) for t in bench.generated_texts], pa.string())
+    arrays = [
+        known[f.name].cast(f.type) if f.name in known else pa.nulls(n, f.type)
+        for f in REQUEST_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
+
+
+def _known(columns: Columns, bench: "Bench") -> list[tuple[str, pa.Array]]:
+    # Without start times the moments are unknown; the latencies are not.
+    moments = () if bench.start_times else ("start", "first_token", "last_token", "end")
+    floats = [(k, pa.array(columns[k], from_pandas=True)) for k in _FLOATS if k not in moments]
+    counts = [(k, pa.array(columns[k], pa.float64(), from_pandas=True)) for k in _COUNTS]
+    return [
+        *floats,
+        *counts,
+        ("status", pa.array(columns["status"].tolist(), pa.string())),
+        ("in_window", pa.array(columns["in_window"].astype(bool))),
+    ]
+
+
+def _check_lengths(bench: "Bench") -> None:
+    lists = (bench.output_lens, bench.input_lens, bench.itls, bench.start_times, bench.latencies,
+             bench.errors)  # fmt: skip
+    n = len(bench.ttfts or ())
+    if any(member is not None and len(member) != n for member in lists):
+        raise InvalidInput(
+            "This vllm bench result has per-request lists of different lengths; it was altered or "
+            "cut short, run the benchmark again."
+        )
+    if min(bench.ttfts or (0.0,)) < 0 or min(bench.latencies or (0.0,)) < 0:
+        raise InvalidInput(
+            "This vllm bench result has a negative duration; the clock jumped, run it again."
+        )
+
+
+def _completed(bench: "Bench") -> np.ndarray[Any, Any]:
+    if bench.errors is not None:
+        return np.asarray([not error for error in bench.errors], dtype=bool)
+    return np.asarray(bench.output_lens, dtype=np.float64) > 0
+
+
+def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
+    """Request sent to last token, s: as stated, else first token plus the gaps after it."""
+    if bench.latencies is not None:
+        return np.asarray(bench.latencies, dtype=np.float64)
+    gaps = bench.itls or [[] for _ in bench.ttfts or ()]
+    return np.asarray(bench.ttfts, dtype=np.float64) + np.asarray([sum(g) for g in gaps])
+
+
+def _numbers(values: list[Any] | None, n: int, missing: float) -> np.ndarray[Any, Any]:
+    return np.full(n, missing) if values is None else np.asarray(values, dtype=np.float64)
+
+
+def _errors(bench: "Bench", n: int) -> list[str | None]:
+    errors = bench.errors or [None] * n
+    return [scrub_text(error) if error else None for error in errors]

@@ -1,0 +1,108 @@
+"""One run of a ``vllm bench sweep serve`` folder.
+
+The sweep writes ``SERVE-…-BENCH-…/run=N.json``: a ``vllm bench serve`` result to which it adds
+``run_number`` and every parameter it varied. ``summary.json`` beside it repeats the runs and
+``warmup.json`` is not a measurement; both are left out when a folder is searched.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ingest.formats import vllm_bench
+from ingest.model import Content, Context, Parsed
+from ingest.speculation import facts_of
+from warehouse.errors import InvalidInput
+
+NAME = "vllm-sweep"
+
+#: Varied parameters that are facts of their own; every other one of the server is an argument.
+_FACTS = {
+    "tensor_parallel_size": "tensor_parallel_size",
+    "dtype": "precision",
+    "revision": "model_revision",
+    "enable_prefix_caching": "prefix_caching",
+    "max_concurrency": "concurrency",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "ignore_eos": "ignore_eos",
+    "seed": "seed",
+}
+#: What ``vllm bench serve`` itself writes or takes: not an argument of the server.
+_OF_THE_BENCH = frozenset(
+    {"run_number", "_benchmark_name", "date", "label", "model_id", "tokenizer_id", "duration",
+     "completed", "failed", "rtfx", "max_output_tokens_per_s", "max_concurrent_requests",
+     "num_prompts", "request_rate", "burstiness", "request_goodput", "backend", "endpoint_type",
+     "total_input_tokens", "total_output_tokens", "input_len", "output_len", "dataset_name",
+     "dataset_path", "num_warmups", "best_of", "use_beam_search", "goodput"}
+)  # fmt: skip
+_BENCH_PREFIXES = ("random_", "sharegpt_", "sonnet_", "hf_", "spec_bench_", "custom_", "steady_")
+
+
+def sniff(data: memoryview) -> bool:
+    """A ``vllm bench serve`` result with the sweep's run number."""
+    if not vllm_bench.sniff(data):
+        return False
+    # The sweep appends its members, so they stand at the end, after any per-request lists.
+    return b'"run_number"' in bytes(data[-vllm_bench.HEAD :])
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read one run of the sweep, which is one cell. Raises InvalidInput."""
+    bench = vllm_bench.decode(content)
+    config = vllm_bench.report_config(content)
+    cell = vllm_bench.cell_of(bench, content, context, _facts(config))
+    return Parsed(NAME, config, iter([cell]))
+
+
+def is_by_product(path: Path) -> bool:
+    """Whether a file of a sweep's folder repeats or warms up what its ``run=N.json`` say."""
+    if path.name not in {"summary.json", "warmup.json"}:
+        return False
+    return next(path.parent.glob("run=*.json"), None) is not None
+
+
+def check_not_failure(content: Content) -> None:
+    """Raise InvalidInput with the sweep's own words where the file records a failed run."""
+    if not content.path.name.endswith("failure.json"):
+        return
+    try:
+        failure = msgspec.json.decode(content.data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    said = " ".join(f"{failure.get('error_type', 'error')}: {failure.get('error', '')}".split())
+    raise InvalidInput(f"The sweep recorded that this run failed ({said[:300]}); run it again.")
+
+
+def _facts(config: dict[str, Any]) -> dict[str, Any]:
+    given = {_spelled(key): value for key, value in config.items()}
+    facts = {fact: given[key] for key, fact in _FACTS.items() if given.get(key) is not None}
+    facts["repeat"] = given.get("run_number")
+    facts["arm"] = given.get("_benchmark_name")
+    facts["server_args"] = {k: v for k, v in given.items() if _is_server_argument(k)} or None
+    if "speculative_config" in given:
+        facts |= _speculation(given["speculative_config"])
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _spelled(key: str) -> str:
+    return key if key.startswith("_") else key.lstrip("-").replace("-", "_")
+
+
+def _speculation(config: Any) -> dict[str, Any]:
+    """``speculative_config`` as an object or as JSON text; empty or null is a baseline."""
+    if isinstance(config, str) and config.strip():
+        try:
+            config = msgspec.json.decode(config)
+        except msgspec.DecodeError:
+            return {}
+    if not config:
+        return {"spec_method": "none"}
+    return facts_of(config) if isinstance(config, dict) else {}
+
+
+def _is_server_argument(key: str) -> bool:
+    if key in _FACTS or key in _OF_THE_BENCH or key == "speculative_config":
+        return False
+    return not key.startswith(_BENCH_PREFIXES)

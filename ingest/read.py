@@ -1,0 +1,117 @@
+"""Opens a foreign file: mapped or unpacked, hashed beside the parsing, guarded against nonsense."""
+
+import gzip
+import hashlib
+import mmap
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from ingest.model import Content
+from warehouse.errors import InvalidInput
+
+#: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
+MAX_UNPACKED = 8 << 30
+#: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
+MAX_RATIO = 2000
+_CHUNK = 1 << 20
+_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def open_content(path: Path) -> Content:
+    """The decompressed bytes of ``path`` (``.gz`` and ``.zst`` are known by their first bytes).
+
+    The hash is computed in a thread of its own. Raises InvalidInput for what cannot be a result.
+    """
+    try:
+        with path.open("rb") as file:
+            data = _mapped(_unpacked(file, path), path)
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} could not be read ({error.strerror or error}): check the file, its "
+            "permissions and the space for temporary files."
+        ) from error
+    check_text(data, path)
+    return Content(path=path, data=data, sha256=hashed(data))
+
+
+def json_bytes(data: memoryview) -> memoryview:
+    """The content without a UTF-8 byte order mark."""
+    return data[3:] if bytes(data[:3]) == _BOM else data
+
+
+def check_text(data: memoryview, path: Path) -> None:
+    """Raises InvalidInput where the first bytes cannot start UTF-8 JSON or text."""
+    head = bytes(data[:4096])
+    if head[:2] in _UTF16:
+        raise InvalidInput(f"{path} is UTF-16 text, not UTF-8: convert it to UTF-8 first.")
+    if b"\0" in head:
+        raise InvalidInput(f"{path} is a binary file: give the JSON report instead.")
+    if not head.strip() and not bytes(data).strip():
+        raise InvalidInput(f"{path} holds only white space: the run probably wrote no report.")
+    try:
+        head[: head.rfind(b"\n") if len(data) > 4096 else None].decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(head) - 4 or len(data) <= 4096:
+            raise InvalidInput(f"{path} is not UTF-8 text: convert it to UTF-8 first.") from error
+    if head.lstrip().startswith(b"[" * 64):
+        raise InvalidInput(f"{path} is nested absurdly deep: it is not a report of a benchmark.")
+
+
+def hashed(data: memoryview) -> Callable[[], str]:
+    """Starts hashing in a thread; the result waits for it."""
+    digest = hashlib.sha256()
+    thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
+    thread.start()
+
+    def result() -> str:
+        thread.join()
+        return digest.hexdigest()
+
+    return result
+
+
+def _mapped(file: IO[bytes], path: Path) -> memoryview:
+    if file.seek(0, 2) == 0:
+        raise InvalidInput(f"{path} is empty: the run probably ended before it wrote its report.")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _unpacked(file: IO[bytes], path: Path) -> IO[bytes]:
+    magic = file.read(4)
+    file.seek(0)
+    try:
+        if magic[:2] == _GZIP:
+            with gzip.open(file) as stream:
+                return _spool(stream, path)
+        if magic == _ZSTD:
+            with zstandard.ZstdDecompressor().stream_reader(
+                file, read_across_frames=True
+            ) as reader:
+                return _spool(reader, path)
+    except (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        raise InvalidInput(
+            f"{path} is damaged or cut off: copy it again from its source."
+        ) from error
+    return file
+
+
+def _spool(stream: IO[bytes], path: Path) -> IO[bytes]:
+    """Unpacks into a nameless temporary file, so that memory stays small."""
+    limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, _CHUNK))
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as its mapping
+    while chunk := stream.read(_CHUNK):
+        if out.tell() + len(chunk) > limit:
+            raise InvalidInput(
+                f"{path} unpacks to more than {limit / 1e6:,.0f} MB: it is no report; unpack and "
+                "look at it first."
+            )
+        out.write(chunk)
+    out.flush()
+    return out

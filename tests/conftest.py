@@ -1,0 +1,153 @@
+"""Fixtures that every part shares: a place for a warehouse, and real rows to put into it."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from warehouse.contract import Facts
+from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement, Sample, Source
+
+FACTS: dict[str, Any] = {
+    "study": "fixture",
+    "model": "tiny",
+    "precision": "bfloat16",
+    "engine": "vllm",
+    "engine_version": "0.24.0",
+    "gpu": "H200",
+    "gpu_count": 1,
+    "tensor_parallel_size": 1,
+    "dataset": "HumanEval",
+    "prompt_set_hash": "0" * 32,
+    "request_format": "chat_completions",
+    "server_args": {"max_model_len": 4096},
+    "temperature": 0.0,
+    "load_profile": "concurrent",
+    "concurrency": 8,
+    "spec_method": "none",
+}
+
+
+@pytest.fixture
+def warehouse_path(tmp_path: Path) -> Path:
+    """A place for a warehouse; nothing is there yet."""
+    return tmp_path / "warehouse"
+
+
+def _requests(cell_id: str, count: int = 20) -> pa.Table:
+    """Requests that start 0.1 s apart, 100 + i ms to the first token, 2 s long, 101 tokens."""
+    start = [1_700_000_000 + 0.1 * i for i in range(count)]
+    first = [s + 0.1 + 0.001 * i for i, s in enumerate(start)]
+    columns: dict[str, list[Any]] = {
+        "cell_id": [cell_id] * count,
+        "index": list(range(count)),
+        "status": ["completed"] * count,
+        "in_window": [True] * count,
+        "start": start,
+        "first_token": first,
+        "last_token": [s + 2.0 for s in start],
+        "end": [s + 2.0 for s in start],
+        "prompt_tokens": [50 + i for i in range(count)],
+        "output_tokens": [101] * count,
+        "ttft": [100.0 + i for i in range(count)],
+        "itl": [(1.9 - 0.001 * i) * 10 for i in range(count)],
+        "tpot": [2000 / 101] * count,
+        "request_latency": [2.0] * count,
+        "prompt_hash": [f"{i:032x}" for i in range(count)],
+    }
+    empty = [None] * count
+    return pa.table(
+        [pa.array(columns.get(f.name, empty), f.type) for f in REQUEST_SCHEMA],
+        schema=REQUEST_SCHEMA,
+    )
+
+
+def _source(name: str = "report", **changes: Any) -> Source:
+    values: dict[str, Any] = {
+        "source_id": hashlib.sha256(name.encode()).hexdigest(),
+        "path": f"{name}.json",
+        "format": "guidellm",
+        "bytes": 1000,
+        "provenance": "made by a test",
+        "commands": {"vllm": ["vllm serve tiny"]},
+    }
+    return Source(**{**values, **changes})
+
+
+def _measurements(scale: float) -> tuple[Measurement, ...]:
+    return (
+        Measurement("canonical", "output_throughput", "mean", 1000.0 * scale),
+        Measurement("reported", "output_throughput", "mean", 1010.0 * scale),
+        Measurement("canonical", "ttft", "p50", 100.0 / scale),
+        Measurement("reported", "ttft", "p99", 300.0 / scale),
+    )
+
+
+def _cell(
+    source: Source, index: int = 0, scale: float = 1.0, facts: Any = None, **changes: Any
+) -> Cell:
+    cell_id = hashlib.sha256(f"{source.source_id}:{index}".encode()).hexdigest()[:20]
+    given = Facts(**{**FACTS, "concurrency": 2**index, **(facts or {})})
+    values: dict[str, Any] = {
+        "cell_id": cell_id,
+        "index": index,
+        "facts": given,
+        "load_generator": "guidellm",
+        "load_generator_version": "0.8.1",
+        "schema_generation": "G4",
+        "reported_definition": "guidellm>=0.7.4",
+        "run_id": f"run-{source.source_id[:6]}",
+        "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "duration": 60.0,
+        "requests_made": 20,
+        "completed": 20,
+        "errored": 0,
+        "incomplete": 0,
+        "requests_complete": True,
+        "stop_reason": "max_requests",
+        "status": "good",
+        "measurements": _measurements(scale),
+        "acceptance": ()
+        if given.spec_method in (None, "none")
+        else (Acceptance("counters", 100, 300, 210, 0.7, 3.1, (0.9, 0.7, 0.5)),),
+        "flags": (Flag("short_window", "warning", "The window is short."),),
+        "samples": (Sample(1.0, "vllm:num_requests_running", 8.0),),
+        "requests": _requests(cell_id),
+    }
+    return Cell(**{**values, **changes})
+
+
+@pytest.fixture
+def make_source() -> Callable[..., Source]:
+    """``make_source(name, **changes)``: a source whose identity follows from its name."""
+    return _source
+
+
+@pytest.fixture
+def make_cell() -> Callable[..., Cell]:
+    """``make_cell(source, index, scale, facts={…}, **changes)``: a whole cell with 20 requests."""
+    return _cell
+
+
+@pytest.fixture
+def make_requests() -> Callable[..., pa.Table]:
+    """``make_requests(cell_id, count)``: request rows."""
+    return _requests
+
+
+@pytest.fixture
+def filled(warehouse_path: Path) -> Path:
+    """A warehouse with a baseline and an eagle3 report of three concurrency levels each."""
+    from warehouse.store import open_writer
+
+    with open_writer(warehouse_path) as writer:
+        for name, method, k, scale in (("base", "none", None, 1.0), ("spec", "eagle3", 3, 1.5)):
+            source = _source(name)
+            facts = {"spec_method": method, "num_speculative_tokens": k}
+            writer.add(source, (_cell(source, i, scale, facts) for i in range(3)))
+        writer.commit()
+    return warehouse_path

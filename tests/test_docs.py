@@ -1,0 +1,54 @@
+"""What the documents say about keys and commands is held to the code."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from draftboard import COMMANDS
+from warehouse.catalogue import METRICS
+from warehouse.contract import FACT_KEYS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("key", METRICS)
+def test_every_metric_of_the_catalogue_is_defined(key: str) -> None:
+    assert f"| `{key}` |" in text("docs/definitions.md")
+
+
+def test_the_page_of_definitions_is_the_one_the_catalogue_makes() -> None:
+    spec = importlib.util.spec_from_file_location("definitions", ROOT / "docs/make_definitions.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert text("docs/definitions.md") == module.definitions()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_stands_in_the_readme(command: str) -> None:
+    assert f"`draftboard {command}" in text("README.md")
+
+
+def test_every_command_that_a_page_names_exists() -> None:
+    named = {name for page in PAGES for name in re.findall(r"draftboard ([a-z]+)", text(str(page)))}
+    assert named <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("key", FACT_KEYS)
+def test_every_key_of_a_record_stands_in_the_page_on_ingest(key: str) -> None:
+    assert f"`{key}`" in text("docs/ingest.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing

@@ -1,0 +1,30 @@
+"""What a reader chose to look at: the same words in the frame, in the URL and in the SQL."""
+
+from dataclasses import dataclass, fields
+
+#: How a value that nobody stated is shown and filtered.
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Values to keep, field by field; an empty tuple keeps everything.
+
+    Values are strings, also for ``tensor_parallel_size``; ``"unknown"`` stands for a value that
+    nobody stated. ``arm`` holds ``catalogue.arm_label`` strings.
+    """
+
+    model: tuple[str, ...] = ()
+    gpu: tuple[str, ...] = ()
+    engine_version: tuple[str, ...] = ()
+    dataset: tuple[str, ...] = ()
+    tensor_parallel_size: tuple[str, ...] = ()
+    arm: tuple[str, ...] = ()
+    study: tuple[str, ...] = ()
+
+    def as_parameters(self) -> dict[str, list[str]]:
+        """The named parameters of every filtered query in ``warehouse/sql``."""
+        return {name: list(getattr(self, name)) for name in FILTER_FIELDS}
+
+
+FILTER_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Filters))

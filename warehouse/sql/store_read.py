@@ -1,0 +1,172 @@
+"""Reading the warehouse: one published generation, attached read-only, a cursor per query."""
+
+import os
+import threading
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.errors import WarehouseDamaged, WarehouseMissing, WarehouseOutdated
+from warehouse.store_files import REQUESTS, SCHEMA_VERSION, current_generation, generation_name
+
+SQL = Path(__file__).parent / "sql"
+THREADS = min(4, os.cpu_count() or 1)
+_ATTEMPTS = 5
+
+
+@cache
+def sql_text(name: str) -> str:
+    """The text of ``warehouse/sql/<name>.sql``."""
+    return (SQL / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def memory_connection() -> duckdb.DuckDBPyConnection:
+    """An in-memory connection with our settings: UTC, few threads, nothing fetched from the net."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": THREADS,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    connection.execute("load icu; set global TimeZone = 'UTC'")
+    return connection
+
+
+def attach(path: Path) -> duckdb.DuckDBPyConnection:
+    """A fresh in-memory connection with the database at ``path`` attached read-only as ``store``.
+
+    Raises FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
+    """
+    if not path.exists():
+        raise FileNotFoundError(path)
+    connection = memory_connection()
+    try:
+        connection.execute("attach $path as store (read_only)", {"path": str(path)})
+    except duckdb.Error as error:
+        connection.close()
+        if not path.exists():
+            raise FileNotFoundError(path) from error
+        raise WarehouseDamaged(
+            f"{path} cannot be opened as a database ({str(error).splitlines()[0]}); "
+            f"run draftboard warehouse check --warehouse {path.parent}."
+        ) from error
+    return connection
+
+
+def require_our_schema(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """Raise WarehouseOutdated, naming the command that rebuilds, unless the schema is ours."""
+    try:
+        row = connection.execute("select schema_version from store.meta").fetchone()
+    except duckdb.CatalogException:
+        row = None
+    version = row[0] if row else None
+    if version != SCHEMA_VERSION:
+        raise WarehouseOutdated(
+            f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
+            f"needs {SCHEMA_VERSION}; rebuild it with: draftboard ingest "
+            f"{_old_paths(connection)} --rebuild --warehouse {root}"
+        )
+
+
+def _old_paths(connection: duckdb.DuckDBPyConnection) -> str:
+    try:
+        rows = connection.execute("select distinct path from store.sources order by 1").fetchall()
+    except duckdb.Error:
+        rows = []
+    return " ".join(str(row[0]) for row in rows) or "PATHS"
+
+
+class Reader:
+    """One generation of a warehouse, safe to share between threads.
+
+    Raises WarehouseMissing, WarehouseOutdated or WarehouseDamaged when it cannot be read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        self.generation = 0
+        self._guard = threading.Lock()
+        self._connection = self._open_current()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        with self._guard:
+            self._connection.close()
+
+    def refresh(self) -> bool:
+        """Follow CURRENT; True if it moved. Queries under way finish on what they began with."""
+        if current_generation(self.root) == self.generation:
+            return False
+        with self._guard:
+            before = self.generation
+            if current_generation(self.root) != before:
+                self._connection = self._open_current()
+            return self.generation != before
+
+    def query(self, name: str, **parameters: Any) -> pa.Table:
+        """The rows of ``warehouse/sql/<name>.sql``, on a cursor of its own.
+
+        Raises WarehouseDamaged where a request file that it needs is missing or unreadable.
+        """
+        with self._guard:
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute("use store")
+            return _table(cursor, sql_text(name), parameters)
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise WarehouseDamaged(
+                f"The warehouse {self.root} cannot be read ({str(error).splitlines()[0]}); "
+                f"run draftboard warehouse check --warehouse {self.root}."
+            ) from error
+        finally:
+            cursor.close()
+
+    def request_files(self, cell_ids: Iterable[str]) -> list[Path]:
+        """The Parquet files that hold the requests of these cells, each once."""
+        found = self.query("request_files", cell_ids=list(cell_ids))
+        names = dict.fromkeys(found.column("file").to_pylist())
+        return [self.root / REQUESTS / name for name in names]
+
+    def _open_current(self) -> duckdb.DuckDBPyConnection:
+        # A writer may retire the generation between the look at CURRENT and the attach.
+        for _ in range(_ATTEMPTS):
+            generation = current_generation(self.root)
+            if generation is None:
+                raise WarehouseMissing(
+                    f"There is no warehouse at {self.root} yet; make one with: "
+                    f"draftboard ingest PATHS --warehouse {self.root}"
+                )
+            try:
+                connection = attach(self.root / generation_name(generation))
+            except FileNotFoundError:
+                continue
+            require_our_schema(connection, self.root)
+            self.generation = generation
+            return connection
+        raise WarehouseDamaged(
+            f"{self.root / generation_name(generation)}, which CURRENT names, is missing; "
+            f"run draftboard warehouse check --warehouse {self.root}."
+        )
+
+
+def _table(cursor: duckdb.DuckDBPyConnection, text: str, parameters: dict[str, Any]) -> pa.Table:
+    relation = cursor.sql(text, params=parameters or None)
+    return relation.to_arrow_table()

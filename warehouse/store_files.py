@@ -1,0 +1,128 @@
+"""Where the warehouse's files are, and how one is published: private name, fsync, rename."""
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from warehouse.errors import DraftboardError, WarehouseDamaged
+
+SCHEMA_VERSION = 1
+CURRENT = "CURRENT"
+REQUESTS = "requests"
+LOCK = "lock"
+PRIVATE = "tmp-"
+"""Every file under construction starts so; the next writer removes what a kill left behind."""
+
+KEPT_GENERATIONS = 2
+"""Old generations that stay for readers still at work."""
+
+_GENERATION = re.compile(r"warehouse-(\d+)\.duckdb")
+
+
+def warehouse_path(given: str | Path | None) -> Path:
+    """The warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else data/warehouse."""
+    return Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
+
+
+def generation_name(generation: int) -> str:
+    """The file name of a generation."""
+    return f"warehouse-{generation}.duckdb"
+
+
+def current_generation(root: Path) -> int | None:
+    """The published generation; None where there is no warehouse. Reads one small file.
+
+    Raises WarehouseDamaged where CURRENT says something else.
+    """
+    try:
+        text = (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    found = _GENERATION.fullmatch(text)
+    if found is None:
+        raise WarehouseDamaged(
+            f"{root / CURRENT} does not name a generation; write the name of the newest "
+            f"warehouse-<n>.duckdb into it, or ingest again into a new --warehouse."
+        )
+    return int(found[1])
+
+
+def generations(root: Path) -> dict[int, Path]:
+    """Every generation file that is there, published or not."""
+    found = ((_GENERATION.fullmatch(p.name), p) for p in root.glob("warehouse-*.duckdb"))
+    return {int(match[1]): path for match, path in found if match}
+
+
+def publish(private: Path, final: Path) -> None:
+    """Make a finished private file visible under its final name, durably."""
+    sync(private)
+    private.replace(final)
+    sync(final.parent)
+
+
+def point_current(root: Path, generation: int) -> None:
+    """Point CURRENT to a generation that is already in place."""
+    private = root / f"{PRIVATE}{CURRENT}"
+    private.write_text(generation_name(generation) + "\n", encoding="utf-8")
+    publish(private, root / CURRENT)
+
+
+def sync(path: Path) -> None:
+    """Force a file or a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """sha256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_private(root: Path) -> None:
+    """Remove what a killed writer left half made. Only under the writer's lock."""
+    for folder in (root, root / REQUESTS):
+        for path in folder.glob(f"{PRIVATE}*"):
+            path.unlink(missing_ok=True)
+
+
+def remove_generations(root: Path, current: int) -> list[Path]:
+    """Remove generations that nobody can need: old ones beyond the kept, and unpublished ones."""
+    gone = [
+        path
+        for number, path in generations(root).items()
+        if not current - KEPT_GENERATIONS <= number <= current
+    ]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return gone
+
+
+@contextmanager
+def full_disk_explained(root: Path) -> Iterator[None]:
+    """Turn a full disk, or a folder that may not be written, into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise _explained(error, root) from error
+
+
+def _explained(error: OSError, root: Path) -> Exception:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
+        return DraftboardError(
+            f"The disk of {root} is full: nothing was published and what was there before is "
+            f"untouched; free some space and run the same command again."
+        )
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return DraftboardError(
+            f"{error.filename or root} may not be written; choose another --warehouse or change "
+            f"its permissions."
+        )
+    return error

@@ -1,0 +1,62 @@
+"""One Parquet file of requests per source: a row group per cell, private until it is whole."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.rows import REQUEST_SCHEMA
+from warehouse.store_files import PRIVATE, REQUESTS, publish, sha256_of
+
+COMPRESSION = "zstd"
+_DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
+
+
+class RequestFile:
+    """Writes the requests of one source; nothing of it is visible before ``finish``."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self._final = root / REQUESTS / name
+        self._private = self._final.with_name(f"{PRIVATE}{os.getpid()}-{name}")
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+
+    def write(self, requests: pa.Table) -> None:
+        """Append the requests of one cell (``rows.REQUEST_SCHEMA``) as a row group of its own."""
+        if self._writer is None:
+            self._writer = parquet_writer(self._private)
+        self._writer.write_table(requests.select(REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA), None)
+        self._rows += requests.num_rows
+
+    def finish(self) -> dict[str, Any] | None:
+        """Publish the file and return its row of ``request_files``; None if nothing was written."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        publish(self._private, self._final)
+        return {
+            "file": self._final.name,
+            "sha256": sha256_of(self._final),
+            "rows": self._rows,
+            "bytes": self._final.stat().st_size,
+        }
+
+    def discard(self) -> None:
+        """Leave nothing behind. Harmless after ``finish``."""
+        if self._writer is not None and self._writer.is_open:
+            # Closing writes a footer, which a full disk refuses; the file goes away either way.
+            try:
+                self._writer.close()
+            except OSError:
+                self._writer = None
+        self._private.unlink(missing_ok=True)
+
+
+def parquet_writer(path: Path) -> pq.ParquetWriter:
+    """A writer of request files with the one set of options that all of them share."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return pq.ParquetWriter(
+        path, REQUEST_SCHEMA, compression=COMPRESSION, use_dictionary=[*_DICTIONARY, "prompt_hash"]
+    )

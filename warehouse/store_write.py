@@ -1,0 +1,207 @@
+"""Writing the warehouse: one writer at a time, batches, published whole or not at all."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from warehouse.errors import InvalidInput
+from warehouse.rows import Cell, Rejection, Source
+from warehouse.store_files import (
+    REQUESTS,
+    current_generation,
+    full_disk_explained,
+    generation_name,
+    remove_generations,
+    remove_private,
+)
+from warehouse.store_lock import writer_lock
+from warehouse.store_publish import Batch, publish_generation
+from warehouse.store_read import attach, require_our_schema
+from warehouse.store_requests import RequestFile
+from warehouse.store_rows import BATCHES, Rows, add_cell, as_table, source_row
+
+
+@dataclass
+class _Base:
+    """What the published generation holds, as far as a writer needs to know."""
+
+    sources: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    rejections: dict[str, str] = field(default_factory=dict)
+    next_cell: int = 0
+
+
+@contextmanager
+def open_writer(
+    root: Path,
+    wait: bool = True,
+    on_wait: Callable[[str], None] | None = None,
+    rebuild: bool = False,
+) -> Iterator["Writer"]:
+    """The only writer of the warehouse at ``root``, made if it is not there.
+
+    ``on_wait`` gets one sentence if another process is writing. ``rebuild`` starts from nothing
+    and replaces, at the first commit, what was there. What was not committed is dropped.
+    Raises WarehouseBusy (with ``wait=False``) and WarehouseOutdated.
+    """
+    root = Path(root)
+    with full_disk_explained(root):
+        (root / REQUESTS).mkdir(parents=True, exist_ok=True)
+        with writer_lock(root, wait, on_wait):
+            remove_private(root)
+            generation = current_generation(root)
+            remove_generations(root, generation or 0)
+            yield Writer(root, generation, rebuild)
+
+
+class Writer:
+    """Collects sources and rejections; ``commit`` publishes them as a new generation."""
+
+    def __init__(self, root: Path, generation: int | None, rebuild: bool) -> None:
+        self.root = root
+        self._generation = generation
+        self._from_nothing = rebuild or generation is None
+        self._rebuild = rebuild
+        self._base = _Base() if self._from_nothing else self._read_base()
+        self._rejections = dict(self._base.rejections)
+        self._forgotten: set[str] = set()
+        self._pending: dict[str, dict[str, pa.Table]] = {}
+        self._next_cell = self._base.next_cell
+
+    def known(self, source_id: str) -> bool:
+        """Whether this content is in the warehouse already, or waits for the commit."""
+        if source_id in self._pending:
+            return True
+        return source_id in self._base.sources and source_id not in self._forgotten
+
+    def forget(self, source_id: str) -> None:
+        """Drop a source, so that it can be added anew; takes effect with the commit."""
+        self._pending.pop(source_id, None)
+        if source_id in self._base.sources:
+            self._forgotten.add(source_id)
+
+    def add(self, source: Source, cells: Iterable[Cell]) -> int:
+        """Take a source in, cell by cell; returns the number of cells (0 if it is known).
+
+        An exception while reading ``cells`` propagates and leaves nothing behind; a source that
+        was forgotten for it then stays as it was.
+        """
+        if self.known(source.source_id):
+            return 0
+        file = RequestFile(self.root, self._file_name(source.source_id))
+        try:
+            with full_disk_explained(self.root):
+                tables = self._read(source, cells, file)
+        except BaseException:
+            self._forgotten.discard(source.source_id)
+            raise
+        finally:
+            file.discard()
+        self._pending[source.source_id] = tables
+        self._next_cell += tables["cells"].num_rows
+        self._rejections.pop(source.path, None)
+        return int(tables["cells"].num_rows)
+
+    def reject(self, rejection: Rejection) -> None:
+        """Remember that a file was not taken in; saying the same twice changes nothing."""
+        self._rejections[rejection.path] = rejection.reason
+
+    def commit(self) -> int:
+        """Publish what was collected; the generation number (0: there is still no warehouse)."""
+        if not self._changed():
+            return self._generation or 0
+        base = None if self._from_nothing else self._generation
+        with full_disk_explained(self.root):
+            self._generation = publish_generation(
+                self.root, base, (self._generation or 0) + 1, self._batch()
+            )
+        self._from_nothing = self._rebuild = False
+        self._base = self._read_base()
+        self._pending, self._forgotten = {}, set()
+        return self._generation
+
+    def _changed(self) -> bool:
+        return bool(
+            self._pending
+            or self._forgotten
+            or self._rebuild
+            or self._rejections != self._base.rejections
+        )
+
+    def _batch(self) -> Batch:
+        now = datetime.now(UTC)
+        return Batch(
+            tables={
+                name: pa.concat_tables([tables[name] for tables in self._pending.values()])
+                for name in BATCHES
+                if self._pending
+            },
+            forgotten=sorted(self._forgotten),
+            unrejected=sorted(
+                path
+                for path, reason in self._base.rejections.items()
+                if self._rejections.get(path) != reason
+            ),
+            rejected=[
+                {"path": path, "reason": reason, "rejected_at": now}
+                for path, reason in self._rejections.items()
+                if self._base.rejections.get(path) != reason
+            ],
+        )
+
+    def _read(
+        self, source: Source, cells: Iterable[Cell], file: RequestFile
+    ) -> dict[str, pa.Table]:
+        rows: Rows = {name: [] for name in BATCHES}
+        rows["sources"].append(source_row(source))
+        for number, cell in enumerate(cells, self._next_cell):
+            add_cell(rows, number, source.source_id, cell)
+            if cell.requests is not None and cell.requests.num_rows:
+                file.write(cell.requests)
+                rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
+        _require_distinct(rows, source)
+        tables = {name: as_table(name, rows[name]) for name in BATCHES}
+        written = file.finish()
+        if written is not None:
+            name = written["file"]
+            placed = [{**row, "file": name} for row in rows["cell_requests"]]
+            tables["request_files"] = as_table("request_files", [written])
+            tables["cell_requests"] = as_table("cell_requests", placed)
+        return tables
+
+    def _file_name(self, source_id: str) -> str:
+        # A file that readers may be using is never overwritten by a source that replaces it.
+        name = f"{source_id}.parquet"
+        if name not in self._base.files:
+            return name
+        return f"{source_id}-{(self._generation or 0) + 1}.parquet"
+
+    def _read_base(self) -> _Base:
+        connection = attach(self.root / generation_name(self._generation or 0))
+        try:
+            require_our_schema(connection, self.root)
+            connection.execute("use store")
+            return _Base(
+                sources={r[0] for r in _rows(connection, "select source_id from sources")},
+                files={r[0] for r in _rows(connection, "select file from request_files")},
+                rejections=dict(_rows(connection, "select path, reason from rejections")),
+                next_cell=_rows(connection, "select coalesce(max(cell) + 1, 0) from cells")[0][0],
+            )
+        finally:
+            connection.close()
+
+
+def _rows(connection: Any, sql: str) -> list[Any]:
+    found: list[Any] = connection.execute(sql).fetchall()
+    return found
+
+
+def _require_distinct(rows: Rows, source: Source) -> None:
+    identities = [row["cell_id"] for row in rows["cells"]]
+    if len(set(identities)) != len(identities):
+        raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")
