@@ -12,7 +12,6 @@ SAMPLE = Path(__file__).parents[1] / "examples/lab-first/baseline/code/guidellm.
 LEVELS = (1, 4, 16, 64, 128, 256)
 PROMPT_CHARACTERS, OUTPUT_CHARACTERS = 1150, 750
 LATENCY, FIRST = 1.8, 0.12
-OUTPUT_TOKENS = 64
 EPOCH = 1_790_000_000.0
 HOLE = "@hole:"
 #: Field of a request record -> its place in the list that ``request_values`` returns.
@@ -49,7 +48,9 @@ def request_template(report: dict[str, Any]) -> list[str]:
     record["info"]["request_id"] = f"{HOLE}0@"
     record["info"]["timings"] |= {key: f"{HOLE}{number}@" for key, number in TIMINGS.items()}
     pieces = json.dumps(record).split(HOLE)
-    return [part for piece in pieces for part in (piece.split("@", 1) if piece[1] == "@" else [piece])]
+    return [
+        part for piece in pieces for part in (piece.split("@", 1) if piece[1] == "@" else [piece])
+    ]
 
 
 def holes(template: list[str]) -> list[str]:
@@ -62,7 +63,9 @@ def holes(template: list[str]) -> list[str]:
     return filled
 
 
-def request_values(index: int, streams: int, start: float, texts: list[tuple[str, str]]) -> list[str]:
+def request_values(
+    index: int, streams: int, start: float, texts: list[tuple[str, str]]
+) -> list[str]:
     """What stands in the holes of one request: id, prompt, output, start, first, last, end."""
     begin = start + (index // streams) * (LATENCY + 0.05) + (index % streams) * 0.0007
     prompt, output = texts[index % len(texts)]
@@ -95,8 +98,8 @@ def level_frame(report: dict[str, Any], number: int, start: float, count: int) -
     level["config"]["strategy"] |= {"streams": streams, "max_concurrency": streams}
     level |= {"start_time": start, "end_time": end, "duration": end - start}
     scheduler = level["scheduler_metrics"]
-    scheduler |= {key: start for key in ("start_time", "request_start_time", "measure_start_time")}
-    scheduler |= {key: end for key in ("measure_end_time", "request_end_time", "end_time")}
+    scheduler |= dict.fromkeys(("start_time", "request_start_time", "measure_start_time"), start)
+    scheduler |= dict.fromkeys(("measure_end_time", "request_end_time", "end_time"), end)
     totals = {"successful": count, "errored": 0, "incomplete": 0, "total": count}
     scheduler["requests_made"] = level["metrics"]["request_totals"] = totals
     before, after = json.dumps(level).split(f'"{HOLE}@"')

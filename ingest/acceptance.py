@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from analysis.acceptance import cross_check
 from analysis.lints import lint
 
+from analysis.acceptance import cross_check
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
 _ORDER = ("counters", "requests", "vllm_bench")
@@ -13,10 +13,14 @@ _METRICS = ("acceptance_rate", "mean_acceptance_length")
 
 def finished(cell: Cell) -> Cell:
     """The cell with its best acceptance among the measurements and with all flags."""
-    cell = replace(cell, measurements=(*_others(cell), *_best(cell.acceptance)))
-    flags = (*cell.flags, *cross_check(list(cell.acceptance)))
-    cell = replace(cell, flags=flags)
-    return replace(cell, flags=_unique((*flags, *lint(cell))))
+    counts = tuple(sorted(cell.acceptance, key=lambda a: _ORDER.index(a.source)))
+    cell = replace(
+        cell,
+        acceptance=counts,
+        measurements=(*_others(cell), *_best(counts)),
+        flags=(*cell.flags, *cross_check(counts)),
+    )
+    return replace(cell, flags=_unique((*cell.flags, *lint(cell))))
 
 
 def _others(cell: Cell) -> tuple[Measurement, ...]:
@@ -29,8 +33,7 @@ def _best(counts: tuple[Acceptance, ...]) -> tuple[Measurement, ...]:
     usable = [a for a in counts if a.drafts or a.rate is not None]
     if not usable:
         return ()
-    best = min(usable, key=lambda a: _ORDER.index(a.source))
-    values = zip(_METRICS, (best.rate, best.mean_length), strict=True)
+    values = zip(_METRICS, (usable[0].rate, usable[0].mean_length), strict=True)
     return tuple(
         Measurement("canonical", metric, "mean", value)
         for metric, value in values
@@ -39,5 +42,5 @@ def _best(counts: tuple[Acceptance, ...]) -> tuple[Measurement, ...]:
 
 
 def _unique(flags: tuple[Flag, ...]) -> tuple[Flag, ...]:
-    """Each name once, as first raised: a format and a lint may see the same doubt."""
-    return tuple({flag.name: flag for flag in reversed(flags)}.values())[::-1]
+    """Each sentence once: a format and a lint may see the same doubt."""
+    return tuple(dict.fromkeys(flags))

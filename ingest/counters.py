@@ -9,7 +9,6 @@ from bisect import bisect_left, bisect_right
 from dataclasses import fields
 
 from analysis.acceptance import Counters, from_counters
-
 from ingest.prometheus import Snapshot
 from ingest.samples import Series
 from warehouse.rows import Acceptance, Flag, Sample
@@ -21,7 +20,7 @@ Found = tuple[Acceptance | None, tuple[Flag, ...]]
 _NEAR_SECONDS, _NEAR_SHARE = 1.0, 0.05
 
 RESTARTED = Flag(
-    "counter_restart",
+    "counters_restarted",
     "warning",
     "A counter of the server fell during this run, so the server restarted; acceptance was not "
     "taken from its counters.",
@@ -72,7 +71,8 @@ def _difference(counted: list[Counters]) -> Found:
         return None, ()
     if any(_fell(a, b) for a, b in zip(counted, counted[1:], strict=False)):
         return None, (RESTARTED,)
-    return from_counters(counted[0], counted[-1]), ()
+    found = from_counters(counted[0], counted[-1])
+    return (None, (found,)) if isinstance(found, Flag) else (found, ())
 
 
 def _fell(before: Counters, after: Counters) -> bool:

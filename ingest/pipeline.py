@@ -10,6 +10,7 @@ import msgspec
 from pydantic import ValidationError
 
 from ingest.acceptance import finished
+from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import Unit, unreadable
 from ingest.formats import drop as drops
@@ -197,6 +198,7 @@ def _ready(cells: Iterator[Cell], keep_text: bool, counted: Outcome) -> Iterator
     try:
         for cell in cells:
             any_cell = True
+            require_storable(cell)
             ready = finished(clean_cell(cell, keep_text))
             counted.requests += 0 if ready.requests is None else ready.requests.num_rows
             yield ready

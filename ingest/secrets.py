@@ -24,9 +24,11 @@ _IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         # user:password@ and token@ in an address
         (r"(://)[^/\s@\"']+@", rf"\1{REMOVED}@"),
-        # authorization: Basic …, Bearer …
-        (r"\b(bearer|basic|authorization)(\s*[:=]\s*|\s+)(?:(?:bearer|basic|token)\s+)?"
-         r"(?=[^\s\"',;]{8})[^\s\"',;\[]+", rf"\1\2{REMOVED}"),
+        # Authorization: Basic …, Bearer …
+        (r"\b(authorization[\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|token|apikey)\s+)?"
+         r"(?!\[removed\])[^\s\"',;]+", rf"\1{REMOVED}"),
+        (r"\b(bearer\s+)(?=[^\s\"',;]{8})[^\s\"',;\[]+", rf"\1{REMOVED}"),
+        (r"\b(basic\s+)(?=(?-i:\S*[a-z][A-Z]|\S*[\d=]))[^\s\"',;\[]{8,}", rf"\1{REMOVED}"),
         # ?access_token=…, HF_TOKEN=…, --api-key=…, --api-key …, "api_key": "…", 'token': '…'
         (rf"(--?{_NAME}[\"']?(?:\s+|\s*=\s*))(?!\[removed\])(?:\"[^\"]*\"|'[^']*'|[^\s\"',;&]+)",
          rf"\1{REMOVED}"),

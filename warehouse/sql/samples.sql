@@ -4,7 +4,7 @@ with chosen_cell as (
     select cell from cells where cell_id = $cell_id
 )
 
-select at, name, value
+select "at", name, value
 from samples
 semi join chosen_cell using (cell)
-order by name, at
+order by name, "at"

@@ -111,7 +111,7 @@ create table flags (
 
 create table samples (
     cell integer not null,
-    at double not null check (isfinite(at)),
+    "at" double not null check (isfinite("at")),
     name varchar not null,
     value double not null check (isfinite(value))
 );

@@ -147,6 +147,7 @@ class Reader:
 
     def _open_current(self) -> duckdb.DuckDBPyConnection:
         # A writer may retire the generation between the look at CURRENT and the attach.
+        path = self.root
         for _ in range(_ATTEMPTS):
             generation = current_generation(self.root)
             if generation is None:
@@ -154,15 +155,16 @@ class Reader:
                     f"There is no warehouse at {self.root} yet; make one with: "
                     f"draftboard ingest PATHS --warehouse {self.root}"
                 )
+            path = self.root / generation_name(generation)
             try:
-                connection = attach(self.root / generation_name(generation))
+                connection = attach(path)
             except FileNotFoundError:
                 continue
             require_our_schema(connection, self.root)
             self.generation = generation
             return connection
         raise WarehouseDamaged(
-            f"{self.root / generation_name(generation)}, which CURRENT names, is missing; "
+            f"{path}, which CURRENT names, is missing; "
             f"run draftboard warehouse check --warehouse {self.root}."
         )
 

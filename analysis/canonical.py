@@ -1,0 +1,193 @@
+"""One definition of every measurement, recomputed from the requests of a cell.
+
+The formulas are those of GuideLLM >= 0.7.4, so a cell of any release can be set beside any other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.percentiles import Floats, nearest_rank
+from warehouse.catalogue import QUANTILES
+from warehouse.rows import COMPLETED, Measurement
+
+Columns = Mapping[str, NDArray[Any]]
+
+#: Unix seconds in a float are good to about a quarter of a microsecond.
+CLOCK_RESOLUTION = 1e-6
+
+
+@dataclass(frozen=True)
+class Window:
+    """The measured window, in the clock of the requests; None: the extent of the requests."""
+
+    start: float | None
+    end: float | None
+
+
+def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
+    """Add ``ttft``, ``itl``, ``tpot`` (ms), ``request_latency`` (s) and ``in_window`` (bool).
+
+    ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
+    ``start``, ``first_token``, ``last_token``, ``end``, ``prompt_tokens``, ``output_tokens``.
+    ``request_latency`` and ``tpot`` are NaN for requests that did not complete.
+    """
+    start, first, last, n = (
+        columns[k] for k in ("start", "first_token", "last_token", "output_tokens")
+    )
+    done = columns["status"] == COMPLETED
+    begin, finish = _bounds(columns, window)
+    last_or_end = np.where(np.isnan(last), columns["end"], last)
+    return {
+        **columns,
+        "ttft": (first - start) * 1000,
+        "itl": _divide((last - first) * 1000, n - 1),
+        "tpot": np.where(done, _divide((last_or_end - start) * 1000, n), np.nan),
+        "request_latency": np.where(done, _ends(columns) - start, np.nan),
+        "in_window": _overlaps(start, _ends(columns), begin, finish),
+    }
+
+
+def canonical(
+    columns: Columns, window: Window, errored: int, completed: int
+) -> tuple[Measurement, ...]:
+    """Every canonical measurement of a cell, from the columns that ``with_latencies`` takes.
+
+    An optional column ``iterations`` (streamed chunks per request) places the tokens of a chunk
+    together at the window's edges, as GuideLLM does; without it every token stands alone.
+    ``errored`` and ``completed`` count the whole run. What cannot be computed is left out.
+    """
+    full = with_latencies(columns, window)
+    begin, finish = _bounds(columns, window)
+    values = {
+        **_rates(full, begin, finish),
+        **_concurrency(full, begin, finish),
+        **_error_rate(errored, completed),
+        **_distributions(full, begin, finish),
+    }
+    return tuple(
+        Measurement("canonical", metric, statistic, float(value))
+        for (metric, statistic), value in values.items()
+        if np.isfinite(value)
+    )
+
+
+Values = dict[tuple[str, str], float]
+
+
+def _ends(columns: Columns) -> Floats:
+    end: Floats = np.where(np.isnan(columns["end"]), columns["last_token"], columns["end"])
+    return end
+
+
+def _bounds(columns: Columns, window: Window) -> tuple[float, float]:
+    starts, ends = columns["start"], _ends(columns)
+    begin = window.start if window.start is not None else _extreme(starts, "min")
+    finish = window.end if window.end is not None else _extreme(ends, "max")
+    return begin, finish
+
+
+def _extreme(values: Floats, which: str) -> float:
+    known = values[~np.isnan(values)]
+    return float(getattr(known, which)()) if known.size else float("nan")
+
+
+def _divide(above: Floats, below: Floats) -> Floats:
+    out = np.full(above.shape, np.nan)
+    np.divide(above, below, out=out, where=below > 0)
+    return out
+
+
+def _overlaps(start: Floats, end: Floats, begin: float, finish: float) -> NDArray[np.bool_]:
+    """Touching the window is enough; a request of unknown start is an event at its end."""
+    known_start = np.where(np.isnan(start), end, start)
+    inside: NDArray[np.bool_] = (end >= begin) & (known_start <= finish)
+    return inside
+
+
+def _rates(full: Columns, begin: float, finish: float) -> Values:
+    length = finish - begin
+    if not length > 0:
+        return {}
+    done = {k: v[full["status"] == COMPLETED] for k, v in full.items()}
+    ends = _ends(done)
+    first = np.where(np.isnan(done["first_token"]), ends, done["first_token"])
+    prompt = np.nansum(done["prompt_tokens"] * ((first >= begin) & (first <= finish)))
+    output = _tokens_inside(done, begin, finish)
+    ended = np.count_nonzero((ends >= begin) & (ends <= finish))
+    return {
+        ("output_throughput", "mean"): output / length,
+        ("total_throughput", "mean"): (output + prompt) / length,
+        ("request_throughput", "mean"): ended / length,
+    }
+
+
+def _tokens_inside(done: Columns, begin: float, finish: float) -> float:
+    """Output tokens in the window: one at the first token, the rest in even steps to the last."""
+    n = np.nan_to_num(done["output_tokens"])
+    steps = np.nan_to_num(done.get("iterations", n)) - 1
+    steps = np.where(np.isnan(done.get("iterations", n)), n - 1, steps)
+    first, last = done["first_token"], done["last_token"]
+    spread = (steps >= 1) & (n > 1) & ~np.isnan(first) & ~np.isnan(last)
+    at = np.where(np.isnan(last), _ends(done), last)
+    at_once = np.sum(n[~spread & (at >= begin) & (at <= finish)])
+    first, last, n, steps = first[spread], last[spread], n[spread], steps[spread]
+    firsts = np.count_nonzero((first >= begin) & (first <= finish))
+    gap = np.maximum(last - first, CLOCK_RESOLUTION) / steps
+    upto = np.floor((finish - first + CLOCK_RESOLUTION) / gap).clip(0, steps)
+    before = np.ceil((begin - first - CLOCK_RESOLUTION) / gap).clip(1, steps + 1) - 1
+    rest = np.sum((upto - before).clip(0) * (n - 1) / steps)
+    return float(at_once + firsts + rest)
+
+
+def _concurrency(full: Columns, begin: float, finish: float) -> Values:
+    if not finish > begin:
+        return {}
+    shared = np.minimum(_ends(full), finish) - np.maximum(full["start"], begin)
+    return {("achieved_concurrency", "mean"): np.nansum(shared.clip(0)) / (finish - begin)}
+
+
+def _error_rate(errored: int, completed: int) -> Values:
+    ended = errored + completed
+    return {("error_rate", "mean"): errored / ended} if ended else {}
+
+
+def _distributions(full: Columns, begin: float, finish: float) -> Values:
+    """Per metric its own requests: first-token metrics are windowed by the first token."""
+    done = full["status"] == COMPLETED
+    start, first, end = full["start"], full["first_token"], _ends(full)
+    overlapping = done & full["in_window"]
+    prefilled = done & _overlaps(start, first, begin, finish)
+    decoding = done & _overlaps(first, end, begin, finish)
+    tokens = full["output_tokens"]
+    return {
+        **_describe("ttft", full["ttft"], prefilled),
+        **_describe("itl", full["itl"], decoding, tokens - 1),
+        **_describe("tpot", full["tpot"], overlapping, tokens),
+        **_describe("request_latency", full["request_latency"], overlapping),
+        **_describe("prompt_tokens", full["prompt_tokens"], overlapping),
+        **_describe("output_tokens", tokens, overlapping),
+    }
+
+
+def _describe(
+    metric: str, values: Floats, kept: NDArray[np.bool_], weights: Floats | None = None
+) -> Values:
+    kept = kept & ~np.isnan(values)
+    if weights is not None:
+        kept = kept & (weights > 0)
+    if not kept.any():
+        return {}
+    x, w = values[kept], None if weights is None else weights[kept]
+    mean = np.average(x, weights=w)
+    named = {
+        "mean": mean,
+        "std": np.sqrt(np.average((x - mean) ** 2, weights=w)),
+        "min": x.min(),
+        "max": x.max(),
+        **dict(zip(QUANTILES, nearest_rank(x, tuple(QUANTILES.values()), w), strict=True)),
+    }
+    return {(metric, statistic): float(value) for statistic, value in named.items()}

@@ -1,0 +1,217 @@
+"""Doubts about one cell: every check on a result, each one sentence with its figures."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from warehouse.rows import Cell, Flag, Severity
+
+Flags = Iterator[Flag]
+
+STOPPED_EARLY = ("requests_exhausted", "over_saturation", "max_errors", "max_error_rate")
+BEFORE_REASONING = ("G1", "G2a", "G2b", "G3a")
+EVIDENCE = {
+    "cpu": "These numbers come from a CPU, so they say nothing about the speed of a GPU.",
+    "mock": "A mock server answered, so these numbers say nothing about any model.",
+    "dummy_weights": "The model ran with dummy weights, so its acceptance and texts mean nothing.",
+    "simulated": "These numbers were simulated, not measured.",
+}
+
+
+def lint(cell: Cell) -> tuple[Flag, ...]:
+    """Every flag that one cell earns by itself, in a fixed order."""
+    return tuple(flag for check in CHECKS for flag in check(cell))
+
+
+def measured(cell: Cell, metric: str, statistic: str = "mean") -> float | None:
+    """A measurement of the cell, canonical where there is one, else reported."""
+    found = {
+        m.origin: m.value
+        for m in cell.measurements
+        if m.metric == metric and m.statistic == statistic
+    }
+    return found.get("canonical", found.get("reported"))
+
+
+def _flag(name: str, severity: Severity, sentence: str) -> Flag:
+    return Flag(name, severity, sentence)
+
+
+def _counts(cell: Cell) -> Flags:
+    if not cell.requests_complete:
+        yield _flag(
+            "sampled",
+            "warning",
+            f"The report keeps only a part of its {cell.requests_made or 'unknown number of'} "
+            "requests, so nothing can be recomputed from them.",
+        )
+    ended = cell.completed + cell.errored
+    if cell.errored:
+        rate = cell.errored / ended
+        yield _flag(
+            "errors",
+            "info" if rate < 0.01 else "warning",
+            f"{cell.errored} of {ended} requests failed ({rate:.1%}; below 1 % is expected).",
+        )
+    if cell.completed == 0:
+        yield _flag("no_completed_requests", "error", "No request of this cell completed.")
+
+
+def _stopping(cell: Cell) -> Flags:
+    reason = cell.stop_reason or ""
+    if any(word in reason for word in STOPPED_EARLY):
+        yield _flag(
+            "stopped_early", "warning", f"The run stopped early: {reason.replace('_', ' ')}."
+        )
+
+
+def _load(cell: Cell) -> Flags:
+    wanted, made = cell.facts.concurrency, cell.requests_made
+    if wanted is None:
+        return
+    if made is not None and made < 5 * wanted:
+        yield _flag(
+            "few_prompts",
+            "warning",
+            f"{made} requests at concurrency {wanted} are fewer than 5 per slot ({5 * wanted}).",
+        )
+    got = measured(cell, "achieved_concurrency")
+    if got is not None and got < 0.9 * wanted:
+        yield _flag(
+            "low_concurrency",
+            "warning",
+            f"Only {got:.1f} requests were in flight on average, of the {wanted} asked for.",
+        )
+
+
+def _speed(cell: Cell) -> Flags:
+    rate, gap = measured(cell, "output_throughput"), measured(cell, "itl")
+    wanted = cell.facts.concurrency
+    if rate is None or not gap or wanted is None or rate <= 1.05 * wanted * 1000 / gap:
+        return
+    yield _flag(
+        "impossible_throughput",
+        "error",
+        f"{rate:.1f} tok/s is more than {wanted} streams with one token every {gap:.2f} ms "
+        f"can give ({wanted * 1000 / gap:.1f} tok/s).",
+    )
+
+
+def _lengths(cell: Cell) -> Flags:
+    median = measured(cell, "output_tokens", "p50")
+    if median is not None and median <= 1:
+        yield _flag("short_output", "warning", f"The median output is {median:g} token long.")
+
+
+def _reading(cell: Cell) -> Flags:
+    if cell.load_generator != "guidellm":
+        return
+    if cell.schema_generation == "unknown":
+        yield _flag(
+            "unknown_format",
+            "warning",
+            f"GuideLLM {cell.load_generator_version or 'of unknown version'} is newer than this "
+            "reader, so the report was read by its structure.",
+        )
+    ttft = measured(cell, "ttft", "max")
+    version = cell.load_generator_version or ""
+    if cell.schema_generation in ("G2a", "G2b") and cell.errored and (ttft or 0) > 50_000:
+        yield _flag(
+            "timeout_60s",
+            "warning",
+            f"GuideLLM {version or '0.4-0.5'} gives up after 60 s and first tokens took up to "
+            f"{(ttft or 0) / 1000:.0f} s, so some of the {cell.errored} errors may be its own.",
+        )
+    if cell.schema_generation in BEFORE_REASONING and _hides_reasoning(cell):
+        yield _flag(
+            "reasoning_mismatch",
+            "warning",
+            "GuideLLM before 0.7 does not see reasoning tokens, so TTFT counts to the first answer "
+            "token and ITL is too low.",
+        )
+
+
+def _hides_reasoning(cell: Cell) -> bool:
+    return any("reasoning_parser" in k.replace("-", "_") for k in cell.facts.server_args or {})
+
+
+def _evidence(cell: Cell) -> Flags:
+    evidence = cell.facts.evidence
+    if evidence in EVIDENCE:
+        yield _flag(f"evidence_{evidence}", "warning", EVIDENCE[evidence])
+
+
+def _synthetic(cell: Cell) -> Flags:
+    config = cell.facts.speculative_config or {}
+    if cell.facts.synthetic_acceptance or config.get("rejection_sample_method") == "synthetic":
+        yield _flag(
+            "synthetic_acceptance", "error", "Acceptance was set by hand here, not measured."
+        )
+
+
+def _drafting(cell: Cell) -> Flags:
+    method = cell.facts.spec_method
+    for a in cell.acceptance:
+        if a.drafts is None or method is None:
+            continue
+        if method == "none" and a.drafts > 0:
+            yield _flag(
+                "baseline_drafts",
+                "error",
+                f"The baseline drafted {a.drafts} times by {a.source}, so it speculates.",
+            )
+        if method != "none" and a.drafts == 0:
+            yield _flag(
+                "no_drafts", "error", f"The {method} arm never drafted by {a.source}: 0 drafts."
+            )
+
+
+def _acceptance(cell: Cell) -> Flags:
+    k, warm = cell.facts.num_speculative_tokens, (cell.facts.temperature or 0) > 0
+    for a in cell.acceptance:
+        if k is not None and a.mean_length is not None and a.mean_length > k + 1 + 1e-9:
+            yield _flag(
+                "acceptance_too_long",
+                "error",
+                f"A mean acceptance length of {a.mean_length:.2f} is more than K + 1 = {k + 1}.",
+            )
+        if a.drafts and a.rate is not None and a.rate < 0.01:
+            yield _flag(
+                "acceptance_near_zero",
+                "warning",
+                f"Only {a.rate:.2%} of the drafted tokens were accepted"
+                + (f" at temperature {cell.facts.temperature:g}; " if warm else "; ")
+                + "check the draft model and how it samples.",
+            )
+
+
+def _positions(cell: Cell) -> Flags:
+    for a in cell.acceptance:
+        r = a.by_position
+        if any(b > c + 1e-6 for c, b in zip(r, r[1:], strict=False)):
+            yield _flag(
+                "positions_increase",
+                "error",
+                f"Acceptance rises with the position ({_list(r)}), which cannot be.",
+            )
+        if r and max(r) >= 0.999:
+            yield _flag(
+                "acceptance_near_one",
+                "warning",
+                f"Acceptance of {max(r):.4f} at a position is suspicious or synthetic.",
+            )
+        if r and a.mean_length and abs(sum(r) - (a.mean_length - 1)) > 0.02 * a.mean_length:
+            yield _flag(
+                "positions_do_not_add_up",
+                "error",
+                f"The positions add up to {sum(r):.3f}, but {a.mean_length - 1:.3f} tokens are "
+                "accepted per draft.",
+            )
+
+
+def _list(values: Sequence[float]) -> str:
+    return ", ".join(f"{v:.3f}" for v in values)
+
+
+CHECKS: tuple[Callable[[Cell], Flags], ...] = (
+    _counts, _stopping, _load, _speed, _lengths, _reading, _evidence, _synthetic, _drafting,
+    _acceptance, _positions,
+)  # fmt: skip

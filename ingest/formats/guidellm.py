@@ -1,0 +1,211 @@
+"""GuideLLM reports, 0.2 and later: decoded once, typed, then read by their generation's adapter."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from analysis.acceptance import from_requests
+from analysis.canonical import Window, canonical
+from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
+from ingest.formats.guidellm_adapter import Adapter, at
+from ingest.formats.guidellm_facts import facts_of
+from ingest.formats.guidellm_reported import reported
+from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
+from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
+from ingest.model import Content, Context, Parsed
+from ingest.read import json_bytes
+from ingest.secrets import scrub
+from warehouse.errors import InvalidInput
+from warehouse.rows import Acceptance, Cell, Flag, Measurement
+
+NAME = "guidellm"
+_HEAD = 1 << 20
+_ADAPTERS: tuple[Adapter, ...] = (
+    guidellm_g1.ADAPTER, guidellm_g2.G2A, guidellm_g3.G3A, guidellm_g2.G2B,
+    guidellm_g3.G3B, guidellm_g4.ADAPTER, guidellm_unknown.ADAPTER,
+)  # fmt: skip
+_NOT_A_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+_NAN_FLAG = Flag(
+    "not_a_number", "warning",
+    "The report holds NaN or Infinity where a number belongs; these values count as unknown.",
+)  # fmt: skip
+_decode = msgspec.json.Decoder(Report).decode
+
+
+def sniff(data: memoryview) -> bool:
+    """An object that names ``benchmarks``, at its head or after its configuration."""
+    head = bytes(data[:_HEAD])
+    return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a report. Raises InvalidInput."""
+    report, flags = _read(content)
+    if not report.benchmarks:
+        raise InvalidInput("The report has no benchmarks: the run wrote nothing; run it again.")
+    if not any(b.requests.successful for b in report.benchmarks):
+        raise InvalidInput(
+            "The report has no successful request: look at the errors it lists and run it again."
+        )
+    adapter = next(a for a in _ADAPTERS if a.matches(report))
+    if adapter is guidellm_unknown.ADAPTER:
+        flags = (*flags, guidellm_unknown.FLAG)
+    config = scrub({"args": report.args, "config": report.config})
+    return Parsed(NAME, config, _cells(report, adapter, context, flags))
+
+
+def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
+    data = json_bytes(content.data)
+    try:
+        return _decode(data), ()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _read_again(data, error), (_NAN_FLAG,)
+
+
+def _read_again(data: memoryview, error: Exception) -> Report:
+    """Old writers' ``NaN`` and ``Infinity`` are no JSON: read them as null, strings untouched."""
+    malformed = isinstance(error, msgspec.DecodeError)
+    malformed = malformed and not isinstance(error, msgspec.ValidationError)
+    if malformed and "invalid character" in str(error):
+        try:
+            return _decode(_NOT_A_NUMBER.sub(_null, data))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as second:
+            error = second
+    raise InvalidInput(
+        f"The GuideLLM report cannot be read ({error}): it is cut off, damaged or lacks a "
+        "section; copy it again or run it again."
+    ) from None
+
+
+def _null(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    return found if found.startswith(b'"') else b"null"
+
+
+def _cells(
+    report: Report, adapter: Adapter, context: Context, flags: tuple[Flag, ...]
+) -> Iterator[Cell]:
+    levels = report.benchmarks
+    for index in range(len(levels)):
+        benchmark = levels[index]
+        yield _cell(report, benchmark, adapter, context, (index, flags))
+        benchmark.requests.successful = None
+
+
+def _cell(
+    report: Report, benchmark: Benchmark, adapter: Adapter, context: Context,
+    place: tuple[int, tuple[Flag, ...]],
+) -> Cell:  # fmt: skip
+    index, flags = place
+    records, status = records_of(benchmark)
+    columns = columns_of(records, status, old=adapter.generation == "G1")
+    window, made = _window(benchmark), _made(benchmark)
+    said = asked(records, context.keep_text)
+    complete = _complete(benchmark, adapter.generation == "G1")
+    values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
+    if complete:
+        values += canonical(columns, window, made.errored, made.successful)
+    cell_id = hashlib.sha256(f"{context.source_id}:{index}".encode()).hexdigest()[:20]
+    return Cell(
+        cell_id=cell_id,
+        index=index,
+        facts=facts_of(adapter, report, benchmark, said, context.facts),
+        load_generator=NAME,
+        load_generator_version=report.metadata and report.metadata.guidellm_version,
+        schema_generation=adapter.generation,
+        reported_definition=adapter.definition(report),
+        run_id=str(benchmark.run_id or at(benchmark.config, "run_id") or context.source_id[:20]),
+        started_at=_moment(window.start),
+        duration=_duration(window),
+        requests_made=made.total,
+        completed=made.successful,
+        errored=made.errored,
+        incomplete=made.incomplete,
+        requests_complete=complete,
+        stop_reason=_stop_reason(benchmark),
+        status="good" if benchmark.requests.successful else "failed",
+        measurements=values,
+        acceptance=_acceptance(benchmark.requests.successful or []),
+        flags=flags,
+        requests=table_of(cell_id, records, columns, window, said),
+    )
+
+
+def _window(benchmark: Benchmark) -> Window:
+    run = benchmark.scheduler_metrics
+    start = run.measure_start_time if run else None
+    end = run.measure_end_time if run else None
+    start = benchmark.start_time if start is None else start
+    end = benchmark.end_time if end is None else end
+    if start is not None and end is not None and end < start:
+        raise InvalidInput(
+            "A benchmark of the report ends before it starts: the clock jumped; run it again."
+        )
+    return Window(start, end)
+
+
+def _made(benchmark: Benchmark) -> Totals:
+    run = benchmark.scheduler_metrics or benchmark.run_stats
+    if run is not None and run.requests_made is not None:
+        return run.requests_made
+    lists = benchmark.requests
+    counts = [len(r or ()) for r in (lists.successful, lists.errored, lists.incomplete)]
+    return Totals(*counts, total=sum(counts))
+
+
+def _complete(benchmark: Benchmark, old: bool) -> bool:
+    """False where the report kept fewer records than requests; G1 leaves out warm-up by design."""
+    lists, made = benchmark.requests, _made(benchmark)
+    total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
+    least = (0, 0) if old else (made.successful, made.errored)
+    done, failed = len(lists.successful or ()), len(lists.errored or ())
+    enough = done >= max(total.successful, least[0]) and failed >= max(total.errored, least[1])
+    return enough and len(lists.incomplete or ()) >= total.incomplete
+
+
+def _stop_reason(benchmark: Benchmark) -> str | None:
+    state = benchmark.scheduler_state
+    reasons = (state.end_processing_constraints if state else None) or {}
+    return ", ".join(reasons) or None
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput("A benchmark starts at a time out of range; run it again.") from None
+
+
+def _duration(window: Window) -> float | None:
+    return None if window.start is None or window.end is None else window.end - window.start
+
+
+def _acceptance(records: list[Request]) -> tuple[Acceptance, ...]:
+    found = [r.response_metrics.speculative_decoding for r in records if r.response_metrics]
+    spec = [s for s in found if s is not None and s.num_spec_steps]
+    if not spec:
+        return ()
+    drafts, drafted, accepted = (
+        sum(getattr(s, name) or 0 for s in spec)
+        for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
+    )
+    by_position = _by_position([s.acceptance_histogram for s in spec], drafts)
+    result: Any = from_requests(drafts, drafted, accepted, by_position)
+    return () if result is None else (result,)
+
+
+def _by_position(histograms: list[list[int] | None], drafts: int) -> tuple[float, ...]:
+    """Accepted at i / drafts; a histogram counts the steps that accepted 0, 1, 2 … tokens."""
+    if not histograms or None in histograms:
+        return ()
+    known = [h for h in histograms if h is not None]
+    width = max(len(h) for h in known)
+    steps = [sum(h[i] for h in known if i < len(h)) for i in range(width)]
+    return tuple(sum(steps[i + 1 :]) / drafts for i in range(width - 1))

@@ -1,0 +1,75 @@
+"""The facts of a cell that a GuideLLM report states; what it does not state stays unknown."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from ingest.formats.guidellm_adapter import Adapter, at
+from ingest.formats.guidellm_requests import Asked
+from ingest.formats.guidellm_shape import Benchmark, Report
+from ingest.prompts import Body, prompt_set_hash
+from warehouse.contract import FACT_KEYS, Facts
+from warehouse.errors import InvalidInput
+
+_SAMPLING = ("temperature", "top_p", "seed", "ignore_eos")
+
+
+def facts_of(
+    adapter: Adapter, report: Report, benchmark: Benchmark, said: Asked, given: dict[str, Any]
+) -> Facts:
+    """The report's own facts, then its labels, then what the user gave, which wins."""
+    backend = adapter.backend(report, benchmark)
+    own = _model(backend, said) | _load(benchmark) | _sampling(backend, said)
+    own["request_format"] = _format(adapter, backend, benchmark, said)
+    done = len(benchmark.requests.successful or ())
+    own["prompt_set_hash"] = prompt_set_hash(said.hashes[:done])
+    try:
+        return Facts(**(own | _labels(report) | given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise InvalidInput(
+            f"The report gives {where} a value out of range ({first['msg']}): it is damaged."
+        ) from None
+
+
+def _model(backend: dict[str, Any], said: Asked) -> dict[str, Any]:
+    model = backend.get("model") or (said.first and said.first.model)
+    return {"model": model if isinstance(model, str) else None}
+
+
+def _load(benchmark: Benchmark) -> dict[str, Any]:
+    strategy = at(benchmark.config or benchmark.args, "strategy") or {}
+    kind = strategy.get("type_") or strategy.get("kind")
+    streams = 1 if kind == "synchronous" else strategy.get("streams")
+    return {"load_profile": kind, "concurrency": streams, "rate": strategy.get("rate")}
+
+
+def _sampling(backend: dict[str, Any], said: Asked) -> dict[str, Any]:
+    extra = at(backend, "extras", "body") or {}
+    body = said.first or Body()
+    found = {k: _either(getattr(body, k), extra.get(k)) for k in _SAMPLING}
+    asked_for = next(iter(said.max_tokens)) if len(said.max_tokens) == 1 else None
+    configured = None if said.max_tokens else backend.get("max_tokens")
+    return found | {"max_tokens": _either(asked_for, configured)}
+
+
+def _either(first: Any, second: Any) -> Any:
+    return second if first is None else first
+
+
+def _format(
+    adapter: Adapter, backend: dict[str, Any], benchmark: Benchmark, said: Asked
+) -> str | None:
+    if said.first is not None and said.first.messages is not None:
+        return "chat_completions"
+    record = next(iter(benchmark.requests.successful or ()), None)
+    named = (record and record.request_type) or str(backend.get("request_format") or "")
+    if "completions" not in named:
+        return adapter.default_format
+    return "chat_completions" if "chat" in named else "text_completions"
+
+
+def _labels(report: Report) -> dict[str, Any]:
+    labels = at(report.config, "metadata", "labels") or {}
+    return {k: v for k, v in labels.items() if k in FACT_KEYS}

@@ -1,0 +1,159 @@
+"""The request records of one GuideLLM level as columns, and as the table that is stored."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analysis.canonical import Window, with_latencies
+from ingest.formats.guidellm_shape import Benchmark, Request, Speculation, Timings
+from ingest.prompts import Body, hash_text, prompt_text, read_arguments
+from warehouse.errors import InvalidInput
+from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, REQUEST_SCHEMA
+
+Columns = dict[str, NDArray[Any]]
+_TIMES = ("start", "first_token", "last_token", "end")
+_decode_text = msgspec.json.Decoder(str | None).decode
+_NO_TIMINGS, _NO_SPECULATION = Timings(), Speculation()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the requests' bodies say: the hashes, the first body, the lengths that were asked for."""
+
+    hashes: list[str | None]
+    texts: list[str | None]
+    first: Body | None
+    max_tokens: frozenset[int]
+
+
+def records_of(benchmark: Benchmark) -> tuple[list[Request], list[str]]:
+    """All records with their status, completed ones first."""
+    lists = benchmark.requests
+    groups = [(lists.successful, COMPLETED), (lists.errored, ERRORED)]
+    groups.append((lists.incomplete, INCOMPLETE))
+    pairs = [(records or [], status) for records, status in groups]
+    records = list(itertools.chain.from_iterable(r for r, _ in pairs))
+    return records, [s for r, status in pairs for s in itertools.repeat(status, len(r))]
+
+
+def columns_of(records: list[Request], status: list[str], old: bool) -> Columns:
+    """Times (unix s) and tokens as float64, NaN for unknown; ``old`` is 0.2 and 0.3."""
+    rows = [_old_times(r) if old else _times(r) for r in records]
+    names = (*_TIMES, "prompt_tokens", "output_tokens", "iterations")
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+    columns: Columns = {name: table[:, i].copy() for i, name in enumerate(names)}
+    columns["status"] = np.array(status, dtype=object)
+    if old:
+        columns["output_tokens"][columns["status"] == ERRORED] = np.nan
+    for name in _TIMES:
+        columns[name][columns[name] <= 0] = np.nan
+    _check(columns)
+    return columns
+
+
+def _times(r: Request) -> tuple[float | None, ...]:
+    t = (r.info.timings if r.info else None) or _NO_TIMINGS
+    end = t.request_end if t.request_end is not None else t.resolve_end
+    return (
+        t.request_start, t.first_token_iteration, t.last_token_iteration, end,
+        r.prompt_tokens, r.output_tokens, t.token_iterations,
+    )  # fmt: skip
+
+
+def _old_times(r: Request) -> tuple[float | None, ...]:
+    return (
+        r.start_time, r.first_token_time, r.last_token_time, r.end_time,
+        r.prompt_tokens, r.output_tokens, None,
+    )  # fmt: skip
+
+
+def _check(columns: Columns) -> None:
+    done = columns["status"] == COMPLETED
+    for earlier, later in itertools.pairwise(_TIMES):
+        if np.any(columns[later][done] < columns[earlier][done] - 1e-3):
+            raise InvalidInput(
+                f"A completed request has a negative duration ({later} before {earlier}): the "
+                "report is damaged or its clock jumped; run it again."
+            )
+    for name in ("prompt_tokens", "output_tokens"):
+        if np.any(columns[name] < 0) or np.any(columns[name] >= 2**31):
+            raise InvalidInput(f"A request has {name} out of range; the report is damaged.")
+
+
+def asked(records: list[Request], keep_text: bool) -> Asked:
+    """Hashes of all prompts, decoding one request's arguments at a time."""
+    hashes: list[str | None] = []
+    texts: list[str | None] = []
+    lengths: set[int] = set()
+    first = None
+    for record in records:
+        body = _body(record)
+        text = None if body is None else prompt_text(body)
+        hashes.append(None if text is None else hash_text(text))
+        texts.append(text if keep_text else None)
+        first = first or body
+        lengths |= _length(body)
+    return Asked(hashes, texts, first, frozenset(lengths))
+
+
+def _body(record: Request) -> Body | None:
+    if (text := _text(record.request_args)) is not None:
+        arguments = read_arguments(text)
+        return None if arguments is None else arguments.body
+    prompt = _text(record.prompt)
+    return None if prompt is None else Body(prompt=prompt)
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    return _decode_text(raw) if memoryview(raw).nbytes else None
+
+
+def _length(body: Body | None) -> set[int]:
+    if body is None:
+        return set()
+    length = body.max_tokens if body.max_tokens is not None else body.max_completion_tokens
+    return {length} if isinstance(length, int) else set()
+
+
+def table_of(
+    cell_id: str, records: list[Request], columns: Columns, window: Window, said: Asked
+) -> pa.Table:
+    """The stored rows (REQUEST_SCHEMA)."""
+    full = with_latencies(columns, window)
+    arrays: dict[str, Any] = {n: full[n] for n in full if n in REQUEST_SCHEMA.names}
+    spec = [_speculation(r) for r in records]
+    arrays |= {
+        "cell_id": pa.repeat(cell_id, len(records)),
+        "index": np.arange(len(records), dtype=np.int32),
+        "drafts": [s.num_spec_steps for s in spec],
+        "draft_tokens": [s.num_draft_tokens for s in spec],
+        "accepted_tokens": [s.num_accepted_draft_tokens for s in spec],
+        "prompt_hash": said.hashes,
+        "prompt": said.texts,
+        "error": [r.error if r.error is not None else r.info and r.info.error for r in records],
+        "output": [_output(r, keep=said.texts[i] is not None) for i, r in enumerate(records)],
+    }
+    return pa.table([_array(arrays[f.name], f) for f in REQUEST_SCHEMA], schema=REQUEST_SCHEMA)
+
+
+def _speculation(record: Request) -> Speculation:
+    found = record.response_metrics and record.response_metrics.speculative_decoding
+    return found or _NO_SPECULATION
+
+
+def _output(record: Request, keep: bool) -> str | None:
+    return _text(record.output) if keep else None
+
+
+def _array(values: Any, field: pa.Field) -> pa.Array:
+    if pa.types.is_dictionary(field.type):
+        plain = pa.array(values, field.type.value_type)
+        return plain.dictionary_encode().cast(field.type)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return pa.array(values, from_pandas=True).cast(field.type)
+    return pa.array(values, field.type)

@@ -1,0 +1,141 @@
+"""The parts of a GuideLLM report that are read, as typed structs; fields not named are skipped.
+
+One set of structs covers all generations: a field that a generation lacks stays None.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+#: Stands for a field that a report does not have; its length is 0.
+ABSENT = Raw()
+
+
+class Shape(msgspec.Struct, gc=False):
+    """Base of all: not tracked by the garbage collector, since a report holds no cycles."""
+
+
+class Metadata(Shape):
+    version: int | None = None
+    guidellm_version: str | None = None
+
+
+class Timings(Shape):
+    request_start: float | None = None
+    first_token_iteration: float | None = None
+    last_token_iteration: float | None = None
+    token_iterations: int | None = None
+    request_end: float | None = None
+    resolve_end: float | None = None
+
+
+class Info(Shape):
+    timings: Timings | None = None
+    error: str | None = None
+
+
+class Speculation(Shape):
+    num_spec_steps: int | None = None
+    num_draft_tokens: int | None = None
+    num_accepted_draft_tokens: int | None = None
+    acceptance_histogram: list[int] | None = None
+
+
+class ResponseMetrics(Shape):
+    speculative_decoding: Speculation | None = None
+
+
+class Request(Shape):
+    """One record: ``info`` since 0.4, the ``*_time`` fields before. Texts stay undecoded."""
+
+    info: Info | None = None
+    request_args: Raw = ABSENT
+    prompt: Raw = ABSENT
+    output: Raw = ABSENT
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    request_type: str | None = None
+    response_metrics: ResponseMetrics | None = None
+    start_time: float | None = None
+    end_time: float | None = None
+    first_token_time: float | None = None
+    last_token_time: float | None = None
+    error: str | None = None
+
+
+class Records(Shape):
+    successful: list[Request] | None = None
+    errored: list[Request] | None = None
+    incomplete: list[Request] | None = None
+
+
+class Totals(Shape):
+    successful: int = 0
+    errored: int = 0
+    incomplete: int = 0
+    total: int = 0
+
+
+class Run(Shape):
+    """``run_stats`` (0.2, 0.3) or ``scheduler_metrics``."""
+
+    requests_made: Totals | None = None
+    measure_start_time: float | None = None
+    measure_end_time: float | None = None
+
+
+class State(Shape):
+    end_processing_constraints: dict[str, Raw] | None = None
+
+
+class Summary(Shape):
+    mean: float | None = None
+    median: float | None = None
+    std_dev: float | None = None
+    min: float | None = None
+    max: float | None = None
+    percentiles: dict[str, float | None] | None = None
+
+
+class ByStatus(Shape):
+    successful: Summary | None = None
+
+
+class Metrics(Shape):
+    request_totals: Totals | None = None
+    requests_per_second: ByStatus | None = None
+    request_concurrency: ByStatus | None = None
+    request_latency: ByStatus | None = None
+    time_to_first_token_ms: ByStatus | None = None
+    inter_token_latency_ms: ByStatus | None = None
+    time_per_output_token_ms: ByStatus | None = None
+    output_tokens_per_second: ByStatus | None = None
+    tokens_per_second: ByStatus | None = None
+    prompt_token_count: ByStatus | None = None
+    output_token_count: ByStatus | None = None
+
+
+class Benchmark(Shape):
+    requests: Records
+    metrics: Metrics
+    config: dict[str, Any] | None = None
+    args: dict[str, Any] | None = None
+    worker: dict[str, Any] | None = None
+    id_: str | None = None
+    run_id: str | None = None
+    run_stats: Run | None = None
+    scheduler_metrics: Run | None = None
+    scheduler_state: State | None = None
+    request_totals: Totals | None = None
+    warnings: list[dict[str, Any]] | None = None
+    start_time: float | None = None
+    end_time: float | None = None
+
+
+class Report(Shape):
+    benchmarks: list[Benchmark]
+    metadata: Metadata | None = None
+    args: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    conclusions: Raw = ABSENT

@@ -1,0 +1,337 @@
+"""Whatever lies in a folder: one clear sentence, and what was there before is still there."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GIGABYTE = 1 << 30
+
+
+@pytest.fixture
+def stocked(run: Any, write: Any, bench: Any) -> Iterator[Any]:
+    """A warehouse that holds one result; afterwards it must still hold it, unharmed."""
+    assert run(write("good.json", bench(True))).status == 0
+    before = run.cells()[0]["cell_id"]
+    yield run
+    assert before in [cell["cell_id"] for cell in run.cells()]
+    assert run(write("good.json", bench(True)), "--json").json["known"] == 1
+
+
+def refused(stocked: Any, path: Path) -> str:
+    """The sentence with which the only thing at ``path`` is rejected."""
+    done = stocked(path, "--json")
+    assert done.status == 1
+    assert done.json["accepted"] == 0
+    assert len(stocked.cells()) == 1
+    sentence: str = done.reason
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert "Traceback" not in done.out + done.err
+    return sentence
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
+def test_a_truncated_report_is_rejected(
+    stocked: Any, write: Any, report: Any, share: float
+) -> None:
+    text = json.dumps(report())
+    assert refused(stocked, write("cut.json", text[: int(len(text) * share)]))
+
+
+def test_a_truncated_bench_result_is_rejected(stocked: Any, write: Any, bench: Any) -> None:
+    text = json.dumps(bench(True))
+    assert "truncated" in refused(stocked, write("cut.json", text[:-40]))
+
+
+@pytest.mark.parametrize("content", [b"", b"  \n\t "])
+def test_an_empty_file_is_rejected(stocked: Any, write: Any, content: bytes) -> None:
+    assert refused(stocked, write("empty.json", content))
+
+
+@pytest.mark.parametrize("name", ["binary.json", "binary.json.gz", "binary.json.zst"])
+def test_a_binary_file_is_rejected(stocked: Any, write: Any, name: str) -> None:
+    assert refused(stocked, write(name, bytes(range(256)) * 100))
+
+
+@pytest.mark.parametrize("magic", [b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd"])
+def test_a_damaged_compressed_file_is_rejected(stocked: Any, write: Any, magic: bytes) -> None:
+    assert "damaged" in refused(stocked, write("damaged.json.gz", magic + b"\x00\xff" * 50))
+
+
+def test_a_gigabyte_of_brackets_is_rejected_at_once(stocked: Any, tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    block = b"[" * (1 << 24)
+    with path.open("wb") as file:
+        for _ in range(GIGABYTE // len(block)):
+            file.write(block)
+    try:
+        assert "nested" in refused(stocked, path)
+    finally:
+        path.unlink()
+
+
+def test_deep_nesting_inside_a_report_is_rejected(stocked: Any, write: Any, bench: Any) -> None:
+    text = json.dumps(bench())[:-1] + ', "extra": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    assert refused(stocked, write("deep.json", text))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_a_report_in_another_encoding_is_rejected(
+    stocked: Any, write: Any, bench: Any, encoding: str
+) -> None:
+    text = json.dumps(bench(model_id="Modèle"), ensure_ascii=False)
+    assert refused(stocked, write("other.json", text.encode(encoding)))
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_a_bench_result_with_a_constant_that_is_no_number_is_rejected(
+    stocked: Any, write: Any, bench: Any, constant: str
+) -> None:
+    text = json.dumps(bench()).replace('"duration": 2.0', f'"duration": {constant}')
+    assert refused(stocked, write("nan.json", text))
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity"])
+def test_a_report_with_a_constant_that_is_no_number_stores_none(
+    stocked: Any, write: Any, report: Any, constant: str
+) -> None:
+    text = json.dumps(report()).replace('"variance": 0.0', f'"variance": {constant}')
+    done = stocked(write("nan.json", text), "--json")
+    # Older releases write such constants where nothing was measured: taken in or refused, not torn.
+    assert done.json["accepted"] + len(done.json["rejected"]) == 1
+    assert all(r["reason"].endswith(".") for r in done.json["rejected"])
+
+
+def test_negative_durations_are_rejected(stocked: Any, write: Any, report: Any, bench: Any) -> None:
+    assert "below zero" in refused(stocked, write("b.json", bench(duration=-2.0)))
+    assert "negative" in refused(stocked, write("d.json", bench(True, latencies=[-0.5] * 4)))
+    data = report()
+    for request in data["benchmarks"][0]["requests"]["successful"]:
+        timings = request["info"]["timings"]
+        timings["first_token_iteration"] = timings["request_start"] - 5
+    assert "negative" in refused(stocked, write("r.json", data))
+
+
+@pytest.mark.parametrize("section", ["config", "metrics", "requests", "scheduler_state"])
+def test_a_report_without_a_section_is_rejected_or_says_what_is_unknown(
+    stocked: Any, write: Any, report: Any, section: str
+) -> None:
+    data = report()
+    del data["benchmarks"][0][section]
+    done = stocked(write("part.json", data), "--json")
+    assert done.json["accepted"] + len(done.json["rejected"]) == 1
+    assert all(r["reason"].endswith(".") for r in done.json["rejected"])
+
+
+def test_a_report_without_benchmarks_is_rejected(stocked: Any, write: Any, report: Any) -> None:
+    assert refused(stocked, write("none.json", report() | {"benchmarks": []}))
+    assert refused(stocked, write("other.json", {"name": "package", "version": "1"}))
+
+
+def test_a_bench_result_without_a_section_is_rejected(stocked: Any, write: Any, bench: Any) -> None:
+    data = bench()
+    del data["duration"]
+    assert "duration" in refused(stocked, write("part.json", data))
+
+
+def test_a_bench_result_without_a_successful_request_is_rejected(
+    stocked: Any, write: Any, bench: Any
+) -> None:
+    sentence = refused(stocked, write("zero.json", bench(completed=0, failed=4)))
+    assert "no successful request" in sentence
+
+
+def test_a_report_without_a_successful_request_has_no_latencies(
+    stocked: Any, write: Any, report: Any
+) -> None:
+    data = report()
+    requests = data["benchmarks"][0]["requests"]
+    for request in requests["successful"]:
+        request["info"] |= {"status": "errored", "error": "HTTP 500"}
+        request["output_metrics"] = {"text_tokens": None, "total_tokens": None}
+    requests["errored"], requests["successful"] = requests["successful"], []
+    made = {"successful": 0, "errored": 20, "incomplete": 0, "total": 20}
+    data["benchmarks"][0]["scheduler_metrics"]["requests_made"] = made
+    data["benchmarks"][0]["metrics"]["request_totals"] = made
+    done = stocked(write("zero.json", data), "--json")
+    if done.json["accepted"]:
+        (cell,) = [c for c in stocked.cells() if c["completed"] == 0]
+        assert stocked.flags(cell["cell_id"])
+    else:
+        assert done.reason.endswith(".")
+
+
+def test_a_sampled_report_is_marked_and_not_recomputed(
+    stocked: Any, write: Any, report: Any
+) -> None:
+    data = report()
+    requests = data["benchmarks"][0]["requests"]
+    requests["successful"] = requests["successful"][:5]
+    assert stocked(write("sampled.json", data)).status == 0
+    (cell,) = [c for c in stocked.cells() if c["requests_made"] == 20]
+    assert cell["requests_complete"] is False
+    assert cell["comparable_as"].startswith("reported")
+    assert stocked.flags(cell["cell_id"])
+
+
+def test_a_loop_of_links_is_walked_once(stocked: Any, write: Any, tmp_path: Path) -> None:
+    folder = write("tree/deep/cut.json", "{").parent.parent
+    (folder / "deep" / "up").symlink_to(folder)
+    (folder / "again").symlink_to(folder / "deep")
+    assert refused(stocked, folder)
+
+
+def test_a_link_to_itself_is_rejected(stocked: Any, tmp_path: Path) -> None:
+    path = tmp_path / "self.json"
+    path.symlink_to(path)
+    assert "cannot be read" in refused(stocked, path)
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "gone")
+
+
+def _without_permission(path: Path) -> None:
+    path.write_text("{}")
+    path.chmod(0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _dangling,
+        os.mkfifo,
+        pytest.param(
+            _without_permission,
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything"),
+        ),
+    ],
+)
+def test_an_unreadable_file_is_rejected_without_hanging(
+    stocked: Any, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "folder" / "x.json"
+    path.parent.mkdir()
+    make(path)
+    assert refused(stocked, path.parent)
+    assert refused(stocked, path)
+
+
+def test_a_folder_with_the_name_of_a_report_is_searched(stocked: Any, write: Any) -> None:
+    folder = write("x.json/inside.json", "{").parent
+    assert refused(stocked, folder)
+
+
+def test_a_full_disk_leaves_what_was_published(
+    write: Any, bench: Any, report: Any, tmp_path: Path, run: Any
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small disk of its own needs root")
+    try:
+        run.root = disk / "warehouse"
+        assert run(write("good.json", bench(True))).status == 0
+        (disk / "filler").write_bytes(bytes(_free(disk) - (64 << 10)))
+        done = run(write("more.json", report()))
+        assert done.status == 1
+        assert "full" in done.err
+        assert len(done.err.strip().splitlines()) == 1
+        assert len(run.cells()) == 1
+        (disk / "filler").unlink()
+        assert run(write("more.json", report())).status == 0
+        assert len(run.cells()) == 2
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def _free(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+def test_a_limit_on_file_sizes_leaves_what_was_published(
+    stocked: Any, write: Any, report: Any
+) -> None:
+    path = write("more.json", report())
+    words = [sys.executable, "-m", "draftboard", "ingest", str(path), "--warehouse"]
+    done = subprocess.run(
+        [*words, str(stocked.root)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10)),
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(stocked.cells()) == 1
+
+
+def test_two_reports_with_the_same_content_are_one(stocked: Any, write: Any, bench: Any) -> None:
+    folder = write("two/a.json", bench(True)).parent
+    write("two/b.json", bench(True))
+    done = stocked(folder, "--json")
+    assert (done.status, done.json["known"], done.json["accepted"]) == (0, 2, 0)
+
+
+def test_two_new_reports_with_the_same_content_are_one(run: Any, write: Any, report: Any) -> None:
+    folder = write("two/a.json", report()).parent
+    write("two/b.json", report())
+    done = run(folder, "--json")
+    assert (done.json["known"], done.json["accepted"], len(run.cells())) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script><img src=x onerror=alert(1)>",
+        "'; drop table cells; --",
+        "a\x1b[2Jb\x00c\ud800",
+        "[bold]x[/bold] ${HOME} {{7*7}}",
+    ],
+)
+def test_a_model_name_is_only_text(stocked: Any, write: Any, report: Any, name: str) -> None:
+    data = report()
+    data["benchmarks"][0]["config"]["backend"]["model"] = name
+    done = stocked(write("odd.json", data), "--json")
+    assert done.json["accepted"] + len(done.json["rejected"]) == 1
+    if done.json["accepted"] and name.isprintable():
+        assert name in [cell["model"] for cell in stocked.cells()]
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.parametrize("number", ["1e999", "1e308", "99999999999999999999999", "-1"])
+def test_a_number_beyond_range_is_rejected(
+    stocked: Any, write: Any, bench: Any, number: str
+) -> None:
+    text = json.dumps(bench()).replace('"num_prompts": 4', f'"num_prompts": {number}')
+    assert refused(stocked, write("huge.json", text))
+
+
+def test_a_level_beyond_range_in_a_report_is_rejected(
+    stocked: Any, write: Any, report: Any
+) -> None:
+    data = report()
+    data["benchmarks"][0]["config"]["strategy"] |= {"streams": 10**30, "max_concurrency": 10**30}
+    done = stocked(write("huge.json", data), "--json")
+    assert done.json["accepted"] + len(done.json["rejected"]) == 1
+    assert all(r["reason"].endswith(".") for r in done.json["rejected"])
+
+
+def test_a_report_from_the_future_is_read_by_its_structure_and_marked(
+    stocked: Any, write: Any, report: Any
+) -> None:
+    data = report() | {"novelty": {"x": 1}}
+    data["metadata"] |= {"version": 9, "guidellm_version": "3.0.0"}
+    assert stocked(write("future.json", data)).status == 0
+    (cell,) = [c for c in stocked.cells() if c["load_generator"] == "guidellm"]
+    assert cell["schema_generation"] == "unknown"
+    assert stocked.flags(cell["cell_id"])

@@ -1,0 +1,43 @@
+"""The server's counters are read from its text exposition."""
+
+import pytest
+
+from ingest.prometheus import parse_exposition
+
+LINES = """\
+# HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.
+# TYPE vllm:spec_decode_num_drafts_total counter
+vllm:spec_decode_num_drafts_total{engine="0",model_name="tiny"} 562.0
+vllm:spec_decode_num_drafts_total{engine="1",model_name="tiny"} 38.0
+vllm:spec_decode_num_drafts_created{engine="0",model_name="tiny"} 1.79e+09
+vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="tiny"} 1555.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="tiny"} 753.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="a,b",position="0"} 416.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="0"} 4.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="1"} 337.0
+vllm:spec_decode_num_accepted_tokens_per_pos_created{engine="0",position="1"} 1.79e+09
+vllm:num_requests_running{engine="0"} 3.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.5
+vllm:prompt_tokens_total NaN
+broken line
+""".splitlines()
+
+
+def test_counters_add_up_over_engines_and_creation_times_are_left_out() -> None:
+    counters = parse_exposition(LINES).counters
+    assert counters is not None
+    assert (counters.drafts, counters.draft_tokens, counters.accepted_tokens) == (600, 1555, 753)
+    assert counters.by_position == (420.0, 337.0)
+
+
+def test_gauges_are_kept_and_the_fullest_cache_counts() -> None:
+    values = parse_exposition(LINES).values
+    assert values["num_requests_running"] == 3
+    assert values["kv_cache_usage_perc"] == pytest.approx(0.5)
+    assert "prompt_tokens" not in values
+
+
+def test_a_server_without_speculation_has_no_counters() -> None:
+    assert parse_exposition(["vllm:num_requests_running 1.0"]).counters is None

@@ -1,0 +1,117 @@
+"""``draftboard warehouse``: look at the store, check it, keep it small, take a copy."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warehouse import compaction, export, maintenance
+from warehouse.errors import DraftboardError, WarehouseMissing
+from warehouse.store import current_generation, open_writer, warehouse_path
+
+
+class _Group(click.Group):
+    """Prints an error that the user can act on as one line, and exits 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DraftboardError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--warehouse",
+        "root",
+        type=click.Path(path_type=Path),
+        callback=lambda ctx, param, value: warehouse_path(value),
+        help="The warehouse's folder [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
+    )(command)
+
+
+@click.group("warehouse", cls=_Group)
+def warehouse() -> None:
+    """Look at the warehouse, check it, keep it small, take a copy of it."""
+
+
+@warehouse.command()
+@_warehouse
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(root: Path, as_json: bool) -> None:
+    """What the warehouse holds."""
+    found = maintenance.info(root)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for key, value in found.items():
+        click.echo(f"{key.replace('_', ' '):16} {value}")
+
+
+@warehouse.command()
+@_warehouse
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def check(ctx: click.Context, root: Path, as_json: bool) -> None:
+    """Verify hashes, orphans and references; exits 1 on a finding."""
+    findings = maintenance.check(root)
+    if as_json:
+        click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.name}: {finding.where}: {finding.sentence}")
+        click.echo(f"{len(findings)} findings" if findings else "The warehouse is whole.")
+    ctx.exit(1 if findings else 0)
+
+
+@warehouse.command()
+@_warehouse
+def compact(root: Path) -> None:
+    """Merge small request files to about a million rows each."""
+    _require(root)
+    with open_writer(root, on_wait=_say):
+        merged = compaction.compact(root)
+    click.echo(f"Merged {merged} request files.")
+
+
+@warehouse.command()
+@_warehouse
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=maintenance.GRACE,
+    show_default=True,
+    help="Seconds for which an unlisted file is left alone.",
+)
+def gc(root: Path, grace: float) -> None:
+    """Remove old generations and request files that nothing lists."""
+    _require(root)
+    with open_writer(root, on_wait=_say):
+        removed = maintenance.collect_garbage(root, _require(root), grace)
+    click.echo(f"Removed {len(removed)} files.")
+
+
+@warehouse.command("export")
+@_warehouse
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="FILE.duckdb or FOLDER")
+def export_command(root: Path, out: Path) -> None:
+    """Write one plain database, or a folder of Parquet files."""
+    written = export.export(root, out)
+    click.echo(f"Wrote {len(written)} files to {out}.")
+
+
+def _require(root: Path) -> int:
+    generation = current_generation(root)
+    if generation is None:
+        raise WarehouseMissing(
+            f"There is no warehouse at {root} yet; make one with: "
+            f"draftboard ingest PATHS --warehouse {root}"
+        )
+    return generation
+
+
+def _say(sentence: str) -> None:
+    click.echo(sentence, err=True)
