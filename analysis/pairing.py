@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -197,7 +198,7 @@ def _reason(cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[int, int], the
 
 
 def _said(cells: pd.DataFrame, name: str, row: int) -> str:
-    value = cells[name].iat[row] if name in cells else None
+    value: Any = cells[name].iat[row] if name in cells else None
     if value is None or pd.isna(value):
         return "unknown"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -29,7 +29,7 @@ def _draw() -> None:
     filters = sidebar(data.filter_options(shelf))
     pages = [
         st.Page(
-            functools.partial(view.render, filters),
+            functools.partial(view.render, shelf, filters),
             title=view.TITLE,
             url_path=view.URL_PATH,
             default=view is VIEWS[0],

@@ -13,6 +13,9 @@ import pandas as pd
 from dashboard.palette import arm_colour
 from warehouse.catalogue import Metric
 
+#: What every function here returns.
+Chart = alt.Chart | alt.LayerChart
+
 HEIGHT = 230
 #: Room for the labels at the line ends, as a share of the axis.
 _LABEL_ROOM = 0.45
@@ -28,6 +31,12 @@ class Scales:
     levels: tuple[int, ...]
     low: float
     high: float
+
+
+def nothing(title: str) -> alt.Chart:
+    """A chart's place where nothing is known: the title says what."""
+    blank = alt.Chart(alt.InlineData(values=[{"x": 0}])).mark_point(opacity=0)
+    return blank.properties(title=_title((title, "no pair has a value")), height=HEIGHT)
 
 
 def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -> alt.LayerChart:
@@ -49,11 +58,11 @@ def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -
         .encode(y=alt.Y(field="zero", type="quantitative"))
     )
     layers = _lines(rows, y, scales, "+.1%")
-    return alt.layer(zero, *layers).properties(title=_title(title), height=HEIGHT)
+    return alt.layer(zero, *layers).properties(title=_title((title, "")), height=HEIGHT)
 
 
 def metric_by_concurrency(
-    rows: pd.DataFrame, metric: Metric, title: str, scales: Scales
+    rows: pd.DataFrame, metric: Metric, title: tuple[str, str], scales: Scales
 ) -> alt.LayerChart:
     """One metric over concurrency, one line per arm, the last value written at the line's end.
 
@@ -138,5 +147,13 @@ def _colour(rows: pd.DataFrame, channel: Channel = "color") -> alt.Color | alt.S
     return kinds[channel](field="arm", type="nominal", scale=scale, legend=None)
 
 
-def _title(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text=text, anchor="start", fontSize=14, fontWeight=600, offset=10)
+def _title(text: tuple[str, str]) -> alt.TitleParams:
+    title, subtitle = text
+    return alt.TitleParams(
+        text=title,
+        subtitle=subtitle or alt.Undefined,
+        anchor="start",
+        fontSize=14,
+        fontWeight=600,
+        offset=10,
+    )

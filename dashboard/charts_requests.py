@@ -8,8 +8,12 @@ from warehouse.catalogue import Metric
 HEIGHT = 220
 
 
-def distribution(rows: pd.DataFrame, metric: Metric, colour: str) -> alt.Chart:
-    """Empirical distribution: ``value`` in the metric's unit, ``share`` of requests at most so."""
+def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = "") -> alt.Chart:
+    """Empirical distribution: ``value`` in the metric's unit, ``share`` of requests at most so.
+
+    ``note`` is the badge of evidence other than a real GPU run.
+    """
+    title = f"{metric.label}, {metric.unit}" + (f"  [{note}]" if note else "")
     return (
         alt.Chart(rows)
         .mark_line(interpolate="step-after", strokeWidth=2, color=colour)
@@ -27,7 +31,7 @@ def distribution(rows: pd.DataFrame, metric: Metric, colour: str) -> alt.Chart:
                 alt.Tooltip(field="share", type="quantitative", title="share", format=".1%"),
             ],
         )
-        .properties(title=_title(f"{metric.label}, {metric.unit}"), height=HEIGHT)
+        .properties(title=_title(title), height=HEIGHT)
     )
 
 

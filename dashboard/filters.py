@@ -1,5 +1,7 @@
 """The filters in the frame, bound to the URL: a link shows what its sender saw."""
 
+import re
+
 import pandas as pd
 import streamlit as st
 
@@ -15,6 +17,7 @@ LABELS: dict[str, str] = {
     "tensor_parallel_size": "Tensor parallel size",
     "arm": "Arm",
 }
+_GONE = "values_of_the_link_that_are_gone"
 
 
 def sidebar(options: pd.DataFrame) -> Filters:
@@ -22,40 +25,52 @@ def sidebar(options: pd.DataFrame) -> Filters:
 
     ``options`` has one row per value that occurs: ``field``, ``value``, ``cells``.
     """
+    values = {field: _values(field, options) for field in LABELS}
     with st.sidebar:
-        _report_values_that_are_gone(options)
-        chosen = {field: _choose(field, options) for field in LABELS}
+        _report_values_that_are_gone(values)
+        chosen = {field: _choose(field, values[field]) for field in LABELS}
     return Filters(**chosen)
 
 
-def _choose(field: str, options: pd.DataFrame) -> tuple[str, ...]:
-    values = _values(field, options)
+def _choose(field: str, values: list[str]) -> tuple[str, ...]:
     picked = st.multiselect(
-        LABELS[field], values, key=field, bind="query-params", placeholder=f"all {len(values)}"
+        LABELS[field],
+        values,
+        key=field,
+        bind="query-params",
+        placeholder="all",
+        on_change=_forget_values_that_are_gone,
     )
     return tuple(picked)
 
 
 def _values(field: str, options: pd.DataFrame) -> list[str]:
-    values = options.loc[options["field"] == field, "value"].astype(str)
-    return sorted(values, key=lambda value: (len(value), value) if value.isdigit() else (99, value))
+    values = options.loc[options["field"] == field, "value"]
+    return sorted((str(value) for value in values), key=_natural)
 
 
-def _report_values_that_are_gone(options: pd.DataFrame) -> None:
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Sorts K=3 before K=10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def _report_values_that_are_gone(values: dict[str, list[str]]) -> None:
     """Name the values of a link that the warehouse does not hold.
 
     Streamlit drops such values from the URL in silence, and the page would show more than asked.
-    They are kept in the session, because the URL forgets them before the next rerun.
+    They are kept in the session, because the URL has forgotten them at the next rerun.
     """
     gone = [
         f"{LABELS[field]} {value}"
         for field in LABELS
         for value in st.query_params.get_all(field)
-        if value not in set(_values(field, options))
+        if value not in values[field]
     ]
     if gone:
-        st.session_state["values_gone"] = gone
-    for sentence in st.session_state.get("values_gone", []):
-        st.warning(
-            plain(f"The link asks for {sentence}, which is not in the warehouse; it is left out.")
-        )
+        st.session_state[_GONE] = gone
+    for what in st.session_state.get(_GONE, []):
+        st.warning(f"The link asks for {plain(what)}, which is not in the warehouse. It is left out.")
+
+
+def _forget_values_that_are_gone() -> None:
+    st.session_state.pop(_GONE, None)

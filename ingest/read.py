@@ -7,6 +7,7 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +19,7 @@ from warehouse.errors import InvalidInput
 #: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
 MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
-MAX_RATIO = 2000
+MAX_RATIO = 500
 _CHUNK = 1 << 20
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -30,8 +31,8 @@ def open_content(path: Path) -> Content:
     The hash is computed in a thread of its own. Raises InvalidInput for what cannot be a result.
     """
     try:
-        with path.open("rb") as file:
-            data = _mapped(_unpacked(file, path), path)
+        with path.open("rb") as file, closing(_unpacked(file, path)) as unpacked:
+            data = _mapped(unpacked, path)
     except OSError as error:
         raise InvalidInput(
             f"{path} could not be read ({error.strerror or error}): check the file, its "
@@ -102,16 +103,20 @@ def _unpacked(file: IO[bytes], path: Path) -> IO[bytes]:
     return file
 
 
-def _spool(stream: IO[bytes], path: Path) -> IO[bytes]:
+def _spool(stream: IO[bytes] | gzip.GzipFile, path: Path) -> IO[bytes]:
     """Unpacks into a nameless temporary file, so that memory stays small."""
-    limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, _CHUNK))
-    out = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as its mapping
-    while chunk := stream.read(_CHUNK):
-        if out.tell() + len(chunk) > limit:
-            raise InvalidInput(
-                f"{path} unpacks to more than {limit / 1e6:,.0f} MB: it is no report; unpack and "
-                "look at it first."
-            )
-        out.write(chunk)
-    out.flush()
+    limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    try:
+        while chunk := stream.read(_CHUNK):
+            if out.tell() + len(chunk) > limit:
+                raise InvalidInput(
+                    f"{path} unpacks to more than {limit / 1e6:,.0f} MB: it is no report; unpack "
+                    "and look at it first."
+                )
+            out.write(chunk)
+        out.flush()
+    except BaseException:
+        out.close()
+        raise
     return out

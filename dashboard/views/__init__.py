@@ -1,0 +1,10 @@
+"""The pages, in the order in which they stand in the frame; the first one opens by default.
+
+A page is a module with ``TITLE``, ``URL_PATH`` and ``render(shelf, filters)``.
+"""
+
+from types import ModuleType
+
+from dashboard.views import compare, runs
+
+VIEWS: tuple[ModuleType, ...] = (compare, runs)

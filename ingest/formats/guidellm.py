@@ -116,7 +116,7 @@ def _cell(
         index=index,
         facts=facts_of(adapter, report, benchmark, said, context.facts),
         load_generator=NAME,
-        load_generator_version=report.metadata and report.metadata.guidellm_version,
+        load_generator_version=report.metadata.guidellm_version if report.metadata else None,
         schema_generation=adapter.generation,
         reported_definition=adapter.definition(report),
         run_id=str(benchmark.run_id or at(benchmark.config, "run_id") or context.source_id[:20]),
@@ -154,8 +154,9 @@ def _made(benchmark: Benchmark) -> Totals:
     if run is not None and run.requests_made is not None:
         return run.requests_made
     lists = benchmark.requests
-    counts = [len(r or ()) for r in (lists.successful, lists.errored, lists.incomplete)]
-    return Totals(*counts, total=sum(counts))
+    done, failed = len(lists.successful or ()), len(lists.errored or ())
+    cut = len(lists.incomplete or ())
+    return Totals(done, failed, cut, done + failed + cut)
 
 
 def _complete(benchmark: Benchmark, old: bool) -> bool:
@@ -196,16 +197,16 @@ def _acceptance(records: list[Request]) -> tuple[Acceptance, ...]:
         sum(getattr(s, name) or 0 for s in spec)
         for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
     )
-    by_position = _by_position([s.acceptance_histogram for s in spec], drafts)
+    by_position = _by_position([s.acceptance_histogram for s in spec])
     result: Any = from_requests(drafts, drafted, accepted, by_position)
     return () if result is None else (result,)
 
 
-def _by_position(histograms: list[list[int] | None], drafts: int) -> tuple[float, ...]:
-    """Accepted at i / drafts; a histogram counts the steps that accepted 0, 1, 2 … tokens."""
+def _by_position(histograms: list[list[int] | None]) -> tuple[int, ...]:
+    """Steps that accepted position i; a histogram counts the steps that accepted 0, 1, 2 … tokens."""
     if not histograms or None in histograms:
         return ()
     known = [h for h in histograms if h is not None]
     width = max(len(h) for h in known)
     steps = [sum(h[i] for h in known if i < len(h)) for i in range(width)]
-    return tuple(sum(steps[i + 1 :]) / drafts for i in range(width - 1))
+    return tuple(sum(steps[i + 1 :]) for i in range(width - 1))

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from analysis.canonical import Window, with_latencies
 
+from analysis.canonical import Window, with_latencies
 from ingest.secrets import scrub_text
 from warehouse.errors import InvalidInput
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA
@@ -101,7 +101,9 @@ def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
     if bench.latencies is not None:
         return np.asarray(bench.latencies, dtype=np.float64)
     gaps = bench.itls or [[] for _ in bench.ttfts or ()]
-    return np.asarray(bench.ttfts, dtype=np.float64) + np.asarray([sum(g) for g in gaps])
+    decoding = np.asarray([sum(g) for g in gaps], dtype=np.float64)
+    latency: np.ndarray[Any, Any] = np.asarray(bench.ttfts, dtype=np.float64) + decoding
+    return latency
 
 
 def _numbers(values: list[Any] | None, n: int, missing: float) -> np.ndarray[Any, Any]:

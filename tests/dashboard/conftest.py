@@ -85,7 +85,7 @@ def measurements(speed: float, concurrency: int) -> tuple[Measurement, ...]:
 def requests(cell_id: str, count: int = 20) -> pa.Table:
     """Completed requests, one a second, whose latencies grow a little."""
     rows = [
-        {name: None for name in REQUEST_SCHEMA.names}
+        dict.fromkeys(REQUEST_SCHEMA.names)
         | {
             "cell_id": cell_id,
             "index": i,

@@ -1,0 +1,144 @@
+"""A drop joins a report with its record and with the server's own counters."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from warehouse import queries
+
+START = 1_795_252_000.0
+
+
+def exposition(drafts: int, rate: float = 0.5, k: int = 2) -> list[str]:
+    accepted = int(drafts * k * rate)
+    first = int(accepted * 0.6)
+    return [
+        f'vllm:spec_decode_num_drafts_total{{engine="0"}} {drafts}',
+        f'vllm:spec_decode_num_draft_tokens_total{{engine="0"}} {drafts * k}',
+        f'vllm:spec_decode_num_accepted_tokens_total{{engine="0"}} {accepted}',
+        f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{position="0"}} {first}',
+        f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{position="1"}} {accepted - first}',
+        f'vllm:num_requests_running{{engine="0"}} {drafts % 7}',
+    ]
+
+
+@pytest.fixture
+def drop(write: Any, report: Any) -> Callable[..., Any]:
+    """``drop(levels, record={...}, files={name: text})`` writes a drop and returns its folder."""
+
+    def put(
+        levels: tuple[int, ...] = (4,), files: dict[str, str] | None = None, **record: Any
+    ) -> Any:
+        for name, text in (files or {}).items():
+            write(f"drop/{name}", text)
+        write("drop/guidellm.json", report(levels))
+        return write("drop/record.json", {"schema_version": 1, **record}).parent
+
+    return put
+
+
+def snapshots(before: list[str], after: list[str]) -> dict[str, str]:
+    return {"metrics-before.prom": "\n".join(before), "metrics-after.prom": "\n".join(after)}
+
+
+def acceptances(run: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = run.of_all(queries.acceptance)
+    return [row for row in rows if row["source"] == "counters"]
+
+
+def test_acceptance_is_the_difference_of_the_counters_around_the_run(run: Any, drop: Any) -> None:
+    files = snapshots(exposition(100), exposition(300))
+    assert run(drop(files=files, spec_method="ngram", num_speculative_tokens=2)).status == 0
+    (found,) = acceptances(run)
+    assert (found["drafts"], found["draft_tokens"], found["accepted_tokens"]) == (200, 400, 200)
+    assert found["rate"] == pytest.approx(0.5)
+    assert found["mean_length"] == pytest.approx(2.0)
+    (cell,) = run.cells()
+    shown = {
+        (m["metric"], m["origin"]): m["value"]
+        for m in run.of_cell(queries.cell_measurements, cell["cell_id"])
+    }
+    assert shown["acceptance_rate", "canonical"] == pytest.approx(0.5)
+
+
+def test_each_level_takes_its_own_difference_from_the_samples(run: Any, drop: Any) -> None:
+    counts = [(-5, 0), (-0.2, 0), (3, 40), (6.2, 80), (99.9, 80), (102, 130), (110, 180)]
+    lines = [json.dumps([START + at, exposition(drafts)]) for at, drafts in counts]
+    files = {"metrics-samples.jsonl": "\n".join([*lines, '[17952, ["cut'])}
+    assert run(drop(levels=(4, 10), files=files, spec_method="ngram")).status == 0
+    assert [a["drafts"] for a in acceptances(run)][0] == 80
+    assert len(acceptances(run)) == 2
+    first = run.cells()[0]["cell_id"]
+    running = [
+        s for s in run.of_cell(queries.samples, first) if s["name"] == "num_requests_running"
+    ]
+    assert [s["at"] for s in running] == [START + 3]
+
+
+def test_snapshots_around_several_levels_say_nothing_of_one(run: Any, drop: Any) -> None:
+    assert run(drop((2, 4), snapshots(exposition(100), exposition(300)))).status == 0
+    assert acceptances(run) == []
+    assert "counters_not_divided" in run.flags(run.cells()[0]["cell_id"])
+
+
+def test_a_restart_of_the_server_is_noticed(run: Any, drop: Any) -> None:
+    assert run(drop(files=snapshots(exposition(300), exposition(100)))).status == 0
+    assert acceptances(run) == []
+    assert "counters_restarted" in run.flags(run.cells()[0]["cell_id"])
+
+
+def test_the_record_says_what_the_report_cannot_and_set_has_the_last_word(
+    run: Any, drop: Any
+) -> None:
+    record = {
+        "dataset": "HumanEval", "gpu": "H200", "run_id": "study-7", "provenance": "Made here.",
+        "speculative_config": {"method": "eagle3", "num_speculative_tokens": 3, "model": "d"},
+        "commands": {"vllm": ["vllm", "serve", "m"]},
+    }  # fmt: skip
+    assert run(drop(**record), "--set", "gpu=A100").status == 0
+    (cell,) = run.cells()
+    assert (cell["dataset"], cell["gpu"], cell["run_id"]) == ("HumanEval", "A100", "study-7")
+    assert cell["arm_label"] == "eagle3 K=3"
+    assert cell["source_format"] == "drop"
+
+
+def test_a_failed_run_without_a_report_is_kept_with_its_diagnosis(run: Any, write: Any) -> None:
+    record = {"schema_version": 1, "status": "failed", "failure": "out of memory", "gpu": "H200"}
+    done = run(write("drop/record.json", record).parent, "--json")
+    assert done.json["accepted"] == 1
+    (cell,) = run.cells()
+    assert (cell["status"], cell["gpu"], cell["completed"]) == ("failed", "H200", 0)
+    assert "failed" in run.flags(cell["cell_id"])
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"schema_version": 1}, "missing"),
+        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": 1, "gpus": 1}, "gpus"),
+        ({"schema_version": 1, "report": "../../etc/passwd"}, "not a file name"),
+        ({"schema_version": 1, "temperature": float("nan")}, "not a number"),
+        ("{", "JSON"),
+        ("[" * 100_000, "JSON"),
+        ([], "contract"),
+    ],
+)
+def test_a_record_that_breaks_the_contract_is_rejected(
+    run: Any, write: Any, record: Any, said: str
+) -> None:
+    done = run(write("drop/record.json", record).parent, "--json")
+    assert done.status == 1
+    assert said in done.reason
+
+
+def test_a_drop_is_one_unit_known_by_its_content(run: Any, drop: Any) -> None:
+    folder = drop(files=snapshots(exposition(100), exposition(300)))
+    assert run(folder.parent).status == 0
+    generation = run.generation
+    assert run(folder / "record.json", "--json").json["known"] == 1
+    assert run.generation == generation
+    (folder / "metrics-after.prom").write_text("\n".join(exposition(400)))
+    assert run(folder, "--json").json["accepted"] == 1

@@ -1,0 +1,209 @@
+"""Every GuideLLM generation: what it says, in whose words, recomputed independently."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import zstandard
+
+from ingest.formats import guidellm
+from ingest.model import Content, Context
+from ingest.read import hashed, open_content
+from ingest.sniff import sniff
+from warehouse.errors import InvalidInput
+from warehouse.rows import Cell
+
+REPORTS = Path(__file__).parents[1] / "fixtures" / "reports"
+SOURCE = "a" * 64
+
+
+def raw(name: str) -> dict:
+    packed = (REPORTS / f"{name}.json.zst").read_bytes()
+    return msgspec.json.decode(zstandard.ZstdDecompressor().decompress(packed))
+
+
+def cells(name: str, **facts: object) -> list[Cell]:
+    content = open_content(REPORTS / f"{name}.json.zst")
+    return list(sniff(content).parse(content, Context(SOURCE, facts)).cells)
+
+
+def from_report(report: object) -> list[Cell]:
+    data = report if isinstance(report, bytes) else msgspec.json.encode(report)
+    view = memoryview(data)
+    content = Content(Path("report.json"), view, hashed(view))
+    return list(guidellm.parse(content, Context(SOURCE)).cells)
+
+
+def values(cell: Cell, origin: str) -> dict[tuple[str, str], float]:
+    return {(m.metric, m.statistic): m.value for m in cell.measurements if m.origin == origin}
+
+
+@pytest.mark.parametrize(
+    ("name", "generation", "definition", "version", "request_format"),
+    [
+        ("g1-0.3.1", "G1", "guidellm<0.4", None, "text_completions"),
+        ("g2a-0.4.0", "G2a", "guidellm 0.4-0.7.3", None, "chat_completions"),
+        ("g2b-0.5.3", "G2b", "guidellm 0.4-0.7.3", "0.5.3", "chat_completions"),
+        ("g3a-0.6.1", "G3a", "guidellm 0.4-0.7.3", "0.6.1", "chat_completions"),
+        ("g3b-0.7.4", "G3b", "guidellm>=0.7.4", "0.7.4", "chat_completions"),
+        ("g4-0.8.1", "G4", "guidellm>=0.7.4", "0.8.1", "chat_completions"),
+    ],
+)
+def test_each_generation_says_what_it_is_and_what_was_run(
+    name: str, generation: str, definition: str, version: str, request_format: str
+) -> None:
+    found = cells(name)
+    assert [c.facts.concurrency for c in found] == [1, 4, 8]
+    for cell in found:
+        assert (cell.schema_generation, cell.reported_definition) == (generation, definition)
+        assert cell.load_generator_version == version
+        assert (cell.facts.model, cell.facts.request_format) == ("tiny-mock", request_format)
+        assert cell.facts.load_profile == "concurrent"
+        assert cell.facts.dataset is None
+        assert (cell.completed, cell.errored, cell.incomplete) == (20, 0, 0)
+        assert cell.requests is not None
+        assert cell.requests.num_rows == 20
+
+
+def recomputed_throughput(benchmark: dict, old: bool) -> float:
+    """Tokens spread evenly from first to last token, those inside the window / its length."""
+    run = benchmark.get("scheduler_metrics") or {}
+    begin = run.get("measure_start_time") or benchmark["start_time"]
+    finish = run.get("measure_end_time") or benchmark["end_time"]
+    total = 0.0
+    for record in benchmark["requests"]["successful"]:
+        timings = record if old else record["info"]["timings"]
+        first = timings["first_token_time" if old else "first_token_iteration"]
+        last = timings["last_token_time" if old else "last_token_iteration"]
+        tokens = record["output_tokens"]
+        if begin <= first <= finish:
+            total += 1
+        if last > first:
+            inside = max(0.0, min(last, finish) - max(first, begin))
+            total += (tokens - 1) * inside / (last - first)
+        elif begin <= first <= finish:
+            total += tokens - 1
+    return total / (finish - begin)
+
+
+@pytest.mark.parametrize("name", sorted(p.name[:-9] for p in REPORTS.glob("*.json.zst")))
+def test_canonical_throughput_agrees_with_a_plain_recomputation(name: str) -> None:
+    report = raw(name)
+    for cell, benchmark in zip(cells(name), report["benchmarks"], strict=True):
+        expected = recomputed_throughput(benchmark, old=name.startswith("g1"))
+        got = values(cell, "canonical")["output_throughput", "mean"]
+        assert got == pytest.approx(expected, rel=0.005)
+
+
+@pytest.mark.parametrize("name", ["g3b-0.7.4", "g4-0.8.1", "warmup-0.8.1", "maxduration-0.8.1"])
+def test_since_0_7_4_the_reported_throughput_is_the_canonical_one(name: str) -> None:
+    for cell in cells(name):
+        key = ("output_throughput", "mean")
+        assert values(cell, "canonical")[key] == pytest.approx(values(cell, "reported")[key], 1e-3)
+
+
+def test_tpot_of_0_3_left_out_the_first_token_and_canonical_puts_it_back() -> None:
+    cell = cells("g1-0.3.1")[0]
+    key = ("tpot", "mean")
+    assert values(cell, "reported")[key] == pytest.approx(8.42, abs=0.01)
+    assert values(cell, "canonical")[key] == pytest.approx(11.74, abs=0.01)
+
+
+def test_units_are_ms_for_tokens_and_seconds_for_requests_and_rates_have_only_a_mean() -> None:
+    found = values(cells("g4-0.8.1")[0], "reported")
+    assert 20 < found["ttft", "mean"] < 500
+    assert 0.05 < found["request_latency", "mean"] < 5
+    assert [s for m, s in found if m == "output_throughput"] == ["mean"]
+
+
+def test_errors_are_counted_and_do_not_pollute_the_latencies() -> None:
+    cell = cells("err500-0.5.3")[1]
+    assert (cell.completed, cell.errored) == (6, 14)
+    assert values(cell, "canonical")["error_rate", "mean"] == pytest.approx(0.7)
+    assert values(cell, "canonical")["ttft", "min"] > 1
+    rows = cell.requests.to_pylist()
+    assert {r["request_latency"] for r in rows if r["status"] == "errored"} == {None}
+
+
+def test_requests_of_the_warm_up_stay_and_are_marked_outside_the_window() -> None:
+    cell = cells("warmup-0.8.1")[0]
+    assert cell.requests.num_rows == 40
+    assert sum(cell.requests["in_window"].to_pylist()) in (27, 28)
+
+
+def test_the_reason_of_the_stop_and_the_incomplete_requests_are_kept() -> None:
+    found = cells("maxduration-0.8.1")
+    assert [c.stop_reason for c in found] == ["max_duration", "max_duration", "requests_exhausted"]
+    assert [c.incomplete for c in found] == [1, 5, 0]
+    assert all(c.requests_complete for c in found)
+
+
+def test_acceptance_is_pooled_over_the_requests_of_the_server() -> None:
+    (found,) = cells("specdecode-0.8.1")[0].acceptance
+    assert (found.drafts, found.draft_tokens, found.accepted_tokens) == (123, 369, 192)
+    assert found.mean_length == pytest.approx(1 + 192 / 123)
+    assert sum(found.by_position) == pytest.approx(192 / 123)
+
+
+def test_the_model_is_found_in_the_request_where_the_report_leaves_it_out() -> None:
+    assert {c.facts.model for c in cells("no-model-0.5.3")} == {"tiny-mock"}
+
+
+def test_what_the_user_gives_overrides_the_report() -> None:
+    assert cells("g4-0.8.1", model="mine", gpu="H200")[0].facts.model == "mine"
+
+
+def test_a_report_from_the_future_is_read_by_structure_and_marked() -> None:
+    report = raw("g4-0.8.1")
+    report["metadata"] |= {"version": 99, "guidellm_version": "9.0"}
+    found = from_report(report)
+    assert {c.schema_generation for c in found} == {"unknown"}
+    assert {f.name for c in found for f in c.flags} == {"unknown_report_version"}
+    assert [c.facts.concurrency for c in found] == [1, 4, 8]
+
+
+def test_a_sampled_report_has_no_canonical_values() -> None:
+    report = raw("g4-0.8.1")
+    del report["benchmarks"][0]["requests"]["successful"][5:]
+    cell = from_report(report)[0]
+    assert not cell.requests_complete
+    assert values(cell, "canonical") == {}
+
+
+def test_nan_and_infinity_count_as_unknown_and_are_flagged() -> None:
+    data = msgspec.json.encode(raw("g2b-0.5.3"))
+    found = from_report(data.replace(b'"random_seed":42', b'"random_seed":NaN'))
+    assert "not_a_number" in {f.name for f in found[0].flags}
+
+
+def test_errored_requests_of_0_3_claim_no_tokens() -> None:
+    report = raw("g1-0.3.1")
+    lists = report["benchmarks"][0]["requests"]
+    lists["errored"] = [lists["successful"].pop() | {"error": "TimeoutError"}]
+    rows = from_report(report)[0].requests.to_pylist()
+    assert [r["output_tokens"] for r in rows if r["status"] == "errored"] == [None]
+
+
+def broken(change: str) -> bytes:
+    report = raw("g4-0.8.1")
+    level = report["benchmarks"][0]
+    if change == "negative":
+        level["requests"]["successful"][0]["info"]["timings"]["request_end"] = 1.0
+    elif change == "no section":
+        del level["requests"]
+    elif change == "backwards":
+        level["scheduler_metrics"]["measure_end_time"] = 1.0
+    elif change == "nothing succeeded":
+        for benchmark in report["benchmarks"]:
+            benchmark["requests"]["successful"] = []
+    data = msgspec.json.encode(report)
+    return data[: len(data) // 2] if change == "cut off" else data
+
+
+@pytest.mark.parametrize(
+    "change", ["negative", "no section", "backwards", "nothing succeeded", "cut off"]
+)
+def test_a_broken_report_is_refused_with_one_sentence(change: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        from_report(broken(change))
+    assert "\n" not in str(caught.value)
