@@ -38,6 +38,7 @@ def main(kind: str, arguments: list[str]) -> None:
     """Do one piece of work and print how long it took."""
     if kind == "ingest":
         import duckdb  # noqa: F401  # importing is not what is measured, on either side
+        import pandas  # noqa: F401  # pyarrow asks for it at the first array
         import pyarrow.parquet  # noqa: F401
 
         import ingest.cli  # noqa: F401

@@ -72,8 +72,8 @@ def rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
     else:
         joined = ""
     # The names come from the database itself.
-    found: list[Any] = connection.execute(f"select {kept} from {table} t {joined}").fetchall()
-    return found
+    table_rows = connection.sql(f"select {kept} from {table} t {joined}").to_arrow_table()
+    return [tuple(row.values()) for row in table_rows.to_pylist()]
 
 
 def requests(root: Path, files: list[str]) -> list[Any]:

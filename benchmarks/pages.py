@@ -22,9 +22,10 @@ from dashboard import data
 from dashboard.filters import sidebar
 from dashboard.views import VIEWS
 st.set_page_config(layout="wide")
-filters = sidebar(data.filter_options(data.open_shelf()))
+shelf = data.open_shelf()
+filters = sidebar(data.filter_options(shelf))
 """
-PAGE = FRAME + "VIEWS[{number}].render(filters)\n"
+PAGE = FRAME + "VIEWS[{number}].render(shelf, filters)\n"
 #: One model on one machine, as a visitor would choose it; the address of the page says so.
 CHOSEN = {"model": "gpt-oss-120b", "gpu": "H100", "dataset": "SWE-bench"}
 

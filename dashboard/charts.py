@@ -5,7 +5,7 @@ Channels are explicit objects: shorthand strings are parsed on every rerun and c
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
@@ -13,12 +13,12 @@ import pandas as pd
 from dashboard.palette import arm_colour
 from warehouse.catalogue import Metric
 
-#: What every function here returns.
-Chart = alt.Chart | alt.LayerChart
+#: An alt.Chart or alt.LayerChart: Altair's own annotations are too loose for a strict check.
+Chart = Any
 
-HEIGHT = 230
+HEIGHT = 290
 #: Room for the labels at the line ends, as a share of the axis.
-_LABEL_ROOM = 0.45
+_LABEL_ROOM = 0.8
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Scales:
     high: float
 
 
-def nothing(title: str) -> alt.Chart:
+def nothing(title: str) -> Chart:
     """A chart's place where nothing is known: the title says what."""
     blank = alt.Chart(alt.InlineData(values=[{"x": 0}])).mark_point(opacity=0)
     return blank.properties(title=_title((title, "no pair has a value")), height=HEIGHT)
 
 
-def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -> alt.LayerChart:
+def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -> Chart:
     """How much better each arm is than the baseline, one line per arm, zero line drawn.
 
     ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``value`` (ratio, positive
@@ -63,7 +63,7 @@ def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -
 
 def metric_by_concurrency(
     rows: pd.DataFrame, metric: Metric, title: tuple[str, str], scales: Scales
-) -> alt.LayerChart:
+) -> Chart:
     """One metric over concurrency, one line per arm, the last value written at the line's end.
 
     ``rows`` as for ``improvement_by_concurrency``, ``value`` in the metric's own unit.
@@ -79,7 +79,7 @@ def metric_by_concurrency(
     return alt.layer(*layers).properties(title=_title(title), height=HEIGHT)
 
 
-def _lines(rows: pd.DataFrame, y: alt.Y, scales: Scales, value_format: str) -> list[alt.Chart]:
+def _lines(rows: pd.DataFrame, y: alt.Y, scales: Scales, value_format: str) -> list[Any]:
     colour = _colour(rows)
     base = alt.Chart(rows).encode(x=_levels(scales.levels), y=y)
     tooltip = [
@@ -102,7 +102,7 @@ def _lines(rows: pd.DataFrame, y: alt.Y, scales: Scales, value_format: str) -> l
     return [band, base.mark_line(strokeWidth=2).encode(color=colour), points, _ends(rows, scales)]
 
 
-def _ends(rows: pd.DataFrame, scales: Scales) -> alt.Chart:
+def _ends(rows: pd.DataFrame, scales: Scales) -> Chart:
     """Direct labels: the arm and its last value, at the right end of its line."""
     ends = rows[rows["end_label"] != ""]
     return (
@@ -140,7 +140,7 @@ def _levels(levels: Sequence[int]) -> alt.X:
 Channel = Literal["color", "stroke", "fill"]
 
 
-def _colour(rows: pd.DataFrame, channel: Channel = "color") -> alt.Color | alt.Stroke | alt.Fill:
+def _colour(rows: pd.DataFrame, channel: Channel = "color") -> Any:
     arms = sorted(rows["arm"].unique())
     scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])
     kinds = {"color": alt.Color, "stroke": alt.Stroke, "fill": alt.Fill}
@@ -154,6 +154,9 @@ def _title(text: tuple[str, str]) -> alt.TitleParams:
         subtitle=subtitle or alt.Undefined,
         anchor="start",
         fontSize=14,
+        # Vega's own subtitle is black: invisible on a dark ground.
+        subtitleColor="#8b919a",
+        subtitleFontSize=12,
         fontWeight=600,
         offset=10,
     )

@@ -3,12 +3,13 @@
 import altair as alt
 import pandas as pd
 
+from dashboard.charts import Chart
 from warehouse.catalogue import Metric
 
-HEIGHT = 220
+HEIGHT = 260
 
 
-def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = "") -> alt.Chart:
+def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = "") -> Chart:
     """Empirical distribution: ``value`` in the metric's unit, ``share`` of requests at most so.
 
     ``note`` is the badge of evidence other than a real GPU run.
@@ -35,7 +36,7 @@ def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = ""
     )
 
 
-def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> alt.Chart:
+def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> Chart:
     """Share of drafts whose token at ``position`` was accepted (``rate``, 0-1), a step each."""
     return (
         alt.Chart(rows)
@@ -68,7 +69,7 @@ def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> alt.C
     )
 
 
-def server_over_time(rows: pd.DataFrame, name: str) -> alt.Chart:
+def server_over_time(rows: pd.DataFrame, name: str) -> Chart:
     """One server metric over the run; ``at`` in seconds since the first sample."""
     return (
         alt.Chart(rows)

@@ -21,9 +21,22 @@ def plain(text: str) -> str:
 
 def table(rows: pd.DataFrame, what: str, config: Mapping[str, Any] | None = None) -> None:
     """A table of at most ``TABLE_ROWS`` rows that says how many there are."""
-    st.dataframe(rows.head(TABLE_ROWS), hide_index=True, column_config=dict(config or {}))
+    st.dataframe(_said(rows.head(TABLE_ROWS)), hide_index=True, column_config=dict(config or {}))
     if len(rows) > TABLE_ROWS:
         st.caption(f"{TABLE_ROWS} of {len(rows):,} {what}; choose filters to see the others.")
+
+
+def _said(rows: pd.DataFrame) -> pd.DataFrame:
+    """Unknown is said, not left blank; a column of numbers that are all known stays one."""
+    gaps = [name for name in rows if rows[name].isna().any()]
+    texts = {str(name): rows[name].map(_text) for name in gaps}
+    return rows.assign(**texts)
+
+
+def _text(value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "unknown"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def explain(metric: Metric, statistic: str) -> None:

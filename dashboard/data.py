@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import streamlit as st
-
 from analysis.comparison import STUDY_TABLE, Comparison, compare
+
 from dashboard import panels
 from dashboard.panels import CHARTED
 from warehouse import queries
@@ -36,6 +37,11 @@ def open_shelf() -> Shelf:
     return Shelf(str(root), generation)
 
 
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = rows.to_pandas()
+    return frame
+
+
 # A reader that the cache lets go of is not closed: another session may be in the middle of a query.
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _reader(shelf: Shelf) -> Reader:
@@ -45,13 +51,13 @@ def _reader(shelf: Shelf) -> Reader:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def filter_options(shelf: Shelf) -> pd.DataFrame:
     """field, value, cells."""
-    return queries.filter_options(_reader(shelf)).to_pandas()
+    return _frame(queries.filter_options(_reader(shelf)))
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def cells(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """One row per cell."""
-    return queries.cells(_reader(shelf), filters).to_pandas()
+    return _frame(queries.cells(_reader(shelf), filters))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -108,40 +114,40 @@ def drawing(_chart: Any, shelf: Shelf, *what: Any) -> dict[str, Any]:
 @st.cache_resource(max_entries=16, show_spinner=False)
 def runs(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """One row per source and run, newest first."""
-    return queries.runs(_reader(shelf), filters).to_pandas()
+    return _frame(queries.runs(_reader(shelf), filters))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def rejections(shelf: Shelf) -> pd.DataFrame:
     """path, reason, rejected_at."""
-    return queries.rejections(_reader(shelf)).to_pandas()
+    return _frame(queries.rejections(_reader(shelf)))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def flags(shelf: Shelf, cell_ids: tuple[str, ...]) -> pd.DataFrame:
     """cell_id, name, severity, sentence."""
-    return queries.flags(_reader(shelf), cell_ids).to_pandas()
+    return _frame(queries.flags(_reader(shelf), cell_ids))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def distribution(shelf: Shelf, cell_id: str, metric: str) -> pd.DataFrame:
     """share, value: 200 points."""
-    return queries.request_distribution(_reader(shelf), cell_id, metric).to_pandas()
+    return _frame(queries.request_distribution(_reader(shelf), cell_id, metric))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def positions(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """cell_id, source, position, rate."""
-    return queries.acceptance_by_position(_reader(shelf), filters).to_pandas()
+    return _frame(queries.acceptance_by_position(_reader(shelf), filters))
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def samples(shelf: Shelf, cell_id: str) -> pd.DataFrame:
     """at, name, value."""
-    return queries.samples(_reader(shelf), cell_id).to_pandas()
+    return _frame(queries.samples(_reader(shelf), cell_id))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def cell_measurements(shelf: Shelf, cell_id: str) -> pd.DataFrame:
     """origin, metric, statistic, value."""
-    return queries.cell_measurements(_reader(shelf), cell_id).to_pandas()
+    return _frame(queries.cell_measurements(_reader(shelf), cell_id))

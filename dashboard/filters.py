@@ -69,7 +69,9 @@ def _report_values_that_are_gone(values: dict[str, list[str]]) -> None:
     if gone:
         st.session_state[_GONE] = gone
     for what in st.session_state.get(_GONE, []):
-        st.warning(f"The link asks for {plain(what)}, which is not in the warehouse. It is left out.")
+        st.warning(
+            f"The link asks for {plain(what)}, which is not in the warehouse. It is left out."
+        )
 
 
 def _forget_values_that_are_gone() -> None:

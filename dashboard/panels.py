@@ -4,6 +4,9 @@ A panel holds cells that differ only in arm, concurrency and repeat; in its name
 tensor parallel size, and whatever else differs between the panels on the page.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pandas as pd
 
 from dashboard.charts import Scales
@@ -46,7 +49,7 @@ def settings(cells: pd.DataFrame) -> pd.DataFrame:
     named = cells.set_index("cell_id")
     parts = [named["dataset"].map(_text), "TP " + named["tensor_parallel_size"].map(_text)]
     parts += [named[name].map(_text) for name in _SETTING if _varies(named, name)]
-    panel = parts[0].str.cat(parts[1:], sep=" · ")
+    panel = pd.concat(parts, axis=1).agg(" · ".join, axis=1)
     return pd.DataFrame(
         {
             "panel": panel,
@@ -66,6 +69,24 @@ def _text(value: object) -> str:
         return "unknown"
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) != 32 else f"prompts {text[:_HASH_SHOWN]}"
+
+
+def pair_rows(pairs: pd.DataFrame, cells: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """The charted metrics of the pairs, at the statistic that each metric is shown with.
+
+    ``pairs``: one row per pair, metric and statistic, as ``analysis.comparison`` returns them.
+    Adds panel, badge, arm and concurrency of the speculative cell; ``allowed`` and ``flags`` as
+    text.
+    """
+    shown = {key: shown_statistic(METRICS[key], statistic) for key in CHARTED}
+    wanted = pairs["metric"].map(shown) == pairs["statistic"]
+    rows = pairs[wanted & pairs["improvement"].notna()]
+    known = settings(cells[cells["cell_id"].isin(set(pairs["speculative_id"]))])
+    rows = rows.join(known, on="speculative_id", rsuffix="_of_cell")
+    return rows.assign(
+        allowed=rows["allowed"].map(", ".join),
+        flags=rows["flags"].map(lambda flags: ", ".join(flag.name for flag in flags)),
+    ).reset_index(drop=True)
 
 
 def titles(rows: pd.DataFrame) -> dict[str, str]:
@@ -103,7 +124,7 @@ def _marks(rows: pd.DataFrame) -> pd.DataFrame:
     return marks.assign(solid=(marks["repeats"] > 1).astype(int))
 
 
-def _with_ends(marks: pd.DataFrame, label) -> pd.DataFrame:  # type: ignore[no-untyped-def]
+def _with_ends(marks: pd.DataFrame, label: Callable[[Any], str]) -> pd.DataFrame:
     last = marks.groupby(["panel", "arm"])["concurrency"].transform("max")
     at_end = marks["concurrency"] == last
     texts = [label(row) if end else "" for row, end in zip(marks.itertuples(), at_end, strict=True)]

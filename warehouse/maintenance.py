@@ -55,11 +55,11 @@ def check(root: Path) -> list[Finding]:
             findings.append(
                 Finding("reference", row["place"], f"{row['rows']} rows point to nothing.")
             )
-    known = {row["file"] for row in listed}
+    listed_anywhere = {row["file"] for row in listed} | _listed_by_old(root)
     return findings + [
         Finding("orphan", path.name, "No generation lists this file; gc removes it.")
-        for path in sorted((root / REQUESTS).glob("*"))
-        if path.name not in known | _listed_by_old(root)
+        for path in sorted((root / REQUESTS).glob("*.parquet"))
+        if path.name not in listed_anywhere and not path.name.startswith(PRIVATE)
     ]
 
 

@@ -34,9 +34,7 @@ def _distributions(shelf: Shelf, cell: pd.Series) -> None:
         return
     colour, note = arm_colour(cell["arm_label"]), badge(cell["evidence"])
     for place, (metric, rows) in zip(st.columns(3), known.items(), strict=False):
-        chart = functools.partial(
-            charts_requests.distribution, rows, METRICS[metric], colour, note
-        )
+        chart = functools.partial(charts_requests.distribution, rows, METRICS[metric], colour, note)
         place.vega_lite_chart(data.drawing(chart, shelf, cell["cell_id"], metric))
 
 

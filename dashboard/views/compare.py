@@ -2,9 +2,11 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analysis.pairing import MATCH_FIELDS
 from dashboard import charts, data, panels, phrases
@@ -29,11 +31,21 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.header(phrases.NOTHING)
         _nothing(shelf)
         return
-    top = st.container()
-    question = _question(filters)
+    answer, body, last = st.container(), st.container(), st.container()
+    with last:
+        allowed = _allowed()
+    with body:
+        question = _question(filters, allowed)
     rows = data.pair_rows(shelf, question)
-    with top:
+    with answer:
         _answer(rows)
+    with body:
+        _body(shelf, question, rows)
+    with last:
+        _unmatched(shelf, question)
+
+
+def _body(shelf: Shelf, question: Question, rows: pd.DataFrame) -> None:
     if rows.empty:
         sentence = "No cell has a partner among these filters. The reasons stand below."
         nothing_matches(data.combinations(shelf), sentence)
@@ -42,7 +54,6 @@ def render(shelf: Shelf, filters: Filters) -> None:
         _absolute(shelf, question, rows)
         _totals(shelf, question)
         _download(rows)
-    _unmatched(shelf, question)
 
 
 def _nothing(shelf: Shelf) -> None:
@@ -53,13 +64,13 @@ def _nothing(shelf: Shelf) -> None:
     nothing_matches(data.combinations(shelf), sentence)
 
 
-def _question(filters: Filters) -> Question:
+def _question(filters: Filters, allowed: list[str]) -> Question:
     """What to compare; a choice of arms keeps the baseline, without which there are no pairs."""
     if filters.arm:
         filters = dataclasses.replace(filters, arm=tuple({*filters.arm, "baseline"}))
-    left, middle, right = st.columns([2, 3, 2])
+    left, right = st.columns([2, 5])
     metric = left.selectbox("Metric", list(_LABELS), key="metric", bind="query-params")
-    statistic = middle.segmented_control(
+    statistic = right.segmented_control(
         "Statistic of latencies",
         list(_STATISTICS),
         default="median",
@@ -67,15 +78,20 @@ def _question(filters: Filters) -> Question:
         key="statistic",
         bind="query-params",
     )
-    allowed = right.multiselect(
-        "Allow pairs that differ in",
+    return Question(filters, _LABELS[metric], _STATISTICS[statistic], tuple(sorted(allowed)))
+
+
+def _allowed() -> list[str]:
+    st.subheader("Which cells are compared?")
+    chosen: list[str] = st.multiselect(
+        "Cells are paired when they are equal in everything but the speculation. "
+        "Also pair cells that differ in",
         list(MATCH_FIELDS),
-        format_func=MATCH_FIELDS.__getitem__,
         key="allow",
         bind="query-params",
-        placeholder="nothing",
+        placeholder="nothing else",
     )
-    return Question(filters, _LABELS[metric], _STATISTICS[statistic], tuple(sorted(allowed)))
+    return chosen
 
 
 def _answer(rows: pd.DataFrame) -> None:
@@ -94,9 +110,12 @@ def _answer(rows: pd.DataFrame) -> None:
 def _improvement(shelf: Shelf, question: Question, rows: pd.DataFrame) -> None:
     metric = METRICS[question.metric]
     statistic = panels.shown_statistic(metric, question.statistic)
-    st.subheader(f"Does it pay? Improvement of {phrases.named(metric, statistic)}")
-    st.caption("Above the zero line is better than the baseline. Hollow: a single repeat.")
-    explain(metric, statistic)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(
+            f"Does it pay? {phrases.named(metric, statistic)}, improvement", width="content"
+        )
+        explain(metric, statistic)
+    st.caption("Above the dashed line is better than the baseline. Hollow: a single repeat.")
     marks = panels.improvements(rows[rows["metric"] == metric.key])
     scales = panels.improvement_scales(marks)
     titles = panels.titles(rows)
@@ -131,9 +150,7 @@ def _absolute(shelf: Shelf, question: Question, rows: pd.DataFrame) -> None:
             explain(METRICS[key], panels.shown_statistic(METRICS[key], question.statistic))
 
 
-def _metric_chart(
-    rows: pd.DataFrame, key: str, question: Question, setting: str
-) -> charts.Chart:
+def _metric_chart(rows: pd.DataFrame, key: str, question: Question, setting: str) -> charts.Chart:
     metric = METRICS[key]
     marks = panels.values(rows[rows["metric"] == key], metric)
     if marks.empty:
@@ -145,7 +162,7 @@ def _metric_chart(
     return charts.metric_by_concurrency(panel, metric, title, scales)
 
 
-def _places(names: list[str]):  # type: ignore[no-untyped-def]
+def _places(names: list[str]) -> Iterator[tuple[DeltaGenerator, str]]:
     """A column for each name, three to a row; on a phone they stand one below the other."""
     for start in range(0, len(names), _ACROSS):
         row = names[start : start + _ACROSS]
@@ -172,5 +189,5 @@ def _unmatched(shelf: Shelf, question: Question) -> None:
     if rows.empty:
         st.caption("Every cell has a partner.")
         return
-    st.subheader(f"{len(rows):,} cells without a partner")
+    st.markdown(f"Without a partner: {len(rows):,} cells.")
     table(rows, "cells")

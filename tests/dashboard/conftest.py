@@ -1,7 +1,7 @@
 """A small real warehouse for the pages: two datasets, a baseline, two speculative arms."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,9 @@ def cell(source_id: str, index: int, known: Facts, **changes: Any) -> Cell:
         "measurements": measurements(speed, concurrency),
         "acceptance": _acceptance(known),
         "flags": changes.pop("flags", ()),
-        "samples": tuple(Sample(float(i), "vllm:num_requests_running", float(i % 5)) for i in range(9)),
+        "samples": tuple(
+            Sample(float(i), "vllm:num_requests_running", float(i % 5)) for i in range(9)
+        ),
         "requests": requests(cell_id),
     }
     return Cell(**(values | changes))
@@ -164,9 +166,7 @@ def fill(root: Path, name: str, known: list[Facts], **changes: Any) -> None:
     """Add one source with one cell per set of facts to the warehouse at ``root``."""
     origin = source(name)
     with open_writer(root) as writer:
-        writer.add(
-            origin, (cell(origin.source_id, i, f, **changes) for i, f in enumerate(known))
-        )
+        writer.add(origin, (cell(origin.source_id, i, f, **changes) for i, f in enumerate(known)))
         writer.commit()
 
 
@@ -205,6 +205,12 @@ def warehouse(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A path without a warehouse, as the one that the dashboard opens."""
     yield from _opened(tmp_path / "none", monkeypatch)
+
+
+@pytest.fixture
+def ingest_cells() -> Callable[[Path, str, str], None]:
+    """Adds one source of a name to a warehouse: one baseline cell on a dataset."""
+    return lambda root, name, dataset: fill(root, name, [facts(dataset=dataset)])
 
 
 def _opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

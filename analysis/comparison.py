@@ -1,0 +1,282 @@
+"""Baseline against speculative: values of matched pairs, means over repeats and over the load.
+
+A setting is everything that a pair shares except concurrency, prompts and seed: the prompts of each
+level are a set of their own, and a study may change the seed with the repeat. Means are geometric,
+first over the repeats of a level, then over the levels that both arms have.
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.lints_across import lengths_differ
+from analysis.pairing import MATCH_FIELDS, match
+from warehouse.catalogue import METRICS
+from warehouse.rows import Flag
+
+#: The lines of the table that the published study prints.
+STUDY_TABLE: tuple[tuple[str, str], ...] = (
+    ("output_throughput", "mean"), ("total_throughput", "mean"), ("ttft", "p95"),
+    ("tpot", "p95"), ("itl", "p95"), ("request_latency", "p50"),
+)  # fmt: skip
+
+#: What tells one setting from another, beside the arm.
+SETTING: tuple[str, ...] = (
+    "study",
+    *(name for name in MATCH_FIELDS if name not in {"concurrency", "prompt_set_hash", "seed"}),
+)
+#: What tells one arm from another.
+ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculative_config")
+_BY = ["setting", "arm_id"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``pairs``: a row per pair, metric and statistic (baseline_id, speculative_id, allowed, flags,
+    setting, arm_id, concurrency, metric, statistic, origin, baseline, speculative, improvement).
+    ``levels``: a row per setting, arm, concurrency, metric and statistic, ``pairs`` counting the
+    repeats. ``geomean``: a row per setting, arm, metric and statistic, with ``concurrencies`` (both
+    arms), ``only_baseline`` and ``only_speculative`` (one arm alone).
+    ``unmatched``: cell_id, reason. ``keys``: the fields of each (setting, arm_id)."""
+
+    pairs: pd.DataFrame
+    levels: pd.DataFrame
+    geomean: pd.DataFrame
+    unmatched: pd.DataFrame
+    keys: pd.DataFrame
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"pairs": [...], "geomean": [...], "unmatched": [...]}``, plain values."""
+        return {
+            "pairs": _pairs_json(self),
+            "geomean": [_geomean_json(self, row) for row in self.geomean.to_dict("records")],
+            "unmatched": [
+                {"cell": row["cell_id"], "reason": row["reason"]}
+                for row in self.unmatched.to_dict("records")
+            ],
+        }
+
+
+def compare(
+    cells: pd.DataFrame,
+    measurements: pd.DataFrame,
+    allow: Collection[str] = (),
+    flags: pd.DataFrame | None = None,
+) -> Comparison:
+    """Compare every speculative cell with its baseline.
+
+    ``cells`` as the query of that name returns them, ``measurements``: cell_id, origin, metric,
+    statistic, value, ``flags``: cell_id, name, sentence, severity. A metric is compared where both
+    cells have it in one definition: recomputed from requests, or reported by generators that mean
+    the same by it; else the pair is flagged. Raises UnknownKey for an unknown field in ``allow``.
+    """
+    cells = cells.reset_index(drop=True)
+    found = match(cells, allow)
+    placed = _place(cells)
+    pairs = found.pairs.join(placed, on="speculative_id")
+    long, refused = _values(pairs, cells, measurements)
+    pairs = pairs.assign(flags=_all_flags(pairs, long, refused, flags))
+    long = long.drop(columns="flags").join(
+        pairs.set_index("speculative_id")["flags"], on="speculative_id"
+    )
+    levels = _levels(long)
+    return Comparison(
+        long, levels, _geomean(levels, cells, placed), found.unmatched, _keys(cells, placed)
+    )
+
+
+def _place(cells: pd.DataFrame) -> pd.DataFrame:
+    """Index cell_id; which setting and arm a cell belongs to, as numbers, and its concurrency."""
+    return pd.DataFrame(
+        {
+            "setting": _numbered(cells, SETTING),
+            "arm_id": _numbered(cells, ARM),
+            "concurrency": cells["concurrency"].to_numpy(),
+        },
+        index=pd.Index(cells["cell_id"], name="cell_id"),
+    )
+
+
+def _numbered(cells: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any, Any]:
+    known = [pd.Series(pd.factorize(cells[n])[0]) for n in names if n in cells]
+    return pd.concat(known, axis=1, keys=range(len(known))).groupby(
+        list(range(len(known))), sort=False
+    ).ngroup().to_numpy()  # fmt: skip
+
+
+def _values(
+    pairs: pd.DataFrame, cells: pd.DataFrame, measurements: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The pairs' values side by side, and those that may not stand side by side."""
+    defined = measurements.join(
+        cells.set_index("cell_id")["reported_definition"], on="cell_id"
+    ).rename(columns={"reported_definition": "means"})
+    defined["means"] = defined["means"].where(defined["origin"] != "canonical", "canonical")
+    one = defined.rename(columns={"cell_id": "baseline_id", "value": "baseline"})
+    other = defined.rename(columns={"cell_id": "speculative_id", "value": "speculative"})
+    on = ["speculative_id", "metric", "statistic"]
+    both = pairs.merge(one, on="baseline_id").merge(other, on=on, suffixes=("", "_s"))
+    same = (both["means"] == both["means_s"]) & (both["means"] != "unknown")
+    kept = both[same].drop(columns=["means", "means_s", "origin_s"])
+    return kept.assign(improvement=_improvements(kept)).reset_index(drop=True), both[~same]
+
+
+def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
+    """``analysis.improvement.improvement`` over columns; NaN where it has no answer."""
+    better = rows["metric"].map({key: metric.better for key, metric in METRICS.items()})
+    baseline = rows["baseline"].where(rows["baseline"] > 0)
+    ratio = rows["speculative"] / baseline
+    higher, lower = ratio - 1, 1 - ratio
+    chosen = np.where(better == "higher", higher, np.where(better == "lower", lower, np.nan))
+    return chosen.astype(float)
+
+
+def _all_flags(
+    pairs: pd.DataFrame, long: pd.DataFrame, refused: pd.DataFrame, flags: pd.DataFrame | None
+) -> list[tuple[Flag, ...]]:
+    """Per pair: what the matching doubts, what its values doubt, what each of its cells doubts."""
+    of_cell: dict[str, list[Flag]] = {}
+    for row in [] if flags is None else flags.to_dict("records"):
+        flag = Flag(row["name"], row["severity"], row["sentence"])
+        of_cell.setdefault(row["cell_id"], []).append(flag)
+    of_pair = _length_flags(long) | _definition_flags(refused)
+    return [
+        (
+            *row.flags,
+            *of_pair.get(row.speculative_id, ()),
+            *(_of("baseline", f) for f in of_cell.get(row.baseline_id, ())),
+            *(_of("speculative", f) for f in of_cell.get(row.speculative_id, ())),
+        )
+        for row in pairs.itertuples()
+    ]
+
+
+def _of(arm: str, flag: Flag) -> Flag:
+    return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
+
+
+def _length_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    rows = long[(long["metric"] == "output_tokens") & (long["statistic"] == "p50")]
+    told = {r.speculative_id: lengths_differ(r.baseline, r.speculative) for r in rows.itertuples()}
+    return {cell: (flag,) for cell, flag in told.items() if flag is not None}
+
+
+def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    found = {}
+    for cell, rows in refused.groupby("speculative_id"):
+        names = ", ".join(sorted({METRICS[m].label for m in rows["metric"] if m in METRICS}))
+        first = rows.iloc[0]
+        sentence = (
+            f"Not compared, since the definitions differ or are unknown ({first['means']} and "
+            f"{first['means_s']}): {names}."
+        )
+        found[str(cell)] = (Flag("definition_differs", "warning", sentence),)
+    return found
+
+
+def _levels(long: pd.DataFrame) -> pd.DataFrame:
+    """Geometric means over the repeats of each level."""
+    by = [*_BY, "concurrency", "metric", "statistic"]
+    return _means(long, by, "pairs")
+
+
+def _geomean(levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
+    """Geometric means over the levels that both arms have, and which levels those are."""
+    by = [*_BY, "metric", "statistic"]
+    table = _means(levels, by, "levels")
+    shared = levels.groupby(_BY)["concurrency"].agg(set)
+    good = placed[(cells["status"] == "good").to_numpy()] if "status" in cells else placed
+    is_baseline = (cells.set_index("cell_id")["spec_method"] == "none").reindex(good.index)
+    baseline = good[is_baseline].groupby("setting")["concurrency"].agg(_level_set)
+    speculative = good[~is_baseline].groupby(_BY)["concurrency"].agg(_level_set)
+    keys = list(zip(table["setting"], table["arm_id"], strict=True))
+    empty: set[int] = set()
+    return table.assign(
+        concurrencies=[_sorted(shared[key]) for key in keys],
+        only_baseline=[_sorted(baseline.get(key[0], empty) - shared[key]) for key in keys],
+        only_speculative=[_sorted(speculative.get(key, empty) - shared[key]) for key in keys],
+    )
+
+
+def _level_set(levels: pd.Series) -> set[Any]:
+    return set(levels.dropna())
+
+
+def _sorted(levels: set[Any]) -> tuple[int, ...]:
+    return tuple(sorted(int(level) for level in levels if not pd.isna(level)))
+
+
+def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
+    """Geometric means of both arms by ``by``; NaN where a value is not above zero."""
+    logs = rows.assign(
+        **{arm: np.log(rows[arm].where(rows[arm] > 0)) for arm in ("baseline", "speculative")}
+    )
+    grouped = logs.groupby(by, dropna=False, sort=True)
+    # skipna would quietly average over fewer levels than the table says.
+    complete = grouped[["baseline", "speculative"]].count().eq(grouped.size(), axis=0)
+    means = np.exp(grouped[["baseline", "speculative"]].mean()).where(complete)
+    table = means.assign(**{count: grouped.size()}).reset_index()
+    return table.assign(improvement=_improvements(table))
+
+
+def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
+    """Index (setting, arm_id); the fields behind the numbers."""
+    names = [name for name in (*SETTING, *ARM) if name in cells]
+    told = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
+    return told[~told.index.duplicated()]
+
+
+def _pairs_json(found: Comparison) -> list[dict[str, Any]]:
+    result = []
+    for _, rows in found.pairs.groupby(["baseline_id", "speculative_id"], sort=False):
+        first = rows.iloc[0]
+        result.append(
+            {
+                "keys": _plain(found.keys.loc[(first["setting"], first["arm_id"])].to_dict()),
+                "concurrency": _value(first["concurrency"]),
+                "baseline_cell": first["baseline_id"],
+                "speculative_cell": first["speculative_id"],
+                "allowed": list(first["allowed"]),
+                "metrics": {f"{r['metric']}.{r['statistic']}": _numbers(r) for r in
+                            rows.to_dict("records")},
+                "flags": [vars(flag) for flag in first["flags"]],
+            }
+        )  # fmt: skip
+    return result
+
+
+def _geomean_json(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "keys": _plain(found.keys.loc[(row["setting"], row["arm_id"])].to_dict()),
+        "metric": row["metric"],
+        "statistic": row["statistic"],
+        **_numbers(row),
+        "concurrencies": list(row["concurrencies"]),
+        "only_baseline": list(row["only_baseline"]),
+        "only_speculative": list(row["only_speculative"]),
+    }
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _value(row[name]) for name in ("baseline", "speculative", "improvement")}
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    return {str(name): _value(value) for name, value in record.items()}
+
+
+def _value(value: Any) -> Any:
+    """A plain JSON value; unknown is None, and JSON text of arguments becomes an object again."""
+    if value is None or pd.isna(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, str) and value.startswith("{"):
+        return json.loads(value)
+    return value

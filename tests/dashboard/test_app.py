@@ -1,0 +1,85 @@
+"""Pages as a reader meets them, on a real warehouse, without a browser."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.views import VIEWS
+from warehouse.filters import Filters
+
+APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+
+
+def _page(name: str, filters: Filters) -> None:
+    from dashboard import data
+    from dashboard.views import VIEWS as views
+
+    view = next(v for v in views if name == v.TITLE)
+    view.render(data.open_shelf(), filters)
+
+
+def _open(name: str, filters: Filters) -> AppTest:
+    page = AppTest.from_function(_page, args=(name, filters), default_timeout=30).run()
+    assert not page.exception, page.exception
+    return page
+
+
+TITLES = [view.TITLE for view in VIEWS]
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("title", TITLES)
+def test_each_page_renders_with_results(title: str) -> None:
+    page = _open(title, Filters())
+
+    assert page.header
+    assert page.get("vega_lite_chart")
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("title", TITLES)
+def test_each_page_says_what_to_do_when_nothing_matches(title: str) -> None:
+    page = _open(title, Filters(dataset=("no such dataset",)))
+
+    assert "Remove one in the sidebar" in page.info[0].value
+    assert not page.get("vega_lite_chart")
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_compare_answers_in_its_title() -> None:
+    page = _open("Compare", Filters(arm=("draft_model K=3",), dataset=("code",)))
+
+    title = page.header[0].value.replace("\\", "")
+    assert title.startswith("draft_model K=3 serves")
+    assert "more output tokens per second on code" in title
+
+
+def test_a_missing_warehouse_is_one_sentence_with_the_command(empty_place: Path) -> None:
+    page = AppTest.from_file(APP, default_timeout=30).run()
+
+    assert not page.exception
+    assert "draftboard ingest" in page.error[0].value
+    assert str(empty_place.name) in page.error[0].value
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_markup_in_a_model_name_stays_text() -> None:
+    page = _open("Runs", Filters())
+
+    assert all("<b>" not in element.value for element in (*page.markdown, *page.caption))
+    assert not any(element.allow_html for element in page.markdown)
+
+
+def test_a_new_ingest_appears_at_the_next_interaction(
+    empty_place: Path, ingest_cells: Callable[[Path, str, str], None]
+) -> None:
+    ingest_cells(empty_place, "first", "code")
+    page = AppTest.from_file(APP, default_timeout=30).run()
+    assert page.multiselect(key="dataset").options == ["code"]
+
+    ingest_cells(empty_place, "second", "new")
+    page.run()
+
+    assert page.multiselect(key="dataset").options == ["code", "new"]

@@ -1,0 +1,105 @@
+"""The dashboard in a real Chromium: pages open, filters stay in the URL, a reload shows the same."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+START_S = 30
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(filled: Path) -> Iterator[str]:
+    """A dashboard process on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", f"--server.port={port}"]
+    environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": str(filled)}
+    server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        _wait(f"http://localhost:{port}/_stcore/health")
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _wait(url: str) -> None:
+    for _ in range(START_S * 5):
+        try:
+            urllib.request.urlopen(url, timeout=1).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    pytest.fail(f"The dashboard did not answer at {url} within {START_S} s.")
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A fresh browser page that allows no error in the console of a page."""
+    if not CHROMIUM.exists():
+        pytest.fail(f"{CHROMIUM} is missing; install Debian's package: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        yield browser.new_page(viewport={"width": 1440, "height": 900})
+        browser.close()
+
+
+def _title(page: Page) -> str:
+    heading = page.get_by_role("heading", level=2).first
+    expect(heading).to_be_visible(timeout=20_000)
+    return heading.inner_text()
+
+
+def test_both_pages_open_and_draw_charts(page: Page, address: str) -> None:
+    page.goto(address)
+    assert "more output tokens per second" in _title(page)
+    expect(page.locator("[data-testid=stVegaLiteChart]").first).to_be_visible(timeout=20_000)
+
+    page.get_by_role("link", name="Runs").click()
+
+    expect(page.get_by_text("What was measured, and can it be trusted?")).to_be_visible()
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+
+
+def test_a_filter_goes_to_the_url_and_a_reload_shows_the_same_view(
+    page: Page, address: str
+) -> None:
+    page.goto(address)
+    _title(page)
+    page.get_by_label("Dataset", exact=False).first.click()
+    page.get_by_role("option", name="structured").click()
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("dataset=structured"))
+    heading = page.get_by_role("heading", level=2).first
+    expect(heading).not_to_contain_text("code")
+    before = _title(page)
+
+    page.reload()
+
+    expect(heading).to_have_text(before, timeout=20_000)
+    expect(page).to_have_url(re.compile("dataset=structured"))
+
+
+def test_a_link_with_a_value_that_is_gone_says_so(page: Page, address: str) -> None:
+    page.goto(f"{address}/?dataset=gone")
+
+    expect(page.get_by_text("asks for Dataset gone")).to_be_visible(timeout=20_000)

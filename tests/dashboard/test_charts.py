@@ -1,0 +1,91 @@
+"""Charts are data: they encode columns that exist, and colour means the arm."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboard import charts, charts_requests
+from dashboard.charts import Scales
+from dashboard.palette import arm_colour
+from warehouse.catalogue import METRICS
+
+MARKS = pd.DataFrame(
+    {
+        "panel": "code · TP 1",
+        "arm": ["baseline", "baseline", "eagle3 K=3", "eagle3 K=3"],
+        "concurrency": [1, 8, 1, 8],
+        "value": [1.0, 2.0, 1.5, 3.0],
+        "low": [0.9, 1.9, 1.4, 2.9],
+        "high": [1.1, 2.1, 1.6, 3.1],
+        "repeats": [1, 3, 1, 3],
+        "solid": [0, 1, 0, 1],
+        "end_label": ["", "baseline 2", "", "eagle3 K=3 3"],
+        "end_y": [1.0, 2.0, 1.5, 3.0],
+    }
+)
+SCALES = Scales((1, 8), 0.0, 4.0)
+CHARTS = {
+    "improvement": charts.improvement_by_concurrency(MARKS, "code [CPU lab]", SCALES),
+    "metric": charts.metric_by_concurrency(MARKS, METRICS["ttft"], ("TTFT, ms", "code"), SCALES),
+    "distribution": charts_requests.distribution(
+        pd.DataFrame({"share": [0.5, 1.0], "value": [1.0, 2.0]}), METRICS["itl"], "#111111"
+    ),
+    "positions": charts_requests.acceptance_by_position(
+        pd.DataFrame({"position": [0, 1], "rate": [0.8, 0.5]}), "Acceptance", "#111111"
+    ),
+    "server": charts_requests.server_over_time(
+        pd.DataFrame({"at": [0.0, 1.0], "value": [1.0, 2.0]}), "running"
+    ),
+}
+
+
+def _fields(spec: Any) -> set[str]:
+    if isinstance(spec, dict):
+        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
+        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
+    if isinstance(spec, list):
+        return set().union(*(_fields(v) for v in spec))
+    return set()
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_encoded_field_exists_in_the_data(name: str) -> None:
+    spec = CHARTS[name].to_dict()
+
+    columns = {column for rows in spec["datasets"].values() for column in rows[0]} | {"zero"}
+    assert _fields(spec) <= columns
+
+
+def test_the_concurrency_axis_is_log2_with_the_real_levels_as_ticks() -> None:
+    x = CHARTS["metric"].to_dict()["layer"][1]["encoding"]["x"]
+
+    assert x["scale"]["type"] == "log"
+    assert x["scale"]["base"] == 2
+    assert x["axis"]["values"] == [1, 8]
+
+
+def test_the_improvement_chart_draws_a_zero_line() -> None:
+    spec = CHARTS["improvement"].to_dict()
+    first = spec["layer"][0]
+
+    assert first["mark"]["type"] == "rule"
+    assert spec["datasets"][first["data"]["name"]] == [{"zero": 0}]
+
+
+def test_a_single_repeat_is_hollow() -> None:
+    points = CHARTS["metric"].to_dict()["layer"][2]["encoding"]
+
+    assert points["fillOpacity"]["field"] == "solid"
+
+
+def test_a_chart_without_values_says_so_in_its_title() -> None:
+    assert charts.nothing("TTFT: unknown").to_dict()["title"]["text"] == "TTFT: unknown"
+
+
+def test_methods_have_different_hues_and_more_tokens_are_darker() -> None:
+    methods = ("baseline", "eagle3 K=3", "draft_model K=3", "ngram K=3", "mtp K=3", "suffix K=3")
+
+    assert len({arm_colour(arm) for arm in methods}) == len(methods)
+    assert arm_colour("eagle3 K=3") == arm_colour("eagle3 K=3 (draft)")
+    assert arm_colour("eagle3 K=7") < arm_colour("eagle3 K=1")

@@ -1,0 +1,245 @@
+"""The store: what is added is there whole, once, or not at all."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from warehouse import queries
+from warehouse.errors import (
+    DraftboardError,
+    InvalidInput,
+    WarehouseBusy,
+    WarehouseDamaged,
+    WarehouseMissing,
+    WarehouseOutdated,
+)
+from warehouse.filters import Filters
+from warehouse.rows import Measurement, Rejection
+from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store_files import full_disk_explained, generation_name
+from warehouse.store_publish import create_schema
+
+
+def _ids(root: Path) -> list[str]:
+    with Reader(root) as reader:
+        found: list[str] = queries.cells(reader, Filters()).column("cell_id").to_pylist()
+    return found
+
+
+def _add(root: Path, source: Any, cells: Any) -> int:
+    with open_writer(root) as writer:
+        writer.add(source, cells)
+        return writer.commit()
+
+
+def test_a_cell_comes_back_as_it_was_given(warehouse_path, make_source, make_cell):
+    source = make_source()
+    cell = make_cell(source, facts={"spec_method": "eagle3", "num_speculative_tokens": 3})
+    assert _add(warehouse_path, source, [cell]) == 1
+    with Reader(warehouse_path) as reader:
+        (row,) = queries.cells(reader, Filters()).to_pylist()
+        assert queries.requests(reader, cell.cell_id).to_pylist() == cell.requests.to_pylist()
+    facts = cell.facts.model_dump()
+    facts["server_args"] = '{"max_model_len": 4096}'
+    assert {key: row[key] for key in facts} == facts
+    rest = {key: value for key, value in row.items() if key not in facts}
+    del rest["ingested_at"]
+    assert rest == {
+        "cell_id": cell.cell_id, "source_id": source.source_id, "index": 0,
+        "run_id": cell.run_id, "arm_label": "eagle3 K=3", "load_generator": "guidellm",
+        "load_generator_version": "0.8.1", "schema_generation": "G4",
+        "reported_definition": "guidellm>=0.7.4", "comparable_as": "canonical",
+        "started_at": cell.started_at, "duration": 60.0, "requests_made": 20, "completed": 20,
+        "errored": 0, "incomplete": 0, "requests_complete": True, "stop_reason": "max_requests",
+        "status": "good", "flags": 1, "path": "report.json", "source_format": "guidellm",
+    }  # fmt: skip
+
+
+def test_the_same_content_twice_changes_nothing(filled, make_source, make_cell):
+    before = _ids(filled)
+    with open_writer(filled) as writer:
+        source = make_source("base")
+        assert writer.known(source.source_id)
+        assert writer.add(source, [make_cell(source)]) == 0
+        assert writer.commit() == 1
+    assert _ids(filled) == before
+
+
+def test_a_failing_reader_leaves_nothing_behind(warehouse_path, make_source, make_cell):
+    source = make_source()
+
+    def cells():
+        yield make_cell(source, 0)
+        raise InvalidInput("cut off")
+
+    with open_writer(warehouse_path) as writer:
+        with pytest.raises(InvalidInput, match="cut off"):
+            writer.add(source, cells())
+        assert not writer.known(source.source_id)
+        assert writer.commit() == 0
+    assert list((warehouse_path / "requests").iterdir()) == []
+    assert current_generation(warehouse_path) is None
+
+
+def test_a_replaced_source_stands_once_with_its_new_rows(filled, make_source, make_cell):
+    source = make_source("base")
+    with open_writer(filled) as writer:
+        writer.forget(source.source_id)
+        writer.add(source, [make_cell(source, 0, 2.0)])
+        writer.commit()
+    with Reader(filled) as reader:
+        arm = Filters(arm=("baseline",))
+        (row,) = queries.measurements(reader, arm, ["output_throughput"], ["mean"]).to_pylist()
+        assert row["value"] == 2000.0
+        assert queries.cells(reader, arm).num_rows == 1
+
+
+def test_a_replacement_that_fails_keeps_the_old_rows(filled, make_source):
+    source = make_source("base")
+
+    def broken():
+        raise InvalidInput("cut off")
+        yield
+
+    with open_writer(filled) as writer:
+        writer.forget(source.source_id)
+        with pytest.raises(InvalidInput):
+            writer.add(source, broken())
+        assert writer.commit() == 1
+    assert len(_ids(filled)) == 6
+
+
+def test_a_rejection_stands_once_and_goes_when_the_path_is_accepted(
+    warehouse_path, make_source, make_cell
+):
+    source = make_source()
+    with open_writer(warehouse_path) as writer:
+        writer.reject(Rejection(source.path, "cut off"))
+        assert writer.commit() == 1
+        writer.reject(Rejection(source.path, "cut off"))
+        assert writer.commit() == 1
+        writer.add(source, [make_cell(source)])
+        assert writer.commit() == 2
+    with Reader(warehouse_path) as reader:
+        assert queries.rejections(reader).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Measurement("canonical", "ttft", "p50", float("nan")),
+        Measurement("canonical", "speed", "p50", 1.0),
+        Measurement("canonical", "ttft", "p51", 1.0),
+    ],
+)
+def test_a_bad_measurement_is_refused(warehouse_path, make_source, make_cell, bad):
+    source = make_source()
+    with open_writer(warehouse_path) as writer, pytest.raises(InvalidInput):
+        writer.add(source, [make_cell(source, measurements=(bad,))])
+
+
+def test_a_number_beyond_range_is_refused_with_a_sentence(warehouse_path, make_source, make_cell):
+    source = make_source()
+    with open_writer(warehouse_path) as writer, pytest.raises(InvalidInput, match="beyond"):
+        writer.add(source, [make_cell(source, facts={"seed": 2**70})])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into measurements values (0, 'guessed', 'ttft', 'p50', 1, true)",
+        "insert into measurements values (0, 'canonical', 'ttft', 'p50', 'nan', true)",
+        "insert into acceptance_by_position values (0, 'counters', 0, 1.5)",
+        "insert into acceptance values (7, 'counters', 1, 1, 1, 0.5, 1.5)",
+        "insert into request_files values ('x.csv', repeat('0', 64), 1, 1)",
+        "insert into cell_requests values (7, 'x.parquet', 1)",
+    ],
+)
+def test_the_schema_refuses_foreign_and_bad_rows(statement):
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        with pytest.raises(duckdb.ConstraintException):
+            connection.execute(statement)
+
+
+def test_a_second_writer_is_refused_or_waits(filled):
+    with open_writer(filled), pytest.raises(WarehouseBusy, match=r"Process \d+ is writing"):
+        with open_writer(filled, wait=False):
+            pass
+    with open_writer(filled, wait=False) as writer:
+        assert writer.commit() == 1
+
+
+def test_a_reader_follows_new_generations(filled, make_source, make_cell):
+    with Reader(filled) as reader:
+        assert not reader.refresh()
+        source = make_source("third")
+        _add(filled, source, [make_cell(source)])
+        assert queries.cells(reader, Filters()).num_rows == 6
+        assert reader.refresh()
+        assert (reader.generation, queries.cells(reader, Filters()).num_rows) == (2, 7)
+
+
+def test_no_warehouse_says_how_to_make_one(warehouse_path):
+    with pytest.raises(WarehouseMissing, match="draftboard ingest"):
+        Reader(warehouse_path)
+
+
+def test_a_foreign_database_file_is_damage(filled):
+    (filled / generation_name(1)).write_bytes(b"not a database" * 1000)
+    with pytest.raises(WarehouseDamaged):
+        Reader(filled)
+
+
+def test_a_missing_request_file_is_damage(filled):
+    cell_id = _ids(filled)[0]
+    for path in (filled / "requests").iterdir():
+        path.unlink()
+    with Reader(filled) as reader:
+        with pytest.raises(WarehouseDamaged):
+            queries.requests(reader, cell_id)
+        with pytest.raises(WarehouseDamaged):
+            queries.request_distribution(reader, cell_id, "ttft")
+
+
+def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
+    filled, make_source, make_cell
+):
+    with duckdb.connect(str(filled / generation_name(1))) as connection:
+        connection.execute("update meta set schema_version = 0")
+    command = "draftboard ingest base.json spec.json --rebuild --warehouse"
+    with pytest.raises(WarehouseOutdated, match=command):
+        Reader(filled)
+    with pytest.raises(WarehouseOutdated), open_writer(filled):
+        pass
+    source = make_source("base")
+    with open_writer(filled, rebuild=True) as writer:
+        writer.add(source, [make_cell(source)])
+        assert writer.commit() == 2
+    assert len(_ids(filled)) == 1
+
+
+def test_only_two_old_generations_stay(filled):
+    with open_writer(filled) as writer:
+        for reason in "abcd":
+            writer.reject(Rejection("x", reason))
+            writer.commit()
+    names = sorted(path.name for path in filled.glob("*.duckdb"))
+    assert names == [generation_name(n) for n in (3, 4, 5)]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(filled):
+    left = [filled / "tmp-1-x.duckdb", filled / "requests" / "tmp-1-x.parquet"]
+    for path in left:
+        path.write_bytes(b"half")
+    with open_writer(filled):
+        pass
+    assert not any(path.exists() for path in left)
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(tmp_path):
+    with pytest.raises(DraftboardError, match="is full"), full_disk_explained(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
