@@ -5,18 +5,17 @@ level are a set of their own, and a study may change the seed with the repeat. M
 first over the repeats of a level, then over the levels that both arms have.
 """
 
-import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.lints_across import lengths_differ
+from analysis.frames import objects
+from analysis.pair_flags import pair_flags
 from analysis.pairing import MATCH_FIELDS, match
 from warehouse.catalogue import METRICS
-from warehouse.rows import Flag
 
 #: The lines of the table that the published study prints.
 STUDY_TABLE: tuple[tuple[str, str], ...] = (
@@ -49,17 +48,6 @@ class Comparison:
     unmatched: pd.DataFrame
     keys: pd.DataFrame
 
-    def as_json(self) -> dict[str, Any]:
-        """``{"pairs": [...], "geomean": [...], "unmatched": [...]}``, plain values."""
-        return {
-            "pairs": _pairs_json(self),
-            "geomean": [_geomean_json(self, row) for row in self.geomean.to_dict("records")],
-            "unmatched": [
-                {"cell": row["cell_id"], "reason": row["reason"]}
-                for row in self.unmatched.to_dict("records")
-            ],
-        }
-
 
 def compare(
     cells: pd.DataFrame,
@@ -79,14 +67,25 @@ def compare(
     placed = _place(cells)
     pairs = found.pairs.join(placed, on="speculative_id")
     long, refused = _values(pairs, cells, measurements)
-    pairs = pairs.assign(flags=_all_flags(pairs, long, refused, flags))
+    pairs = pairs.assign(flags=objects(pair_flags(pairs, long, refused, flags), pairs.index))
     long = long.drop(columns="flags").join(
         pairs.set_index("speculative_id")["flags"], on="speculative_id"
     )
     levels = _levels(long)
+    unmatched = pd.concat([found.unmatched, _empty_handed(pairs, long)], ignore_index=True)
     return Comparison(
-        long, levels, _geomean(levels, cells, placed), found.unmatched, _keys(cells, placed)
+        long, levels, _geomean(levels, cells, placed), unmatched, _keys(cells, placed)
     )
+
+
+def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
+    """Speculative cells that have a partner but no metric in common with it, and why."""
+    lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"])]
+    reasons = [
+        next((f.sentence for f in flags if f.name == "definition_differs"), "no metric in common")
+        for flags in lonely["flags"]
+    ]
+    return pd.DataFrame({"cell_id": lonely["speculative_id"], "reason": reasons}, dtype="str")
 
 
 def _place(cells: pd.DataFrame) -> pd.DataFrame:
@@ -135,49 +134,6 @@ def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
     return chosen.astype(float)
 
 
-def _all_flags(
-    pairs: pd.DataFrame, long: pd.DataFrame, refused: pd.DataFrame, flags: pd.DataFrame | None
-) -> list[tuple[Flag, ...]]:
-    """Per pair: what the matching doubts, what its values doubt, what each of its cells doubts."""
-    of_cell: dict[str, list[Flag]] = {}
-    for row in [] if flags is None else flags.to_dict("records"):
-        flag = Flag(row["name"], row["severity"], row["sentence"])
-        of_cell.setdefault(row["cell_id"], []).append(flag)
-    of_pair = _length_flags(long) | _definition_flags(refused)
-    return [
-        (
-            *row.flags,
-            *of_pair.get(row.speculative_id, ()),
-            *(_of("baseline", f) for f in of_cell.get(row.baseline_id, ())),
-            *(_of("speculative", f) for f in of_cell.get(row.speculative_id, ())),
-        )
-        for row in pairs.itertuples()
-    ]
-
-
-def _of(arm: str, flag: Flag) -> Flag:
-    return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
-
-
-def _length_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    rows = long[(long["metric"] == "output_tokens") & (long["statistic"] == "p50")]
-    told = {r.speculative_id: lengths_differ(r.baseline, r.speculative) for r in rows.itertuples()}
-    return {cell: (flag,) for cell, flag in told.items() if flag is not None}
-
-
-def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    found = {}
-    for cell, rows in refused.groupby("speculative_id"):
-        names = ", ".join(sorted({METRICS[m].label for m in rows["metric"] if m in METRICS}))
-        first = rows.iloc[0]
-        sentence = (
-            f"Not compared, since the definitions differ or are unknown ({first['means']} and "
-            f"{first['means_s']}): {names}."
-        )
-        found[str(cell)] = (Flag("definition_differs", "warning", sentence),)
-    return found
-
-
 def _levels(long: pd.DataFrame) -> pd.DataFrame:
     """Geometric means over the repeats of each level."""
     by = [*_BY, "concurrency", "metric", "statistic"]
@@ -195,10 +151,14 @@ def _geomean(levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame) ->
     speculative = good[~is_baseline].groupby(_BY)["concurrency"].agg(_level_set)
     keys = list(zip(table["setting"], table["arm_id"], strict=True))
     empty: set[int] = set()
+
+    def tuples(sets: Iterable[set[Any]]) -> pd.Series:
+        return objects([_sorted(levels) for levels in sets], table.index)
+
     return table.assign(
-        concurrencies=[_sorted(shared[key]) for key in keys],
-        only_baseline=[_sorted(baseline.get(key[0], empty) - shared[key]) for key in keys],
-        only_speculative=[_sorted(speculative.get(key, empty) - shared[key]) for key in keys],
+        concurrencies=tuples(shared[key] for key in keys),
+        only_baseline=tuples(baseline.get(key[0], empty) - shared[key] for key in keys),
+        only_speculative=tuples(speculative.get(key, empty) - shared[key] for key in keys),
     )
 
 
@@ -228,55 +188,3 @@ def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in (*SETTING, *ARM) if name in cells]
     told = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
     return told[~told.index.duplicated()]
-
-
-def _pairs_json(found: Comparison) -> list[dict[str, Any]]:
-    result = []
-    for _, rows in found.pairs.groupby(["baseline_id", "speculative_id"], sort=False):
-        first = rows.iloc[0]
-        result.append(
-            {
-                "keys": _plain(found.keys.loc[(first["setting"], first["arm_id"])].to_dict()),
-                "concurrency": _value(first["concurrency"]),
-                "baseline_cell": first["baseline_id"],
-                "speculative_cell": first["speculative_id"],
-                "allowed": list(first["allowed"]),
-                "metrics": {f"{r['metric']}.{r['statistic']}": _numbers(r) for r in
-                            rows.to_dict("records")},
-                "flags": [vars(flag) for flag in first["flags"]],
-            }
-        )  # fmt: skip
-    return result
-
-
-def _geomean_json(found: Comparison, row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "keys": _plain(found.keys.loc[(row["setting"], row["arm_id"])].to_dict()),
-        "metric": row["metric"],
-        "statistic": row["statistic"],
-        **_numbers(row),
-        "concurrencies": list(row["concurrencies"]),
-        "only_baseline": list(row["only_baseline"]),
-        "only_speculative": list(row["only_speculative"]),
-    }
-
-
-def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _value(row[name]) for name in ("baseline", "speculative", "improvement")}
-
-
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    return {str(name): _value(value) for name, value in record.items()}
-
-
-def _value(value: Any) -> Any:
-    """A plain JSON value; unknown is None, and JSON text of arguments becomes an object again."""
-    if value is None or pd.isna(value):
-        return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, str) and value.startswith("{"):
-        return json.loads(value)
-    return value

@@ -1,27 +1,77 @@
-"""The candidate that differs from a cell in the fewest fields."""
+"""Nearest neighbours: in the fields that must be equal, and in time."""
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-#: Distinct candidates looked at; beyond these a nearer one may be missed, never a pair.
+Codes = NDArray[np.int64]
+
+#: Distinct candidates compared one by one where none differs in a single column; beyond these a
+#: nearer one may be missed, never a pair.
 MOST = 256
 
+#: Stands for an unknown time: later than any candidate, earlier than any seeker (unix seconds).
+NEVER = 1e15
 
-def nearest(
-    codes: NDArray[np.int64], rows: NDArray[np.int64], candidates: NDArray[np.int64]
-) -> NDArray[np.int64]:
+
+def nearest(codes: Codes, rows: Codes, candidates: Codes) -> Codes:
     """For each of ``rows`` the candidate row with the fewest differing columns; -1 for none."""
-    best = np.full(rows.size, -1, dtype=np.int64)
     if not rows.size or not candidates.size:
-        return best
+        return np.full(rows.size, -1, dtype=np.int64)
+    if not codes.shape[1]:
+        return np.full(rows.size, candidates[0], dtype=np.int64)
     distinct, back = np.unique(codes[rows], axis=0, return_inverse=True)
     kinds, first = np.unique(codes[candidates], axis=0, return_index=True)
+    found = _one_column_off(distinct, kinds)
+    left = np.flatnonzero(found < 0)
+    found[left] = _fewest(distinct[left], kinds)
+    return np.asarray(candidates[first[found[back.ravel()]]], dtype=np.int64)
+
+
+def _one_column_off(wanted: Codes, kinds: Codes) -> Codes:
+    """The kind that equals each row of ``wanted`` in all columns but one at most; -1 for none."""
+    found = np.full(len(wanted), -1, dtype=np.int64)
+    width = wanted.shape[1]
+    weights: Codes = np.random.default_rng(0).integers(1, 2**62, size=width, dtype=np.int64)
+    with np.errstate(over="ignore"):
+        here: Codes = np.asarray(wanted @ weights)
+        there: Codes = np.asarray(kinds @ weights)
+        for column in range(width):
+            seek = here - wanted[:, column] * weights[column]
+            keys = there - kinds[:, column] * weights[column]
+            order = np.argsort(keys, kind="stable")
+            at = np.searchsorted(keys[order], seek).clip(max=len(keys) - 1)
+            # Sums can collide, so a hit is counted out before it is believed.
+            hit = (kinds[order[at]] != wanted).sum(axis=1) <= 1
+            found = np.where((found < 0) & hit, order[at], found)
+    return found
+
+
+def _fewest(wanted: Codes, kinds: Codes) -> Codes:
     spread = np.unique(np.linspace(0, len(kinds) - 1, min(MOST, len(kinds))).astype(np.int64))
-    columns = np.ascontiguousarray(distinct.T.astype(np.int32))
-    fewest = np.full(len(distinct), codes.shape[1] + 1)
-    found = np.zeros(len(distinct), dtype=np.int64)
+    columns = np.ascontiguousarray(wanted.T.astype(np.int32))
+    fewest = np.full(len(wanted), wanted.shape[1] + 1)
+    found = np.zeros(len(wanted), dtype=np.int64)
     for at in spread.tolist():
         differing = (columns != kinds[at][:, None]).sum(axis=0)
         nearer = differing < fewest
-        fewest[nearer], found[nearer] = differing[nearer], candidates[first[at]]
-    return np.asarray(found[back.ravel()], dtype=np.int64)
+        fewest[nearer], found[nearer] = differing[nearer], at
+    return found
+
+
+def nearest_in_time(seekers: pd.DataFrame, pool: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The row of ``pool`` nearest in time to each seeker, of those equal in ``by``.
+
+    ``seekers``: row, at (unix seconds, NaN unknown) and ``by``; ``pool``: the same. Returns s and
+    b (rows of the two) and tied (how many of the pool were equal in ``by``), for the seekers that
+    found one. At one distance the earlier wins, at one time the lower row.
+    """
+    there = pool[[*by, "row", "at"]].rename(columns={"row": "b"})
+    there["at"] = there["at"].fillna(NEVER)
+    there["tied"] = there.groupby(by, dropna=False)["b"].transform("size")
+    there = there.sort_values(["at", "b"]).drop_duplicates([*by, "at"])
+    here = seekers[[*by, "row", "at"]].rename(columns={"row": "s"})
+    here["at"] = here["at"].fillna(-NEVER)
+    here = here.sort_values(["at", "s"])
+    found = pd.merge_asof(here, there, on="at", by=by, direction="nearest").dropna(subset=["b"])
+    return found[["s", "b", "tied"]].astype(np.int64)

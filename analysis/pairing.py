@@ -1,15 +1,19 @@
 """Pairs of cells that are equal in everything but the speculation, and why the others have none."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.nearest import nearest
+from analysis.nearest import nearest, nearest_in_time
 from warehouse.errors import UnknownKey
 from warehouse.rows import Flag
+
+Flags = Iterator[Flag]
+Rows = NDArray[np.int64]
 
 #: What must be equal, and what a person calls it.
 MATCH_FIELDS: dict[str, str] = {
@@ -47,11 +51,12 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
             raise UnknownKey(
                 f"{name!r} is no field that pairs must share; use one of {', '.join(MATCH_FIELDS)}."
             )
-    cells = cells.reset_index(drop=True)
-    codes = field_codes(cells)
-    kind = _kinds(cells)
-    chosen = _choose(cells, codes, kind, allow)
-    return Matching(_pairs(cells, codes, chosen), _unmatched(cells, codes, kind, chosen))
+    # Whatever the order of the rows, the same cells give the same pairs and reasons.
+    cells = cells.sort_values("cell_id", ignore_index=True)
+    codes, kind = field_codes(cells), _kinds(cells)
+    strict = [name for name in MATCH_FIELDS if name not in allow]
+    chosen = _choose(cells, codes, kind, strict)
+    return Matching(_pairs(cells, codes, chosen), _unmatched(cells, codes[strict], kind, chosen))
 
 
 def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
@@ -74,28 +79,52 @@ def _kinds(cells: pd.DataFrame) -> pd.Series:
 
 
 def _choose(
-    cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, allow: Collection[str]
+    cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, strict: list[str]
 ) -> pd.DataFrame:
-    """Row numbers ``b`` and ``s`` of each pair, and ``tied``: how many baselines were as good."""
-    strict = [name for name in MATCH_FIELDS if name not in allow]
-    keys = codes.assign(
-        row=np.arange(len(cells)), key=codes.groupby(strict, sort=False).ngroup(),
-        repeat=_column(cells, "repeat"), at=_seconds(cells), cell_id=cells["cell_id"].astype(str),
-    )  # fmt: skip
-    both = keys[kind == "speculative"].merge(
-        keys[kind == "baseline"], on="key", suffixes=("_s", "_b")
+    """Row numbers ``b`` and ``s`` of each pair, ``tied``: how many baselines were as good, and
+    ``repeat_b``, ``repeat_s``.
+
+    Best is: the fewest differences in allowed fields, then the same repeat, then the nearest in
+    time. No step makes a row per spec x baseline of a key, so repeats cost no more than cells.
+    """
+    repeat = _column(cells, "repeat")
+    # The repeat is compared as a number: -1 is unknown and equals unknown.
+    rows = pd.DataFrame(
+        {"row": np.arange(len(cells)), "at": _seconds(cells), "repeat": repeat.fillna(-1)}
     )
-    both["differing"] = sum(
-        ((both[f"{name}_s"] != both[f"{name}_b"]).astype(int) for name in allow),
-        start=pd.Series(0, index=both.index),
+    rows["key"], rows["suits"] = _groups(codes, list(MATCH_FIELDS)), _groups(codes, strict)
+    seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
+    suits = _suitable(seekers, baselines, codes.drop(columns=strict))
+    pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
+    same = nearest_in_time(seekers, pool, ["key", "repeat"])
+    rest = nearest_in_time(seekers[~seekers["row"].isin(same["s"])], pool, ["key"])
+    chosen = pd.concat([same, rest], ignore_index=True)
+    return chosen.assign(
+        repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]]
     )
-    both["other_repeat"] = both["repeat_s"] != both["repeat_b"]
-    both["apart"] = (both["at_s"] - both["at_b"]).abs()
-    rank = ["row_s", "differing", "other_repeat", "apart", "cell_id_b"]
-    both = both.sort_values(rank, kind="stable", na_position="last")
-    both["tied"] = both.groupby(["row_s", "differing", "other_repeat"])["row_b"].transform("size")
-    best = both.drop_duplicates("row_s")
-    return best.rename(columns={"row_s": "s", "row_b": "b"})[["b", "s", "tied"]]
+
+
+def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
+    """A number per row, equal where all the named fields are."""
+    if not names or codes.empty:
+        return np.zeros(len(codes), dtype=np.int64)
+    return np.asarray(codes.groupby(names, sort=False).ngroup(), dtype=np.int64)
+
+
+def _suitable(
+    seekers: pd.DataFrame, baselines: pd.DataFrame, allowed: pd.DataFrame
+) -> pd.DataFrame:
+    """``key`` of a seeker and ``key_b`` of the baselines with the fewest differences to it."""
+    wanted, offered = (
+        x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
+    )
+    equal = wanted["key"].isin(offered["key"])
+    exact = wanted.loc[equal, ["key"]].assign(key_b=wanted["key"])
+    near = wanted[~equal].merge(offered, on="suits", suffixes=("", "_b"))
+    matrix = allowed.to_numpy()
+    near["differing"] = (matrix[near["row"]] != matrix[near["row_b"]]).sum(axis=1)
+    fewest = near.groupby("key")["differing"].transform("min")
+    return pd.concat([exact, near.loc[near["differing"] == fewest, ["key", "key_b"]]])
 
 
 def _column(cells: pd.DataFrame, name: str) -> pd.Series:
@@ -115,24 +144,24 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     matrix = codes.to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     ids = cells["cell_id"].to_numpy()
+    unknown = _named((one == -1) & (other == -1))
+    found = zip(unknown, chosen["tied"], chosen["repeat_b"], chosen["repeat_s"], strict=True)
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
-            "allowed": _named(one != other),
-            "flags": [
-                _flags(unknown, tied)
-                for unknown, tied in zip(
-                    _named((one == -1) & (other == -1)), chosen["tied"], strict=True
-                )
-            ],
+            "allowed": pd.Series(_named(one != other), dtype=object),
+            "flags": pd.Series(
+                [(*_doubts(u), *_choice(t, b, s)) for u, t, b, s in found], dtype=object
+            ),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
 
 
-def _named(where: np.ndarray) -> list[tuple[str, ...]]:
+def _named(
+    where: NDArray[np.bool_], names: tuple[str, ...] = tuple(MATCH_FIELDS)
+) -> list[tuple[str, ...]]:
     """For each row the names of the fields that are true; rows alike share one tuple."""
-    names = tuple(MATCH_FIELDS)
     seen: dict[bytes, tuple[str, ...]] = {}
     for row in where:
         if row.tobytes() not in seen:
@@ -140,24 +169,35 @@ def _named(where: np.ndarray) -> list[tuple[str, ...]]:
     return [seen[row.tobytes()] for row in where]
 
 
-def _flags(unknown: tuple[str, ...], tied: int) -> tuple[Flag, ...]:
+def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
     doubtful = [MATCH_FIELDS[n] for n in unknown]
     # A closed loop has no request rate and an open one no concurrency: one of them is enough.
     if not {"rate", "concurrency"} <= set(unknown):
         doubtful = [n for n in doubtful if n not in ("request rate", "concurrency")]
-    flags = []
-    if doubtful:
-        sentence = f"Unknown on both sides, so not known to be equal: {', '.join(doubtful)}."
-        flags.append(Flag("unverified", "warning", sentence))
+    if not doubtful:
+        return ()
+    sentence = f"Unknown on both sides, so not known to be equal: {', '.join(doubtful)}."
+    return (Flag("unverified", "warning", sentence),)
+
+
+def _choice(tied: int, baseline: float, speculative: float) -> Flags:
+    """Flags for how the baseline was chosen: of several, or of another repeat."""
+    if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
+        yield Flag(
+            "other_repeat",
+            "warning",
+            f"The repeat is {_shown(baseline)} in the baseline and {_shown(speculative)} in the "
+            "other arm: no baseline has the same one.",
+        )
     if tied > 1:
         sentence = f"{tied} baselines match; the nearest in time was taken."
-        flags.append(Flag("several_baselines", "info", sentence))
-    return tuple(flags)
+        yield Flag("several_baselines", "info", sentence)
 
 
 def _unmatched(
     cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, chosen: pd.DataFrame
 ) -> pd.DataFrame:
+    """``codes`` has the fields that had to be equal; only these are named in a reason."""
     used = np.zeros(len(cells), dtype=bool)
     used[chosen["b"].to_numpy()] = used[chosen["s"].to_numpy()] = True
     reasons: dict[int, str] = {}
@@ -165,11 +205,10 @@ def _unmatched(
         reasons |= dict.fromkeys(np.flatnonzero(kind == name).tolist(), text)
     for mine, theirs in (("speculative", "baseline"), ("baseline", "speculative")):
         lonely = np.flatnonzero((kind == mine) & ~used)
-        partners = np.flatnonzero(kind == theirs)
-        near = nearest(codes.to_numpy(), lonely, partners)
-        for row, other in zip(lonely.tolist(), near.tolist(), strict=True):
-            reasons[row] = _reason(cells, codes, (row, other), theirs)
-    rows = sorted((str(cells["cell_id"].iat[row]), reason) for row, reason in reasons.items())
+        near = nearest(codes.to_numpy(), lonely, np.flatnonzero(kind == theirs))
+        reasons |= zip(lonely.tolist(), _reasons(cells, codes, (lonely, near), theirs), strict=True)
+    ids = cells["cell_id"].to_numpy()
+    rows = [(ids[row], reasons[row]) for row in sorted(reasons)]
     return pd.DataFrame(rows, columns=["cell_id", "reason"])
 
 
@@ -180,25 +219,28 @@ _PLAIN_REASONS = {
 }
 
 
-def _reason(cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[int, int], theirs: str) -> str:
-    row, other = rows
-    if other < 0:
-        return f"there is no good {theirs} cell among those chosen"
-    ours, others = codes.to_numpy()[row], codes.to_numpy()[other]
-    names = [n for n, differs in zip(MATCH_FIELDS, ours != others, strict=True) if differs]
-    if not names:
-        return (
-            f"another {'baseline' if theirs == 'speculative' else 'cell'} suits its partner better"
-        )
-    told = [
-        f"{MATCH_FIELDS[n]} is {_said(cells, n, row)} here and {_said(cells, n, other)} there"
-        for n in names
-    ]
-    return f"nearest {theirs} {cells['cell_id'].iat[other]} differs: " + "; ".join(told)
+def _reasons(
+    cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows], theirs: str
+) -> Iterator[str]:
+    """Why each of the first rows has no partner, told by the nearest, which the second names."""
+    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
+    values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
+    names = _named(matrix[rows[0]] != matrix[rows[1]], tuple(map(str, codes)))
+    for row, other, differing in zip(*(r.tolist() for r in rows), names, strict=True):
+        if other < 0:
+            yield f"there is no good {theirs} cell among those chosen"
+        elif not differing:
+            yield "another baseline suits each of its possible partners better"
+        else:
+            told = "; ".join(
+                f"{MATCH_FIELDS[n]} is {_shown(values[n][row])} here and "
+                f"{_shown(values[n][other])} there"
+                for n in differing
+            )
+            yield f"nearest {theirs} {ids[other]} differs: {told}"
 
 
-def _said(cells: pd.DataFrame, name: str, row: int) -> str:
-    value: Any = cells[name].iat[row] if name in cells else None
+def _shown(value: Any) -> str:
     if value is None or pd.isna(value):
         return "unknown"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from warehouse.filters import FILTER_FIELDS, Filters
 
 Command = Callable[..., Any]

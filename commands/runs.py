@@ -18,10 +18,9 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard runs --dataset code --json
     """
-    from warehouse.store import Reader, warehouse_path
-
     from commands.output import show_table
     from warehouse import queries
+    from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()

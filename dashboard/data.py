@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
-from analysis.comparison import STUDY_TABLE, Comparison, compare
 
+from analysis.comparison import STUDY_TABLE, Comparison, compare
 from dashboard import panels
 from dashboard.panels import CHARTED
 from warehouse import queries

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.comparison import SETTING
 from dashboard.charts import Scales
 from warehouse.catalogue import METRICS, Metric
 
@@ -21,18 +22,16 @@ CHARTED: tuple[str, ...] = (
     "request_latency",
 )
 
-#: What separates panels beside dataset and TP, most telling first.
-_SETTING: tuple[str, ...] = (
-    "model", "gpu", "gpu_count", "engine_version", "precision", "load_profile", "rate",
-    "temperature", "max_tokens", "request_format", "prompt_set_hash",
-)  # fmt: skip
+#: What separates panels, beside dataset and tensor parallel size, which always stand in the name.
+_SETTING = [name for name in SETTING if name not in ("dataset", "tensor_parallel_size", "evidence")]
 _BADGES = {
     "cpu": "CPU lab",
     "mock": "mock",
     "dummy_weights": "dummy weights",
     "simulated": "simulated",
 }
-_HASH_SHOWN = 6
+#: A longer value, e.g. server arguments, is cut in a panel's name.
+_LONGEST = 40
 #: Smallest distance between two end labels, as a share of the axis.
 _LABEL_GAP = 0.085
 
@@ -68,7 +67,7 @@ def _text(value: object) -> str:
     if pd.isna(value):  # type: ignore[call-overload]
         return "unknown"
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) != 32 else f"prompts {text[:_HASH_SHOWN]}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def pair_rows(pairs: pd.DataFrame, cells: pd.DataFrame, statistic: str) -> pd.DataFrame:
@@ -82,7 +81,7 @@ def pair_rows(pairs: pd.DataFrame, cells: pd.DataFrame, statistic: str) -> pd.Da
     wanted = pairs["metric"].map(shown) == pairs["statistic"]
     rows = pairs[wanted & pairs["improvement"].notna()]
     known = settings(cells[cells["cell_id"].isin(set(pairs["speculative_id"]))])
-    rows = rows.join(known, on="speculative_id", rsuffix="_of_cell")
+    rows = rows.drop(columns="concurrency").join(known, on="speculative_id")
     return rows.assign(
         allowed=rows["allowed"].map(", ".join),
         flags=rows["flags"].map(lambda flags: ", ".join(flag.name for flag in flags)),

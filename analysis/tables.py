@@ -1,0 +1,132 @@
+"""A comparison as rows of text: what a terminal prints and a reader can check."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.comparison import STUDY_TABLE, Comparison
+from analysis.frames import records
+from warehouse.catalogue import METRICS, percentile_label
+
+Table = tuple[list[str], list[list[str]]]
+UNKNOWN = "unknown"
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A value with thin grouping, ``1,171.7``; unknown is said so, never 0."""
+    return UNKNOWN if value is None or pd.isna(value) else f"{value:,.{decimals}f}"
+
+
+def percent(ratio: float | None) -> str:
+    """An improvement with its sign, ``+20.7 %``; positive is better."""
+    return UNKNOWN if ratio is None or pd.isna(ratio) else f"{ratio * 100:+.1f} %"
+
+
+def metric_name(metric: str, statistic: str) -> str:
+    """``TTFT … P95 (ms)``: label, statistic where there is a choice, unit."""
+    known = METRICS[metric]
+    chosen = f" {percentile_label(statistic)}" if known.distribution else ""
+    return f"{known.label}{chosen} ({known.unit})"
+
+
+def setting_name(keys: dict[str, Any]) -> str:
+    """One line that tells a reader which setting and arm a table is about."""
+    parts = [
+        _text(keys.get("dataset")),
+        _text(keys.get("model")),
+        f"TP {_text(keys.get('tensor_parallel_size'))}",
+        _text(keys.get("gpu")),
+    ]
+    evidence = {"gpu": "", None: ""}.get(keys.get("evidence"), f" [{keys.get('evidence')}]")
+    return f"{keys['arm_label']} against baseline: {', '.join(parts)}{evidence}"
+
+
+def by_concurrency(found: Comparison, setting: int, arm_id: int) -> Table:
+    """A row per concurrency level and line of the study's table."""
+    rows = _chosen(found.levels, setting, arm_id)
+    header = ["concurrency", "metric", "baseline", "speculative", "improvement", "pairs"]
+    return header, [
+        [_text(row["concurrency"]), *_line(row), str(row["pairs"])]
+        for row in _in_study_order(rows, ["concurrency"])
+    ]
+
+
+def geomean(found: Comparison, setting: int, arm_id: int) -> Table:
+    """The study's table: a row per metric, geometric means over the levels both arms have."""
+    rows = _chosen(found.geomean, setting, arm_id)
+    header = ["metric (geometric mean)", "baseline", "speculative", "improvement"]
+    return header, [_line(row) for row in _in_study_order(rows, [])]
+
+
+def levels_sentence(found: Comparison, setting: int, arm_id: int) -> str:
+    """Over which levels the means are, and which only one arm has."""
+    row = _chosen(found.geomean, setting, arm_id).iloc[0]
+    sentence = f"Geometric means over concurrency {_list(row['concurrencies'])}."
+    for name, arm in (("only_baseline", "baseline"), ("only_speculative", "speculative arm")):
+        if row[name]:
+            sentence += f" Only the {arm} has {_list(row[name])}: left out."
+    return sentence
+
+
+def unmatched(found: Comparison, cells: pd.DataFrame) -> Table:
+    """What has no partner, and why: a row per file, arm, dataset and reason."""
+    told = found.unmatched.merge(cells, on="cell_id", how="left", suffixes=("", "_of_cell"))
+    names = ["arm_label", "dataset", "path", "reason"]
+    grouped = told.groupby(names, dropna=False, sort=False)["concurrency"].agg(list).reset_index()
+    rows = [
+        [
+            _text(row["arm_label"]), _text(row["dataset"]), _list(sorted(set(row["concurrency"]))),
+            _text(row["path"]), row["reason"],
+        ]
+        for row in records(grouped)
+    ]  # fmt: skip
+    return ["arm", "dataset", "concurrency", "from", "why it is not compared"], rows
+
+
+def flags(found: Comparison, setting: int, arm_id: int) -> list[str]:
+    """The distinct doubts about the pairs of one setting and arm, most serious first."""
+    order = ("error", "warning", "info")
+    rows = _chosen(found.pairs, setting, arm_id).drop_duplicates("speculative_id")
+    told: dict[tuple[int, str, str], list[int]] = {}
+    for row in records(rows):
+        for flag in row["flags"]:
+            key = (order.index(flag.severity), flag.name, flag.sentence)
+            told.setdefault(key, []).append(row["concurrency"])
+    return [
+        f"{order[rank]}: {name} at concurrency {_list(sorted(set(levels)))}: {sentence}"
+        for (rank, name, sentence), levels in sorted(told.items())
+    ]
+
+
+def allowed(found: Comparison, setting: int, arm_id: int) -> list[str]:
+    """The fields in which pairs of one setting and arm differ by permission."""
+    rows = _chosen(found.pairs, setting, arm_id)
+    return sorted({name for names in rows["allowed"] for name in names})
+
+
+def _chosen(rows: pd.DataFrame, setting: int, arm_id: int) -> pd.DataFrame:
+    return rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
+
+
+def _in_study_order(rows: pd.DataFrame, first: list[str]) -> list[dict[str, Any]]:
+    place = {line: number for number, line in enumerate(STUDY_TABLE)}
+    lines = pd.Series(zip(rows["metric"], rows["statistic"], strict=True), index=rows.index)
+    known = rows.assign(place=lines.map(place)).dropna(subset="place")
+    return records(known.sort_values([*first, "place"]))
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    decimals = METRICS[row["metric"]].decimals
+    values = [number(row[arm], decimals) for arm in ("baseline", "speculative")]
+    return [metric_name(row["metric"], row["statistic"]), *values, percent(row["improvement"])]
+
+
+def _text(value: Any) -> str:
+    if value is None or pd.isna(value):
+        return UNKNOWN
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _list(levels: Sequence[Any]) -> str:
+    return ", ".join(_text(level) for level in levels)
