@@ -31,10 +31,12 @@ class Window:
 def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
     """Add ``ttft``, ``itl``, ``tpot`` (ms), ``request_latency`` (s) and ``in_window`` (bool).
 
-    ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
+    Returned as it is where these are there already. ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
     ``start``, ``first_token``, ``last_token``, ``end``, ``prompt_tokens``, ``output_tokens``.
     ``request_latency`` and ``tpot`` are NaN for requests that did not complete.
     """
+    if "in_window" in columns:
+        return dict(columns)
     start, first, last, n = (
         columns[k] for k in ("start", "first_token", "last_token", "output_tokens")
     )

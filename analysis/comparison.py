@@ -178,8 +178,8 @@ def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
     grouped = logs.groupby(by, dropna=False, sort=True)
     # skipna would quietly average over fewer levels than the table says.
     complete = grouped[["baseline", "speculative"]].count().eq(grouped.size(), axis=0)
-    means = np.exp(grouped[["baseline", "speculative"]].mean()).where(complete)
-    table = means.assign(**{count: grouped.size()}).reset_index()
+    means = grouped[["baseline", "speculative"]].mean().where(complete).apply(np.exp)
+    table: pd.DataFrame = means.assign(**{count: grouped.size()}).reset_index()
     return table.assign(improvement=_improvements(table))
 
 

@@ -18,7 +18,7 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str 
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for position, name in enumerate(header):
         numeric = position > 0 and all(_is_numeric(row[position]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=position == 0)
     for row in rows:
         table.add_row(*(Text(value) for value in row))
     console.print(table)

@@ -1,12 +1,41 @@
 """``draftboard runs``: what the warehouse holds, one line a cell group."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
+
+Row = dict[str, Any]
+
+
+def _said(value: Any) -> str:
+    if value is None or value == []:
+        return "unknown"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+#: Header and what stands under it; the rest of what is known of a run is in ``--json``.
+COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    (
+        "started (UTC)",
+        lambda r: f"{r['started_at']:%Y-%m-%d %H:%M}" if r["started_at"] else "unknown",
+    ),
+    ("model", lambda r: _said(r["model"])),
+    ("hardware", lambda r: _said(r["gpu"])),
+    ("dataset", lambda r: _said(r["dataset"])),
+    ("arms", lambda r: _said(r["arms"])),
+    ("concurrency", lambda r: _said(r["concurrencies"])),
+    ("completed", lambda r: str(r["completed"])),
+    ("errored", lambda r: str(r["errored"])),
+    ("evidence", lambda r: _said(r["evidence"])),
+    ("from", lambda r: _said(r["path"])),
+)
 
 
 @click.command()
@@ -30,6 +59,4 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
         return
-    show_table(
-        list(rows[0]), [["unknown" if v is None else str(v) for v in r.values()] for r in rows]
-    )
+    show_table([name for name, _ in COLUMNS], [[show(row) for _, show in COLUMNS] for row in rows])

@@ -22,7 +22,7 @@ WORDS = {f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "erro
 HOMES = {
     "streamlit": r"dashboard/.*",
     "altair": r"dashboard/charts.*",
-    "duckdb": r"warehouse/(store.*|maintenance)\.py",
+    "duckdb": r"warehouse/(store.*|maintenance|compaction|export)\.py",
     "guidellm": r"nowhere",
     "torch": r"nowhere",
     "vllm": r"nowhere",

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from warehouse import compaction, export, maintenance
-from warehouse.errors import DraftboardError, WarehouseMissing
+from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
+from warehouse.store_files import no_current
 
 
 class _Group(click.Group):
@@ -56,8 +57,8 @@ def info(root: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, root: Path, as_json: bool) -> None:
-    """Verify hashes, orphans and references; exits 1 on a finding."""
-    findings = maintenance.check(root)
+    """Verify hashes, orphans (unless a writer is at work) and references; exits 1 on a finding."""
+    findings = maintenance.check(root, on_busy=_say)
     if as_json:
         click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -106,10 +107,7 @@ def export_command(root: Path, out: Path) -> None:
 def _require(root: Path) -> int:
     generation = current_generation(root)
     if generation is None:
-        raise WarehouseMissing(
-            f"There is no warehouse at {root} yet; make one with: "
-            f"draftboard ingest PATHS --warehouse {root}"
-        )
+        raise no_current(root)
     return generation
 
 

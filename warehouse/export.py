@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from warehouse.errors import DraftboardError
+from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
@@ -15,7 +15,7 @@ from warehouse.store_files import (
     generation_name,
     publish,
 )
-from warehouse.store_read import Reader, memory_connection
+from warehouse.store_read import Reader, attach
 
 TABLES: tuple[str, ...] = (
     "sources", "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
@@ -26,22 +26,42 @@ TABLES: tuple[str, ...] = (
 def export(root: Path, out: Path) -> list[Path]:
     """Write ``out``: one database (``*.duckdb``, with a table ``requests``), or Parquet files.
 
-    Nothing that exists is overwritten. Returns the files written.
+    Nothing that exists is overwritten, and a failure leaves nothing. Returns the files written.
+    Raises WarehouseDamaged where a file of the warehouse is missing.
     """
     if out.exists():
         raise DraftboardError(f"{out} is there already; name a new file or folder with --out.")
     with full_disk_explained(out), Reader(root) as reader:
         out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix == ".duckdb":
-            return [_database(reader, out)]
-        return _folder(reader, out)
+        try:
+            (_database if out.suffix == ".duckdb" else _folder)(reader, out)
+        except FileNotFoundError as error:
+            raise _incomplete(reader, f"{error.filename} is missing") from error
+        except duckdb.Error as error:
+            # A full disk comes as such an error too; that one is said in its own sentence.
+            text = str(error).splitlines()[0]
+            if "No space left" in text:
+                raise OSError(text) from error
+            raise _incomplete(reader, text) from error
+    return sorted(path for path in (out, *out.rglob("*")) if path.is_file())
 
 
-def _database(reader: Reader, out: Path) -> Path:
-    private = out.with_name(f"{PRIVATE}{os.getpid()}-{out.name}")
-    shutil.copyfile(reader.root / generation_name(reader.generation), private)
+def _incomplete(reader: Reader, why: str) -> WarehouseDamaged:
+    return WarehouseDamaged(
+        f"The warehouse {reader.root} cannot be exported ({why}), and nothing was written; "
+        f"run draftboard warehouse check --warehouse {reader.root}."
+    )
+
+
+def _private(out: Path) -> Path:
+    return out.with_name(f"{PRIVATE}{os.getpid()}-{out.name}")
+
+
+def _database(reader: Reader, out: Path) -> None:
+    private = _private(out)
     files = _request_paths(reader)
     try:
+        shutil.copyfile(reader.root / generation_name(reader.generation), private)
         with duckdb.connect(str(private)) as connection:
             if files:
                 connection.execute(
@@ -50,29 +70,24 @@ def _database(reader: Reader, out: Path) -> Path:
                 )
             connection.execute("checkpoint")
         publish(private, out)
-    except duckdb.IOException as error:
-        raise OSError(str(error)) from error
     finally:
-        private.unlink(missing_ok=True)
-    return out
+        for path in (private, private.with_name(private.name + ".wal")):
+            path.unlink(missing_ok=True)
 
 
-def _folder(reader: Reader, out: Path) -> list[Path]:
-    out.mkdir()
-    written = []
-    with memory_connection() as connection:
-        connection.execute(
-            "attach $path as store (read_only)",
-            {"path": str(reader.root / generation_name(reader.generation))},
-        )
-        for name in TABLES:
-            path = out / f"{name}.parquet"
-            pq.write_table(connection.sql(f"from store.{name}").to_arrow_table(), path)
-            written.append(path)
-    (out / REQUESTS).mkdir()
-    for file in _request_paths(reader):
-        written.append(Path(shutil.copy2(file, out / REQUESTS)))
-    return written
+def _folder(reader: Reader, out: Path) -> None:
+    private = _private(out)
+    try:
+        (private / REQUESTS).mkdir(parents=True)
+        with attach(reader.root / generation_name(reader.generation)) as connection:
+            for name in TABLES:
+                table = connection.sql(f"from store.{name}").to_arrow_table()
+                pq.write_table(table, private / f"{name}.parquet")
+        for file in _request_paths(reader):
+            shutil.copy2(file, private / REQUESTS)
+        publish(private, out)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
 
 
 def _request_paths(reader: Reader) -> list[str]:

@@ -1,14 +1,14 @@
 """Keeping a warehouse in order: what it holds, whether it is whole, compacting, collecting."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from warehouse.errors import DraftboardError
+from warehouse.errors import WarehouseBusy
 from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
@@ -17,7 +17,8 @@ from warehouse.store_files import (
     remove_generations,
     sha256_of,
 )
-from warehouse.store_read import Reader, attach
+from warehouse.store_lock import writer_lock
+from warehouse.store_read import Reader, listed_files
 
 GRACE = 3600.0
 """Seconds for which a file that nothing lists is left alone: a writer may be about to list it."""
@@ -46,8 +47,12 @@ def info(root: Path) -> dict[str, Any]:
         }
 
 
-def check(root: Path) -> list[Finding]:
-    """Everything that is wrong: missing or altered request files, orphans, broken references."""
+def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Finding]:
+    """Everything that is wrong: missing or altered request files, orphans, broken references.
+
+    While a writer is at work its files look like orphans: they are not judged, and ``on_busy``
+    gets one sentence that says so.
+    """
     with Reader(root) as reader:
         listed = reader.query("listed_files").to_pylist()
         findings = [found for row in listed for found in _check_file(root, row)]
@@ -55,11 +60,22 @@ def check(root: Path) -> list[Finding]:
             findings.append(
                 Finding("reference", row["place"], f"{row['rows']} rows point to nothing.")
             )
-    listed_anywhere = {row["file"] for row in listed} | _listed_by_old(root)
-    return findings + [
+    try:
+        with writer_lock(root, wait=False, on_wait=None):
+            return findings + _orphans(root)
+    except (WarehouseBusy, OSError):
+        if on_busy is not None:
+            on_busy(f"{root} cannot be locked, a writer may be at work: orphans were not judged.")
+    return findings
+
+
+def _orphans(root: Path) -> list[Finding]:
+    """Only under the writer's lock."""
+    listed = listed_files(root)
+    return [
         Finding("orphan", path.name, "No generation lists this file; gc removes it.")
         for path in sorted((root / REQUESTS).glob("*.parquet"))
-        if path.name not in listed_anywhere and not path.name.startswith(PRIVATE)
+        if path.name not in listed and not path.name.startswith(PRIVATE)
     ]
 
 
@@ -74,22 +90,6 @@ def _check_file(root: Path, row: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("missing", row["file"], f"It cannot be read ({error.strerror or error}).")
 
 
-def _listed_by_old(root: Path) -> set[str]:
-    """Request files of every generation that is there: readers may still be at work on an old one.
-
-    A generation that cannot be opened lists nothing: it serves no reader either.
-    """
-    names: set[str] = set()
-    for path in generations(root).values():
-        try:
-            with attach(path) as connection:
-                rows = connection.execute("select file from store.request_files").fetchall()
-        except (DraftboardError, FileNotFoundError):
-            continue
-        names.update(str(row[0]) for row in rows)
-    return names
-
-
 def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]:
     """Remove generations beyond the two kept, and request files that none lists after ``grace`` s.
 
@@ -97,7 +97,7 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
     """
     with full_disk_explained(root):
         removed = [path.name for path in remove_generations(root, current)]
-        listed = _listed_by_old(root)
+        listed = listed_files(root)
         oldest = time.time() - grace
         for path in sorted((root / REQUESTS).glob("*.parquet")):
             unneeded = path.name not in listed and not path.name.startswith(PRIVATE)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.errors import DraftboardError, WarehouseDamaged
+from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
 
 SCHEMA_VERSION = 1
 CURRENT = "CURRENT"
@@ -20,6 +20,7 @@ PRIVATE = "tmp-"
 KEPT_GENERATIONS = 2
 """Old generations that stay for readers still at work."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _GENERATION = re.compile(r"warehouse-(\d+)\.duckdb")
 
 
@@ -55,6 +56,54 @@ def generations(root: Path) -> dict[int, Path]:
     """Every generation file that is there, published or not."""
     found = ((_GENERATION.fullmatch(p.name), p) for p in root.glob("warehouse-*.duckdb"))
     return {int(match[1]): path for match, path in found if match}
+
+
+def no_current(root: Path) -> DraftboardError:
+    """What to say where CURRENT is not there: no warehouse yet, or one that has lost it.
+
+    A first commit that is under way, or was killed, has a generation 1 and no CURRENT yet.
+    """
+    there = generations(root)
+    if set(there) <= {1}:
+        return WarehouseMissing(
+            f"There is no warehouse at {root} yet; make one with: "
+            f"draftboard ingest PATHS --warehouse {root}"
+        )
+    return _lost(root, f"{root / CURRENT} is missing", there)
+
+
+def start_writing(root: Path, rebuild: bool) -> int | None:
+    """The generation that a writer goes on from, once what a killed one left is out of the way.
+
+    None where there is no warehouse. Nothing is removed before it is certain what is published;
+    raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
+    """
+    there = generations(root)
+    try:
+        current = current_generation(root)
+        if current is None and not set(there) <= {1}:
+            raise no_current(root)
+        if current is not None and current not in there:
+            raise _lost(root, f"{root / generation_name(current)}, which CURRENT names, is missing",
+                        there)  # fmt: skip
+    except WarehouseDamaged:
+        if not rebuild:
+            raise
+        return max(there, default=None)
+    if current is None and there:
+        # Killed between the two last steps of the first commit: generation 1 is whole.
+        point_current(root, 1)
+        return 1
+    remove_generations(root, current or 0)
+    return current
+
+
+def _lost(root: Path, what: str, there: dict[int, Path]) -> WarehouseDamaged:
+    newest = there[max(there)].name if there else "none"
+    return WarehouseDamaged(
+        f"{what} (newest generation there: {newest}); write the name of the newest into "
+        f"{root / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild --warehouse {root}"
+    )
 
 
 def publish(private: Path, final: Path) -> None:
@@ -114,8 +163,20 @@ def full_disk_explained(root: Path) -> Iterator[None]:
         raise _explained(error, root) from error
 
 
+def database_explained(error: Exception, root: Path) -> Exception:
+    """What to raise for an error of the database while it writes into ``root``."""
+    text = str(error).splitlines()[0]
+    full = _explained(OSError(text), root)
+    if isinstance(full, DraftboardError):
+        return full
+    return DraftboardError(
+        f"The database in {root} could not be written ({text}): nothing was published and what "
+        f"was there before is untouched; run draftboard warehouse check, then try again."
+    )
+
+
 def _explained(error: OSError, root: Path) -> Exception:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
+    if error.errno in _FULL or any(os.strerror(number) in str(error) for number in _FULL):
         return DraftboardError(
             f"The disk of {root} is full: nothing was published and what was there before is "
             f"untouched; free some space and run the same command again."

@@ -14,6 +14,7 @@ from warehouse.errors import DraftboardError
 from warehouse.store_files import (
     PRIVATE,
     SCHEMA_VERSION,
+    database_explained,
     generation_name,
     point_current,
     publish,
@@ -82,13 +83,13 @@ def _build(private: Path, empty: bool, change: Callable[[duckdb.DuckDBPyConnecti
                 create_schema(connection)
             change(connection)
             connection.execute("checkpoint")
-    except duckdb.IOException as error:
-        raise OSError(str(error)) from error
     except duckdb.ConstraintException as error:
         raise DraftboardError(
             f"A row does not keep the warehouse's rules ({str(error).splitlines()[0]}); nothing "
             f"was published: please report it with the file that was ingested."
         ) from error
+    except duckdb.Error as error:
+        raise database_explained(error, private.parent) from error
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, batch: Batch) -> None:

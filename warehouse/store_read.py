@@ -11,8 +11,15 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from warehouse.errors import WarehouseDamaged, WarehouseMissing, WarehouseOutdated
-from warehouse.store_files import REQUESTS, SCHEMA_VERSION, current_generation, generation_name
+from warehouse.errors import WarehouseDamaged, WarehouseOutdated
+from warehouse.store_files import (
+    REQUESTS,
+    SCHEMA_VERSION,
+    current_generation,
+    generation_name,
+    generations,
+    no_current,
+)
 
 SQL = Path(__file__).parent / "sql"
 THREADS = min(4, os.cpu_count() or 1)
@@ -58,6 +65,22 @@ def attach(path: Path) -> duckdb.DuckDBPyConnection:
             f"run draftboard warehouse check --warehouse {path.parent}."
         ) from error
     return connection
+
+
+def listed_files(root: Path) -> set[str]:
+    """Request files of every generation that is there: readers may still be at work on an old one.
+
+    A generation that cannot be opened lists nothing: it serves no reader either.
+    """
+    names: set[str] = set()
+    for path in generations(root).values():
+        try:
+            with attach(path) as connection:
+                rows = connection.execute("select file from store.request_files").fetchall()
+        except (WarehouseDamaged, FileNotFoundError, duckdb.Error):
+            continue
+        names.update(str(row[0]) for row in rows)
+    return names
 
 
 def require_our_schema(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
@@ -151,10 +174,7 @@ class Reader:
         for _ in range(_ATTEMPTS):
             generation = current_generation(self.root)
             if generation is None:
-                raise WarehouseMissing(
-                    f"There is no warehouse at {self.root} yet; make one with: "
-                    f"draftboard ingest PATHS --warehouse {self.root}"
-                )
+                raise no_current(self.root)
             path = self.root / generation_name(generation)
             try:
                 connection = attach(path)

@@ -13,15 +13,14 @@ from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Rejection, Source
 from warehouse.store_files import (
     REQUESTS,
-    current_generation,
     full_disk_explained,
     generation_name,
-    remove_generations,
     remove_private,
+    start_writing,
 )
 from warehouse.store_lock import writer_lock
 from warehouse.store_publish import Batch, publish_generation
-from warehouse.store_read import attach, require_our_schema
+from warehouse.store_read import attach, listed_files, require_our_schema
 from warehouse.store_requests import RequestFile
 from warehouse.store_rows import BATCHES, Rows, add_cell, as_table, source_row
 
@@ -31,7 +30,6 @@ class _Base:
     """What the published generation holds, as far as a writer needs to know."""
 
     sources: set[str] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
     rejections: dict[str, str] = field(default_factory=dict)
     next_cell: int = 0
 
@@ -47,16 +45,14 @@ def open_writer(
 
     ``on_wait`` gets one sentence if another process is writing. ``rebuild`` starts from nothing
     and replaces, at the first commit, what was there. What was not committed is dropped.
-    Raises WarehouseBusy (with ``wait=False``) and WarehouseOutdated.
+    Raises WarehouseBusy (with ``wait=False``), WarehouseOutdated and WarehouseDamaged.
     """
     root = Path(root)
     with full_disk_explained(root):
         (root / REQUESTS).mkdir(parents=True, exist_ok=True)
         with writer_lock(root, wait, on_wait):
             remove_private(root)
-            generation = current_generation(root)
-            remove_generations(root, generation or 0)
-            yield Writer(root, generation, rebuild)
+            yield Writer(root, start_writing(root, rebuild), rebuild)
 
 
 class Writer:
@@ -68,6 +64,7 @@ class Writer:
         self._from_nothing = rebuild or generation is None
         self._rebuild = rebuild
         self._base = _Base() if self._from_nothing else self._read_base()
+        self._taken = _files(root) if rebuild else listed_files(root)
         self._rejections = dict(self._base.rejections)
         self._forgotten: set[str] = set()
         self._pending: dict[str, dict[str, pa.Table]] = {}
@@ -122,6 +119,7 @@ class Writer:
             )
         self._from_nothing = self._rebuild = False
         self._base = self._read_base()
+        self._taken = listed_files(self.root)
         self._pending, self._forgotten = {}, set()
         return self._generation
 
@@ -175,9 +173,10 @@ class Writer:
         return tables
 
     def _file_name(self, source_id: str) -> str:
-        # A file that readers may be using is never overwritten by a source that replaces it.
+        # A file that a generation lists, old or new, is never overwritten: readers may be using
+        # it, and a kill before the commit must leave it as it was.
         name = f"{source_id}.parquet"
-        if name not in self._base.files:
+        if name not in self._taken:
             return name
         return f"{source_id}-{(self._generation or 0) + 1}.parquet"
 
@@ -188,12 +187,15 @@ class Writer:
             connection.execute("use store")
             return _Base(
                 sources={r[0] for r in _rows(connection, "select source_id from sources")},
-                files={r[0] for r in _rows(connection, "select file from request_files")},
                 rejections=dict(_rows(connection, "select path, reason from rejections")),
                 next_cell=_rows(connection, "select coalesce(max(cell) + 1, 0) from cells")[0][0],
             )
         finally:
             connection.close()
+
+
+def _files(root: Path) -> set[str]:
+    return {path.name for path in (root / REQUESTS).iterdir()}
 
 
 def _rows(connection: Any, sql: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from analysis.acceptance import from_requests
-from analysis.canonical import Window, canonical
+from analysis.canonical import Window, canonical, with_latencies
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of
@@ -103,8 +103,9 @@ def _cell(
 ) -> Cell:  # fmt: skip
     index, flags = place
     records, status = records_of(benchmark)
-    columns = columns_of(records, status, old=adapter.generation == "G1")
     window, made = _window(benchmark), _made(benchmark)
+    columns = columns_of(records, status, old=adapter.generation == "G1")
+    columns = with_latencies(columns, window)
     said = asked(records, context.keep_text)
     complete = _complete(benchmark, adapter.generation == "G1")
     values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
@@ -132,7 +133,7 @@ def _cell(
         measurements=values,
         acceptance=_acceptance(benchmark.requests.successful or []),
         flags=flags,
-        requests=table_of(cell_id, records, columns, window, said),
+        requests=table_of(cell_id, records, columns, said),
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analysis.canonical import Window, with_latencies
 from ingest.formats.guidellm_shape import Benchmark, Request, Speculation, Timings
 from ingest.prompts import Body, hash_text, prompt_text, read_arguments
 from warehouse.errors import InvalidInput
@@ -93,11 +92,17 @@ def asked(records: list[Request], keep_text: bool) -> Asked:
     first = None
     for record in records:
         body = _body(record)
-        text = None if body is None else prompt_text(body)
+        if body is None:
+            hashes.append(None)
+            texts.append(None)
+            continue
+        text = prompt_text(body)
         hashes.append(None if text is None else hash_text(text))
         texts.append(text if keep_text else None)
         first = first or body
-        lengths |= _length(body)
+        length = body.max_tokens if body.max_tokens is not None else body.max_completion_tokens
+        if isinstance(length, int):
+            lengths.add(length)
     return Asked(hashes, texts, first, frozenset(lengths))
 
 
@@ -113,47 +118,44 @@ def _text(raw: msgspec.Raw) -> str | None:
     return _decode_text(raw) if memoryview(raw).nbytes else None
 
 
-def _length(body: Body | None) -> set[int]:
-    if body is None:
-        return set()
-    length = body.max_tokens if body.max_tokens is not None else body.max_completion_tokens
-    return {length} if isinstance(length, int) else set()
-
-
-def table_of(
-    cell_id: str, records: list[Request], columns: Columns, window: Window, said: Asked
-) -> pa.Table:
-    """The stored rows (REQUEST_SCHEMA)."""
-    full = with_latencies(columns, window)
-    arrays: dict[str, Any] = {n: full[n] for n in full if n in REQUEST_SCHEMA.names}
-    spec = [_speculation(r) for r in records]
+def table_of(cell_id: str, records: list[Request], full: Columns, said: Asked) -> pa.Table:
+    """The stored rows (REQUEST_SCHEMA); ``full`` holds the latencies too."""
+    names = REQUEST_SCHEMA.names
+    arrays: dict[str, Any] = {n: values for n, values in full.items() if n in names}
+    arrays |= _speculations(records)
     arrays |= {
-        "cell_id": pa.repeat(cell_id, len(records)),
-        "index": np.arange(len(records), dtype=np.int32),
-        "drafts": [s.num_spec_steps for s in spec],
-        "draft_tokens": [s.num_draft_tokens for s in spec],
-        "accepted_tokens": [s.num_accepted_draft_tokens for s in spec],
+        "cell_id": itertools.repeat(cell_id, len(records)),
+        "index": range(len(records)),
         "prompt_hash": said.hashes,
         "prompt": said.texts,
         "error": [r.error if r.error is not None else r.info and r.info.error for r in records],
-        "output": [_output(r, keep=said.texts[i] is not None) for i, r in enumerate(records)],
+        "output": [
+            None if text is None else _text(r.output)
+            for r, text in zip(records, said.texts, strict=True)
+        ],
     }
     return pa.table([_array(arrays[f.name], f) for f in REQUEST_SCHEMA], schema=REQUEST_SCHEMA)
 
 
-def _speculation(record: Request) -> Speculation:
-    found = record.response_metrics and record.response_metrics.speculative_decoding
-    return found or _NO_SPECULATION
-
-
-def _output(record: Request, keep: bool) -> str | None:
-    return _text(record.output) if keep else None
+def _speculations(records: list[Request]) -> dict[str, list[int | None]]:
+    metrics = [r.response_metrics for r in records]
+    found = [(m.speculative_decoding if m else None) or _NO_SPECULATION for m in metrics]
+    return {
+        "drafts": [s.num_spec_steps for s in found],
+        "draft_tokens": [s.num_draft_tokens for s in found],
+        "accepted_tokens": [s.num_accepted_draft_tokens for s in found],
+    }
 
 
 def _array(values: Any, field: pa.Field) -> pa.Array:
+    # Arrow imports pandas, a quarter of a second, to look at an ndarray: it gets buffers instead.
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        known = pa.py_buffer(np.packbits(~np.isnan(values), bitorder="little"))
+        numbers = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(pa.float64(), len(values), [known, numbers]).cast(field.type)
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
     if pa.types.is_dictionary(field.type):
         plain = pa.array(values, field.type.value_type)
         return plain.dictionary_encode().cast(field.type)
-    if isinstance(values, np.ndarray) and values.dtype == np.float64:
-        return pa.array(values, from_pandas=True).cast(field.type)
     return pa.array(values, field.type)

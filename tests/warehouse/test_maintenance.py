@@ -11,7 +11,7 @@ from warehouse import queries
 from warehouse.cli import warehouse
 from warehouse.filters import Filters
 from warehouse.maintenance import check
-from warehouse.store import Reader
+from warehouse.store import Reader, open_writer
 
 
 @pytest.fixture
@@ -81,11 +81,34 @@ def test_export_to_one_database_and_to_a_folder(call, filled, tmp_path):
     assert call("export", "--out", str(tmp_path / "all")).exit_code == 0
     assert pq.read_table(tmp_path / "all" / "cells.parquet").num_rows == 6
     again = call("export", "--out", str(tmp_path / "all"))
-    assert again.exit_code == 1 and "is there already" in again.output
+    assert again.exit_code == 1
+    assert "is there already" in again.output
+
+
+def test_a_failed_export_leaves_nothing(call, filled, tmp_path):
+    sorted((filled / "requests").iterdir())[0].unlink()
+    for name in ("all", "all.duckdb"):
+        result = call("export", "--out", str(tmp_path / "out" / name))
+        assert result.exit_code == 1
+        assert "cannot be exported" in result.output
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_check_does_not_call_the_files_of_a_live_writer_orphans(
+    call, filled, make_source, make_cell
+):
+    source = make_source("third")
+    with open_writer(filled) as writer:
+        writer.add(source, [make_cell(source)])
+        result = call("check")
+        assert result.exit_code == 0
+        assert "orphans were not judged" in result.output
+    assert call("check").exit_code == 1
 
 
 @pytest.mark.parametrize("command", ["info", "check", "compact", "gc"])
 def test_no_warehouse_is_one_sentence(command, tmp_path):
     result = CliRunner().invoke(warehouse, [command, "--warehouse", str(tmp_path / "none")])
     assert result.exit_code == 1
-    assert "There is no warehouse at" in result.output and "Traceback" not in result.output
+    assert "There is no warehouse at" in result.output
+    assert "Traceback" not in result.output

@@ -88,7 +88,7 @@ def test_filter_options_count_cells(reader):
 
 def test_one_run_per_source(reader):
     found = queries.runs(reader, Filters()).to_pylist()
-    assert [row["path"] for row in found] == ["base.json", "spec.json"] or len(found) == 2
+    assert sorted(row["path"] for row in found) == ["base.json", "spec.json"]
     assert [(row["cells"], row["completed"], row["flags"]) for row in found] == [(3, 60, 3)] * 2
     assert found[0]["concurrencies"] == [1, 2, 4]
 

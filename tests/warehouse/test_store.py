@@ -17,6 +17,7 @@ from warehouse.errors import (
     WarehouseOutdated,
 )
 from warehouse.filters import Filters
+from warehouse.maintenance import check
 from warehouse.rows import Measurement, Rejection
 from warehouse.store import Reader, current_generation, open_writer
 from warehouse.store_files import full_disk_explained, generation_name
@@ -166,9 +167,9 @@ def test_the_schema_refuses_foreign_and_bad_rows(statement):
 
 
 def test_a_second_writer_is_refused_or_waits(filled):
-    with open_writer(filled), pytest.raises(WarehouseBusy, match=r"Process \d+ is writing"):
-        with open_writer(filled, wait=False):
-            pass
+    busy = pytest.raises(WarehouseBusy, match=r"Process \d+ is writing")
+    with open_writer(filled), busy, open_writer(filled, wait=False):
+        pass
     with open_writer(filled, wait=False) as writer:
         assert writer.commit() == 1
 
@@ -220,6 +221,73 @@ def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
         writer.add(source, [make_cell(source)])
         assert writer.commit() == 2
     assert len(_ids(filled)) == 1
+
+
+def test_a_writer_deletes_nothing_where_current_is_lost(filled, make_source, make_cell):
+    _add(filled, make_source("third"), [make_cell(make_source("third"))])
+    (filled / "CURRENT").unlink()
+    for opening in (open_writer, Reader):
+        lost = pytest.raises(WarehouseDamaged, match=r"warehouse-2\.duckdb\); write .* --rebuild")
+        with lost, opening(filled):
+            pass
+    (filled / "CURRENT").write_text("warehouse-2.duckdb")
+    assert len(_ids(filled)) == 7
+
+
+def test_a_current_that_names_nothing_is_damage_and_deletes_nothing(filled):
+    (filled / "CURRENT").write_text("warehouse-9.duckdb")
+    with pytest.raises(WarehouseDamaged, match=r"warehouse-1\.duckdb"), open_writer(filled):
+        pass
+    (filled / "CURRENT").write_text("warehouse-1.duckdb")
+    assert len(_ids(filled)) == 6
+
+
+def test_a_rebuild_works_where_current_is_lost(filled, make_source, make_cell):
+    source = make_source("third")
+    _add(filled, source, [make_cell(source)])
+    (filled / "CURRENT").unlink()
+    with open_writer(filled, rebuild=True) as writer:
+        writer.add(source, [make_cell(source)])
+        assert writer.commit() == 3
+    assert len(_ids(filled)) == 1
+
+
+def test_a_first_commit_killed_before_current_is_completed(filled):
+    (filled / "CURRENT").unlink()
+    with open_writer(filled) as writer:
+        assert writer.commit() == 1
+    assert len(_ids(filled)) == 6
+
+
+@pytest.mark.parametrize("rebuild", [True, False])
+def test_a_replacement_that_is_not_committed_leaves_the_old_requests(
+    filled, make_source, make_cell, make_requests, rebuild
+):
+    source = make_source("base")
+    cell = make_cell(source)
+    with open_writer(filled, rebuild=rebuild) as writer:
+        writer.forget(source.source_id)
+        writer.add(source, [make_cell(source, requests=make_requests(cell.cell_id, 3))])
+    with Reader(filled) as reader:
+        assert queries.requests(reader, cell.cell_id).num_rows == 20
+    collected = [finding for finding in check(filled) if finding.name != "orphan"]
+    assert collected == []
+
+
+def test_an_error_of_the_database_is_one_sentence_and_keeps_what_was_there(
+    filled, make_source, make_cell
+):
+    source = make_source("third")
+    with open_writer(filled) as writer:
+        writer.add(source, [make_cell(source)])
+        file = filled / generation_name(1)
+        whole = file.read_bytes()
+        file.write_bytes(whole[:5000])
+        with pytest.raises(DraftboardError, match="could not be written"):
+            writer.commit()
+        file.write_bytes(whole)
+    assert len(_ids(filled)) == 6
+    assert not list(filled.glob("tmp-*"))
 
 
 def test_only_two_old_generations_stay(filled):

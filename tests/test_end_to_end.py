@@ -1,0 +1,109 @@
+"""The whole path on the recorded runs: files in, pairs and tables out, twice the same."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+FIXTURES = ROOT / "tests/fixtures/reports"
+
+
+def draftboard(warehouse: Path, *arguments: str) -> Any:
+    """What a command prints as JSON."""
+    command = [sys.executable, "-m", "draftboard", *arguments, "--warehouse", str(warehouse)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "warehouse"
+    draftboard(path, "ingest", str(EXAMPLES), "--json")
+    return path
+
+
+def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_path: Path) -> None:
+    first = draftboard(tmp_path, "ingest", str(EXAMPLES), str(FIXTURES), "--json")
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    second = draftboard(tmp_path, "ingest", str(EXAMPLES), str(FIXTURES), "--json")
+
+    assert first["rejected"] == second["rejected"] == []
+    assert first["accepted"] == second["known"] == 4 + len(list(FIXTURES.iterdir()))
+    assert second["accepted"] == 0
+    assert second["generation"] == first["generation"]
+    kept = {path: path.stat().st_mtime_ns for path in files if "lock" not in path.name}
+    assert kept == {path: at for path, at in files.items() if "lock" not in path.name}
+
+
+def test_every_recorded_cell_finds_its_partner(warehouse: Path) -> None:
+    told = draftboard(warehouse, "compare", "--json")
+
+    where = sorted((pair["keys"]["dataset"], pair["concurrency"]) for pair in told["pairs"])
+    assert where == [(d, c) for d in ("code", "structured") for c in (1, 4, 16)]
+    assert told["unmatched"] == []
+    assert {tuple(row["concurrencies"]) for row in told["geomean"]} == {(1, 4, 16)}
+
+
+def test_a_filter_keeps_only_its_pairs(warehouse: Path) -> None:
+    told = draftboard(warehouse, "compare", "--dataset", "code", "--json")
+
+    assert {pair["keys"]["dataset"] for pair in told["pairs"]} == {"code"}
+
+
+def reports() -> Iterator[tuple[str, str, Any]]:
+    for path in sorted(EXAMPLES.rglob("guidellm.json.zst")):
+        record = json.loads((path.parent / "record.json").read_text())
+        raw = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+        arm = "baseline" if record["spec_method"] == "none" else "speculative"
+        for benchmark in json.loads(raw)["benchmarks"]:
+            yield record["dataset"], arm, benchmark
+
+
+def plain_throughput(benchmark: Any) -> float:
+    """Tokens inside the window / its length, one request at a time, as a person would do it.
+
+    The first token counts when it arrives, the others evenly until the last.
+    """
+    start, end = benchmark["start_time"], benchmark["end_time"]
+    inside = 0.0
+    for request in benchmark["requests"]["successful"]:
+        times = request["info"]["timings"]
+        first, last = times["first_token_iteration"], times["last_token_iteration"]
+        rest = request["output_tokens"] - 1
+        inside += start <= first <= end
+        if last > first:
+            inside += rest * max(0.0, min(last, end) - max(first, start)) / (last - first)
+    return inside / (end - start)
+
+
+def test_throughput_of_every_recorded_cell_agrees_with_a_plain_recomputation(
+    warehouse: Path,
+) -> None:
+    compared = {
+        (pair["keys"]["dataset"], arm, pair["concurrency"]): pair["metrics"][
+            "output_throughput.mean"
+        ][arm]
+        for pair in draftboard(warehouse, "compare", "--json")["pairs"]
+        for arm in ("baseline", "speculative")
+    }
+
+    checked = 0
+    for dataset, arm, benchmark in reports():
+        level = benchmark["config"]["strategy"]["streams"]
+        expected = plain_throughput(benchmark)
+        assert compared[dataset, arm, level] == pytest.approx(expected, rel=0.005)
+        checked += 1
+    assert checked == 12
+
+
+def test_runs_lists_each_file_once(warehouse: Path) -> None:
+    told = draftboard(warehouse, "runs", "--json")
+
+    assert len(told) == 4
+    assert {row["evidence"] for row in told} == {"cpu"}
