@@ -31,12 +31,10 @@ class Window:
 def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
     """Add ``ttft``, ``itl``, ``tpot`` (ms), ``request_latency`` (s) and ``in_window`` (bool).
 
-    Returned as it is where these are there already. ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
+    ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
     ``start``, ``first_token``, ``last_token``, ``end``, ``prompt_tokens``, ``output_tokens``.
     ``request_latency`` and ``tpot`` are NaN for requests that did not complete.
     """
-    if "in_window" in columns:
-        return dict(columns)
     start, first, last, n = (
         columns[k] for k in ("start", "first_token", "last_token", "output_tokens")
     )
@@ -56,13 +54,14 @@ def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
 def canonical(
     columns: Columns, window: Window, errored: int, completed: int
 ) -> tuple[Measurement, ...]:
-    """Every canonical measurement of a cell, from the columns that ``with_latencies`` takes.
+    """Every canonical measurement of a cell, from the columns that ``with_latencies`` takes or,
+    for the same window, returns.
 
     An optional column ``iterations`` (streamed chunks per request) places the tokens of a chunk
     together at the window's edges, as GuideLLM does; without it every token stands alone.
     ``errored`` and ``completed`` count the whole run. What cannot be computed is left out.
     """
-    full = with_latencies(columns, window)
+    full = columns if "in_window" in columns else with_latencies(columns, window)
     begin, finish = _bounds(columns, window)
     values = {
         **_rates(full, begin, finish),

@@ -80,7 +80,7 @@ def compare(
 
 def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
     """Speculative cells that have a partner but no metric in common with it, and why."""
-    lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"])]
+    lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"].unique())]
     reasons = [
         next((f.sentence for f in flags if f.name == "definition_differs"), "no metric in common")
         for flags in lonely["flags"]
@@ -142,24 +142,38 @@ def _levels(long: pd.DataFrame) -> pd.DataFrame:
 
 def _geomean(levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
     """Geometric means over the levels that both arms have, and which levels those are."""
-    by = [*_BY, "metric", "statistic"]
-    table = _means(levels, by, "levels")
-    shared = levels.groupby(_BY)["concurrency"].agg(set)
+    table = _means(levels, [*_BY, "metric", "statistic"], "levels")
     good = placed[(cells["status"] == "good").to_numpy()] if "status" in cells else placed
     is_baseline = (cells.set_index("cell_id")["spec_method"] == "none").reindex(good.index)
-    baseline = good[is_baseline].groupby("setting")["concurrency"].agg(_level_set)
-    speculative = good[~is_baseline].groupby(_BY)["concurrency"].agg(_level_set)
-    keys = list(zip(table["setting"], table["arm_id"], strict=True))
+    baseline = good[is_baseline].groupby("setting")["concurrency"].agg(_level_set).to_dict()
+    speculative = good[~is_baseline].groupby(_BY)["concurrency"].agg(_level_set).to_dict()
+    shared = _shared_levels(levels, table)
+    keys = list(zip(table["setting"], table["arm_id"], shared, strict=True))
     empty: set[int] = set()
 
     def tuples(sets: Iterable[set[Any]]) -> pd.Series:
         return objects([_sorted(levels) for levels in sets], table.index)
 
     return table.assign(
-        concurrencies=tuples(shared[key] for key in keys),
-        only_baseline=tuples(baseline.get(key[0], empty) - shared[key] for key in keys),
-        only_speculative=tuples(speculative.get(key, empty) - shared[key] for key in keys),
+        concurrencies=tuples(shared),
+        only_baseline=tuples(baseline.get(setting, empty) - both for setting, _, both in keys),
+        only_speculative=tuples(
+            speculative.get((setting, arm), empty) - both for setting, arm, both in keys
+        ),
     )
+
+
+def _shared_levels(levels: pd.DataFrame, table: pd.DataFrame) -> list[set[Any]]:
+    """The levels behind each row of ``table``: a metric may be missing at some of an arm's."""
+    of_arm = levels.groupby(_BY)["concurrency"].agg(set).to_dict()
+    rows = table[[*_BY, "metric", "statistic", "levels"]].itertuples(index=False, name=None)
+    own = levels.set_index([*_BY, "metric", "statistic"])["concurrency"].sort_index()
+    found = []
+    for setting, arm, metric, statistic, count in rows:
+        known = of_arm[setting, arm]
+        complete = len(known) == count
+        found.append(known if complete else set(own.loc[[(setting, arm, metric, statistic)]]))
+    return found
 
 
 def _level_set(levels: pd.Series) -> set[Any]:

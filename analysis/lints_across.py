@@ -47,7 +47,7 @@ def lint_pair(baseline: Cell, speculative: Cell) -> tuple[Flag, ...]:
 
 def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | None:
     """A flag where median output lengths (tokens) are more than 5 % of the baseline's apart."""
-    if not baseline or speculative is None or abs(speculative / baseline - 1) <= 0.05:
+    if not baseline or speculative is None or abs(speculative - baseline) <= 0.05 * baseline:
         return None
     return Flag(
         "output_lengths_differ",

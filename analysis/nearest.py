@@ -32,7 +32,7 @@ def _one_column_off(wanted: Codes, kinds: Codes) -> Codes:
     """The kind that equals each row of ``wanted`` in all columns but one at most; -1 for none."""
     found = np.full(len(wanted), -1, dtype=np.int64)
     width = wanted.shape[1]
-    weights: Codes = np.random.default_rng(0).integers(1, 2**62, size=width, dtype=np.int64)
+    weights = np.asarray(np.random.default_rng(0).integers(1, 2**62, size=width))
     with np.errstate(over="ignore"):
         here: Codes = np.asarray(wanted @ weights)
         there: Codes = np.asarray(kinds @ weights)
@@ -66,6 +66,8 @@ def nearest_in_time(seekers: pd.DataFrame, pool: pd.DataFrame, by: list[str]) ->
     b (rows of the two) and tied (how many of the pool were equal in ``by``), for the seekers that
     found one. At one distance the earlier wins, at one time the lower row.
     """
+    if seekers.empty or pool.empty:
+        return pd.DataFrame({"s": [], "b": [], "tied": []}, dtype=np.int64)
     there = pool[[*by, "row", "at"]].rename(columns={"row": "b"})
     there["at"] = there["at"].fillna(NEVER)
     there["tied"] = there.groupby(by, dropna=False)["b"].transform("size")

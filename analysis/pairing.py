@@ -119,7 +119,7 @@ def _suitable(
         x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
     )
     equal = wanted["key"].isin(offered["key"])
-    exact = wanted.loc[equal, ["key"]].assign(key_b=wanted["key"])
+    exact = pd.DataFrame({"key": wanted.loc[equal, "key"], "key_b": wanted.loc[equal, "key"]})
     near = wanted[~equal].merge(offered, on="suits", suffixes=("", "_b"))
     matrix = allowed.to_numpy()
     near["differing"] = (matrix[near["row"]] != matrix[near["row_b"]]).sum(axis=1)

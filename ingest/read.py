@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib
 import mmap
 import tempfile
 import threading
@@ -21,6 +22,8 @@ MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
 MAX_RATIO = 500
 _CHUNK = 1 << 20
+#: From here on hashing takes about as long as importing pandas, bytes.
+_LARGE = 64 << 20
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -39,7 +42,11 @@ def open_content(path: Path) -> Content:
             "permissions and the space for temporary files."
         ) from error
     check_text(data, path)
-    return Content(path=path, data=data, sha256=hashed(data))
+    content = Content(path=path, data=data, sha256=hashed(data))
+    if data.nbytes >= _LARGE:
+        # Arrow imports pandas at its first array; hashing, which needs no GIL, hides that here.
+        importlib.import_module("pandas")
+    return content
 
 
 def json_bytes(data: memoryview) -> memoryview:

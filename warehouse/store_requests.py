@@ -1,6 +1,7 @@
 """One Parquet file of requests per source: a row group per cell, private until it is whole."""
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,34 @@ _DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
 
 
 class RequestFile:
-    """Writes the requests of one source; nothing of it is visible before ``finish``."""
+    """Writes the requests of one source; nothing of it is visible before ``finish``.
+
+    Writing runs in a thread, one cell at a time, while the caller reads the next cell; what goes
+    wrong there is raised by the next ``write`` or by ``finish``.
+    """
 
     def __init__(self, root: Path, name: str) -> None:
         self._final = root / REQUESTS / name
         self._private = self._final.with_name(f"{PRIVATE}{os.getpid()}-{name}")
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="parquet")
+        self._written: Future[None] | None = None
 
     def write(self, requests: pa.Table) -> None:
         """Append the requests of one cell (``rows.REQUEST_SCHEMA``) as a row group of its own."""
         if self._writer is None:
             self._writer = parquet_writer(self._private)
-        self._writer.write_table(requests.select(REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA), None)
+        self._wait()
+        ours = requests.select(REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA)
+        self._written = self._thread.submit(self._writer.write_table, ours, None)
         self._rows += requests.num_rows
 
     def finish(self) -> dict[str, Any] | None:
         """Publish the file and return its row of ``request_files``; None if nothing was written."""
         if self._writer is None:
             return None
+        self._wait()
         self._writer.close()
         publish(self._private, self._final)
         return {
@@ -45,6 +55,7 @@ class RequestFile:
 
     def discard(self) -> None:
         """Leave nothing behind. Harmless after ``finish``."""
+        self._thread.shutdown()
         if self._writer is not None and self._writer.is_open:
             # Closing writes a footer, which a full disk refuses; the file goes away either way.
             try:
@@ -52,6 +63,10 @@ class RequestFile:
             except OSError:
                 self._writer = None
         self._private.unlink(missing_ok=True)
+
+    def _wait(self) -> None:
+        if self._written is not None:
+            self._written.result()
 
 
 def parquet_writer(path: Path) -> pq.ParquetWriter:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -78,7 +79,8 @@ BATCHES: dict[str, pa.Schema] = {
     "samples": pa.schema({"cell": _INT, "at": _REAL, "name": _TEXT, "value": _REAL}),
 }
 
-Rows = dict[str, list[dict[str, Any]]]
+#: Rows by table. Those of ``measurements``, a hundred per cell, are tuples in their schema's order.
+Rows = dict[str, list[Any]]
 
 
 def source_row(source: Source) -> dict[str, Any]:
@@ -108,9 +110,13 @@ def add_cell(rows: Rows, number: int, source_id: str, cell: Cell) -> None:
     )
 
 
-def as_table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+def as_table(name: str, rows: Sequence[Any]) -> pa.Table:
     """The rows as one batch. Raises InvalidInput where a number is beyond range."""
     try:
+        if rows and isinstance(rows[0], tuple):
+            columns = zip(*rows, strict=True)
+            arrays = map(pa.array, map(list, columns), BATCHES[name].types)
+            return pa.table(list(arrays), schema=BATCHES[name])
         return pa.Table.from_pylist(list(rows), schema=BATCHES[name])
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise InvalidInput(
@@ -151,31 +157,37 @@ def _utc(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC)
 
 
-def _measurement_rows(number: int, given: Iterable[Measurement]) -> list[dict[str, Any]]:
+def _measurement_rows(number: int, given: Iterable[Measurement]) -> list[tuple[Any, ...]]:
     given = tuple(given)
     canonical = {(m.metric, m.statistic) for m in given if m.origin == "canonical"}
     return [
-        {
-            "cell": number,
-            "origin": m.origin,
-            "metric": m.metric,
-            "statistic": m.statistic,
-            "value": m.value,
-            "preferred": m.origin == "canonical" or (m.metric, m.statistic) not in canonical,
-        }
+        (number, m.origin, m.metric, m.statistic, m.value,
+         m.origin == "canonical" or (m.metric, m.statistic) not in canonical)
         for m in given
-    ]
+    ]  # fmt: skip
 
 
 def _check_measurements(cell: Cell) -> None:
-    seen: set[tuple[str, str, str]] = set()
-    for m in cell.measurements:
-        key = (m.origin, m.metric, m.statistic)
-        where = f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index}"
-        if m.metric not in METRICS or m.statistic not in STATISTICS:
-            raise InvalidInput(f"{where} is not in the metric catalogue; correct the reader.")
+    given = cell.measurements
+    distinct = {(m.origin, m.metric, m.statistic) for m in given}
+    for metric, statistic in {(metric, statistic) for _, metric, statistic in distinct}:
+        if metric not in METRICS or statistic not in STATISTICS:
+            raise InvalidInput(
+                f"{metric} {statistic} of cell {cell.index} is not in the metric catalogue; "
+                f"correct the reader."
+            )
+    for m in given:
         if not math.isfinite(m.value):
-            raise InvalidInput(f"{where} is {m.value}, not a number; correct the report.")
-        if key in seen:
-            raise InvalidInput(f"{where} is given twice; correct the report.")
-        seen.add(key)
+            raise InvalidInput(
+                f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index} is {m.value}, "
+                f"not a number; correct the report."
+            )
+    if len(distinct) != len(given):
+        raise InvalidInput(
+            f"{_twice(given)} of cell {cell.index} is given twice; correct the report."
+        )
+
+
+def _twice(given: Iterable[Measurement]) -> str:
+    counts = Counter(f"{m.metric} {m.statistic} ({m.origin})" for m in given)
+    return counts.most_common(1)[0][0]

@@ -42,10 +42,12 @@ def records_of(benchmark: Benchmark) -> tuple[list[Request], list[str]]:
 
 def columns_of(records: list[Request], status: list[str], old: bool) -> Columns:
     """Times (unix s) and tokens as float64, NaN for unknown; ``old`` is 0.2 and 0.3."""
-    rows = [_old_times(r) if old else _times(r) for r in records]
-    names = (*_TIMES, "prompt_tokens", "output_tokens", "iterations")
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
-    columns: Columns = {name: table[:, i].copy() for i, name in enumerate(names)}
+    values = _old_times(records) if old else _times(records)
+    values |= {
+        "prompt_tokens": [r.prompt_tokens for r in records],
+        "output_tokens": [r.output_tokens for r in records],
+    }
+    columns: Columns = {k: np.array(v, dtype=np.float64) for k, v in values.items()}
     columns["status"] = np.array(status, dtype=object)
     if old:
         columns["output_tokens"][columns["status"] == ERRORED] = np.nan
@@ -55,20 +57,26 @@ def columns_of(records: list[Request], status: list[str], old: bool) -> Columns:
     return columns
 
 
-def _times(r: Request) -> tuple[float | None, ...]:
-    t = (r.info.timings if r.info else None) or _NO_TIMINGS
-    end = t.request_end if t.request_end is not None else t.resolve_end
-    return (
-        t.request_start, t.first_token_iteration, t.last_token_iteration, end,
-        r.prompt_tokens, r.output_tokens, t.token_iterations,
-    )  # fmt: skip
+def _times(records: list[Request]) -> dict[str, list[float | None]]:
+    timings = [(r.info.timings if r.info else None) or _NO_TIMINGS for r in records]
+    ends = [t.resolve_end if t.request_end is None else t.request_end for t in timings]
+    return {
+        "start": [t.request_start for t in timings],
+        "first_token": [t.first_token_iteration for t in timings],
+        "last_token": [t.last_token_iteration for t in timings],
+        "end": ends,
+        "iterations": [t.token_iterations for t in timings],
+    }
 
 
-def _old_times(r: Request) -> tuple[float | None, ...]:
-    return (
-        r.start_time, r.first_token_time, r.last_token_time, r.end_time,
-        r.prompt_tokens, r.output_tokens, None,
-    )  # fmt: skip
+def _old_times(records: list[Request]) -> dict[str, list[float | None]]:
+    return {
+        "start": [r.start_time for r in records],
+        "first_token": [r.first_token_time for r in records],
+        "last_token": [r.last_token_time for r in records],
+        "end": [r.end_time for r in records],
+        "iterations": [None] * len(records),
+    }
 
 
 def _check(columns: Columns) -> None:
@@ -124,8 +132,8 @@ def table_of(cell_id: str, records: list[Request], full: Columns, said: Asked) -
     arrays: dict[str, Any] = {n: values for n, values in full.items() if n in names}
     arrays |= _speculations(records)
     arrays |= {
-        "cell_id": itertools.repeat(cell_id, len(records)),
-        "index": range(len(records)),
+        "cell_id": pa.repeat(cell_id, len(records)),
+        "index": np.arange(len(records), dtype=np.int32),
         "prompt_hash": said.hashes,
         "prompt": said.texts,
         "error": [r.error if r.error is not None else r.info and r.info.error for r in records],
@@ -148,14 +156,9 @@ def _speculations(records: list[Request]) -> dict[str, list[int | None]]:
 
 
 def _array(values: Any, field: pa.Field) -> pa.Array:
-    # Arrow imports pandas, a quarter of a second, to look at an ndarray: it gets buffers instead.
-    if isinstance(values, np.ndarray) and values.dtype == np.float64:
-        known = pa.py_buffer(np.packbits(~np.isnan(values), bitorder="little"))
-        numbers = pa.py_buffer(np.ascontiguousarray(values))
-        return pa.Array.from_buffers(pa.float64(), len(values), [known, numbers]).cast(field.type)
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
     if pa.types.is_dictionary(field.type):
         plain = pa.array(values, field.type.value_type)
         return plain.dictionary_encode().cast(field.type)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return pa.array(values, from_pandas=True).cast(field.type)
     return pa.array(values, field.type)

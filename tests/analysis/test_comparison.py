@@ -104,6 +104,17 @@ def test_levels_that_one_arm_lacks_are_left_out_and_named() -> None:
     assert row["only_speculative"] == (64,)
 
 
+def test_a_metric_that_a_level_lacks_is_averaged_over_the_levels_that_have_it() -> None:
+    cells = [cell("b1", "none"), cell("s1", "eagle3"), cell("b2", "none", concurrency=8),
+             cell("s2", "eagle3", concurrency=8)]  # fmt: skip
+    rows = [measured(c["cell_id"], (OUTPUT, 100.0)) for c in cells]
+    rows += [measured("b1", (TTFT, 10.0)), measured("s1", (TTFT, 10.0))]
+
+    found = comparing(cells, rows).geomean.set_index("metric")["concurrencies"]
+
+    assert found.to_dict() == {"output_throughput": (1, 8), "ttft": (1,)}
+
+
 def test_reported_values_of_two_definitions_are_refused_and_listed() -> None:
     cells = [
         cell("b", "none", comparable_as="reported: a", reported_definition="guidellm 0.4-0.7.3"),

@@ -1,0 +1,178 @@
+"""Each check fires on a bad cell, names its figures, and leaves a good one alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from analysis.lints import lint, measured
+from analysis.lints_across import lengths_differ, lint_pair, lint_run
+from warehouse.rows import Acceptance, Cell, Measurement
+
+Build = Callable[..., Cell]
+
+
+def accepted(**changes: Any) -> tuple[Acceptance, ...]:
+    values: dict[str, Any] = {
+        "source": "counters", "drafts": 100, "draft_tokens": 300, "accepted_tokens": 210,
+        "rate": 0.7, "mean_length": 3.1, "by_position": (0.9, 0.7, 0.5),
+    }  # fmt: skip
+    return (Acceptance(**{**values, **changes}),)
+
+
+OLD = {"schema_generation": "G2a", "load_generator_version": "0.4.0"}
+
+#: name, severity, what makes a good cell bad, what the sentence must say.
+BAD: list[tuple[str, str, dict[str, Any], str]] = [
+    ("sampled", "warning", {"requests_complete": False}, "40"),
+    ("errors", "warning", {"completed": 39, "errored": 1}, "1 of 40 requests failed (2.5%"),
+    ("errors", "info", {"completed": 999, "errored": 1}, "1 of 1000"),
+    ("no_completed_requests", "error", {"completed": 0}, "No request"),
+    ("stopped_early", "warning", {"stop_reason": "over_saturation"}, "over saturation"),
+    ("stopped_early", "warning", {"stop_reason": "max_error_rate"}, "max error rate"),
+    ("few_prompts", "warning", {"requests_made": 39}, "39 requests at concurrency 8"),
+    ("low_concurrency", "warning", {"measured": {("achieved_concurrency", "mean"): 7.1}}, "7.1"),
+    # 8 streams x 1000 / 10 ms = 800 tok/s; 5 % are tolerated: 840.
+    ("impossible_throughput", "error", {"measured": {("output_throughput", "mean"): 841.0}}, "800"),
+    ("short_output", "warning", {"measured": {("output_tokens", "p50"): 1.0}}, "1 token"),
+    ("unknown_format", "warning",
+     {"schema_generation": "unknown", "load_generator_version": "9.0"}, "GuideLLM 9.0"),
+    ("timeout_60s", "warning",
+     {**OLD, "completed": 39, "errored": 1, "measured": {("ttft", "max"): 59_000.0}}, "59 s"),
+    ("reasoning_mismatch", "warning",
+     {**OLD, "facts": {"server_args": {"reasoning-parser": "qwen3"}}}, "before 0.7"),
+    ("evidence_cpu", "warning", {"facts": {"evidence": "cpu"}}, "CPU"),
+    ("evidence_mock", "warning", {"facts": {"evidence": "mock"}}, "mock"),
+    ("evidence_dummy_weights", "warning", {"facts": {"evidence": "dummy_weights"}}, "dummy"),
+    ("evidence_simulated", "warning", {"facts": {"evidence": "simulated"}}, "simulated"),
+    ("synthetic_acceptance", "error", {"facts": {"synthetic_acceptance": True}}, "set by hand"),
+    ("synthetic_acceptance", "error",
+     {"facts": {"speculative_config": {"rejection_sample_method": "synthetic"}}}, "set by hand"),
+    ("baseline_drafts", "error",
+     {"facts": {"spec_method": "none", "num_speculative_tokens": None}}, "drafted 100 times"),
+    ("no_drafts", "error",
+     {"acceptance": accepted(drafts=0, rate=None, mean_length=None, by_position=())}, "eagle3"),
+    # K = 2 allows at most 3 tokens a step.
+    ("acceptance_too_long", "error", {"facts": {"num_speculative_tokens": 2}}, "3.10"),
+    ("acceptance_near_zero", "warning",
+     {"acceptance": accepted(rate=0.004, mean_length=1.012, by_position=())}, "0.40%"),
+    ("positions_increase", "error",
+     {"acceptance": accepted(by_position=(0.7, 0.9, 0.5))}, "0.700, 0.900, 0.500"),
+    ("acceptance_near_one", "warning",
+     {"acceptance": accepted(mean_length=3.4, by_position=(0.9995, 0.9, 0.5))}, "0.9995"),
+    # 0.9 + 0.7 + 0.2 = 1.8, but 3.1 - 1 = 2.1.
+    ("positions_do_not_add_up", "error",
+     {"acceptance": accepted(by_position=(0.9, 0.7, 0.2))}, "1.800"),
+]  # fmt: skip
+
+
+def test_a_good_cell_earns_no_flag(good_cell: Build) -> None:
+    assert lint(good_cell()) == ()
+
+
+def test_a_good_baseline_earns_no_flag(good_cell: Build) -> None:
+    facts = {"spec_method": "none", "num_speculative_tokens": None}
+    assert lint(good_cell(facts, acceptance=())) == ()
+    assert lint(good_cell(facts, acceptance=accepted(
+        drafts=0, draft_tokens=0, accepted_tokens=0, rate=None, mean_length=None, by_position=()
+    ))) == ()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "bad", "says"), BAD, ids=[f"{b[0]}-{i}" for i, b in enumerate(BAD)]
+)
+def test_a_bad_cell_earns_its_flag_and_no_unrelated_error(
+    good_cell: Build, name: str, severity: str, bad: dict[str, Any], says: str
+) -> None:
+    flags = {flag.name: flag for flag in lint(good_cell(**bad))}
+    assert flags[name].severity == severity
+    assert says in flags[name].sentence
+    assert set(flags) - {name} <= {"errors"}
+
+
+#: Just inside each limit.
+EDGES: list[dict[str, Any]] = [
+    {"requests_made": 40},
+    {"requests_made": None},
+    {"measured": {("achieved_concurrency", "mean"): 7.2}},
+    {"measured": {("output_throughput", "mean"): 839.9}},
+    {"measured": {("output_tokens", "p50"): 2.0}},
+    {"facts": {"concurrency": None}},
+    {"facts": {"evidence": None}},
+    {"facts": {"spec_method": None, "num_speculative_tokens": None}},
+    {"acceptance": accepted(mean_length=4.0, rate=0.998, by_position=(0.998,) * 3)},
+    {"acceptance": accepted(rate=0.01, mean_length=1.03, by_position=())},
+    {"stop_reason": None},
+    {**OLD, "measured": {("ttft", "max"): 59_000.0}},
+    {"facts": {"server_args": {"reasoning_parser": "qwen3"}}},
+    {"load_generator": "vllm-bench", "schema_generation": "unknown"},
+    {"measurements": ()},
+]
+
+
+@pytest.mark.parametrize("changes", EDGES)
+def test_a_cell_just_inside_a_limit_or_with_unknowns_earns_no_flag(
+    good_cell: Build, changes: dict[str, Any]
+) -> None:
+    assert lint(good_cell(**changes)) == ()
+
+
+def test_a_draft_that_is_never_accepted_at_a_temperature_says_so(good_cell: Build) -> None:
+    bad = accepted(rate=0.0, mean_length=1.0, by_position=())
+    (flag,) = lint(good_cell({"temperature": 0.6}, acceptance=bad))
+    assert "at temperature 0.6" in flag.sentence
+
+
+def test_a_canonical_measurement_wins_over_a_reported_one(good_cell: Build) -> None:
+    both = (
+        Measurement("canonical", "ttft", "p50", 1.0),
+        Measurement("reported", "ttft", "p50", 2.0),
+        Measurement("reported", "ttft", "p99", 3.0),
+    )
+    cell = good_cell(measurements=both)
+    assert measured(cell, "ttft", "p50") == 1.0
+    assert measured(cell, "ttft", "p99") == 3.0
+    assert measured(cell, "itl") is None
+
+
+def test_prompts_sent_at_two_levels_of_a_run_are_counted(
+    good_cell: Build, make_requests: Callable[..., Any]
+) -> None:
+    # The fixture numbers its prompts from 0: 20 of the 30 prompts are in both levels.
+    levels = [good_cell(requests=make_requests("c", n)) for n in (20, 30)]
+    (flag,) = lint_run(levels)
+    assert flag.name == "prompts_reused_across_levels"
+    assert flag.sentence.startswith("20 of 30 prompts")
+
+
+def test_one_level_alone_or_without_requests_reuses_no_prompt(
+    good_cell: Build, make_requests: Callable[..., Any]
+) -> None:
+    assert lint_run([good_cell(requests=make_requests("c", 20)), good_cell()]) == ()
+
+
+def test_arms_with_like_lengths_and_the_same_prompts_earn_no_flag(good_cell: Build) -> None:
+    other = good_cell(measured={("output_tokens", "p50"): 105.0})
+    assert lint_pair(good_cell({"spec_method": "none"}), other) == ()
+
+
+def test_arms_with_lengths_more_than_five_percent_apart_are_flagged(good_cell: Build) -> None:
+    (flag,) = lint_pair(good_cell(), good_cell(measured={("output_tokens", "p50"): 106.0}))
+    assert flag.name == "output_lengths_differ"
+    assert "100 and 106 tokens" in flag.sentence
+
+
+def test_arms_with_other_prompts_are_flagged_unless_one_is_unknown(good_cell: Build) -> None:
+    (flag,) = lint_pair(good_cell(), good_cell({"prompt_set_hash": "b" * 32}))
+    assert (flag.name, flag.severity) == ("prompts_differ", "error")
+    assert lint_pair(good_cell(), good_cell({"prompt_set_hash": None})) == ()
+
+
+def test_a_failed_arm_is_flagged(good_cell: Build) -> None:
+    (flag,) = lint_pair(good_cell(), good_cell(status="failed"))
+    assert flag.name == "failed_arm"
+
+
+@pytest.mark.parametrize("lengths", [(None, 100), (100, None), (0, 100)])
+def test_unknown_lengths_are_not_compared(lengths: tuple[float | None, float | None]) -> None:
+    assert lengths_differ(*lengths) is None

@@ -1,0 +1,329 @@
+"""What pairs, what does not, and what each cell without a partner is told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysis.pairing import MATCH_FIELDS, Matching, match
+from warehouse.errors import UnknownKey
+
+Row = Callable[..., dict[str, Any]]
+
+#: A value unlike the one in the fixture, for each field.
+OTHER: dict[str, Any] = {
+    **dict.fromkeys(MATCH_FIELDS, "other"),
+    "gpu_count": 2, "tensor_parallel_size": 2, "prefix_caching": False, "temperature": 0.6,
+    "top_p": 0.9, "seed": 8, "max_tokens": 256, "ignore_eos": True, "rate": 2.5,
+    "concurrency": 16,
+}  # fmt: skip
+
+
+def at(hour: int) -> pd.Timestamp:
+    return pd.Timestamp("2026-01-02", tz="UTC") + pd.Timedelta(hours=hour)
+
+
+def matched(*rows: dict[str, Any], allow: tuple[str, ...] = ()) -> Matching:
+    return match(pd.DataFrame(list(rows)), allow)
+
+
+def pairs(found: Matching) -> list[tuple[str, str]]:
+    return list(zip(found.pairs["baseline_id"], found.pairs["speculative_id"], strict=True))
+
+
+def names(found: Matching, at_row: int = 0) -> list[str]:
+    return [flag.name for flag in found.pairs["flags"][at_row]]
+
+
+def reasons(found: Matching) -> dict[str, str]:
+    return dict(zip(found.unmatched["cell_id"], found.unmatched["reason"], strict=True))
+
+
+def test_cells_equal_in_everything_but_the_speculation_pair_without_a_flag(row: Row) -> None:
+    found = matched(row("b"), row("s", "eagle3"))
+    assert pairs(found) == [("b", "s")]
+    assert found.pairs["allowed"][0] == ()
+    assert found.pairs["flags"][0] == ()
+    assert found.unmatched.empty
+
+
+def test_two_arms_share_a_baseline(row: Row) -> None:
+    found = matched(row("b"), row("s", "eagle3"), row("t", "ngram"))
+    assert pairs(found) == [("b", "s"), ("b", "t")]
+
+
+@pytest.mark.parametrize("field", MATCH_FIELDS)
+def test_each_difference_is_named_with_both_values(row: Row, field: str) -> None:
+    baseline, other = row("b"), row("s", "eagle3", **{field: OTHER[field]})
+    found = matched(baseline, other)
+    here = "unknown" if field == "rate" else str(baseline[field]).removesuffix(".0")
+    there = str(OTHER[field])
+    said = reasons(found)
+    assert pairs(found) == []
+    assert said["s"] == (
+        f"nearest baseline b differs: {MATCH_FIELDS[field]} is {there} here and {here} there"
+    )
+    assert said["b"] == (
+        f"nearest speculative s differs: {MATCH_FIELDS[field]} is {here} here and {there} there"
+    )
+
+
+@pytest.mark.parametrize("field", MATCH_FIELDS)
+def test_an_allowed_difference_pairs_and_stays_marked(row: Row, field: str) -> None:
+    found = matched(row("b"), row("s", "eagle3", **{field: OTHER[field]}), allow=(field,))
+    assert pairs(found) == [("b", "s")]
+    assert found.pairs["allowed"][0] == (field,)
+
+
+@pytest.mark.parametrize("field", [f for f in MATCH_FIELDS if f not in ("rate", "concurrency")])
+def test_unknown_against_unknown_pairs_as_unverified(row: Row, field: str) -> None:
+    found = matched(row("b", **{field: None}), row("s", "eagle3", **{field: None}))
+    assert pairs(found) == [("b", "s")]
+    assert names(found) == ["unverified"]
+    assert found.pairs["flags"][0][0].sentence.endswith(f": {MATCH_FIELDS[field]}.")
+
+
+def test_neither_rate_nor_concurrency_known_is_unverified(row: Row) -> None:
+    found = matched(row("b", concurrency=None), row("s", "eagle3", concurrency=None))
+    assert "request rate, concurrency" in found.pairs["flags"][0][0].sentence
+
+
+@pytest.mark.parametrize("field", [f for f in MATCH_FIELDS if f != "rate"])
+def test_unknown_against_known_is_a_difference(row: Row, field: str) -> None:
+    found = matched(row("b"), row("s", "eagle3", **{field: None}))
+    assert pairs(found) == []
+    assert f"{MATCH_FIELDS[field]} is unknown here" in reasons(found)["s"]
+
+
+def test_a_column_that_is_missing_is_unknown(row: Row) -> None:
+    cells = pd.DataFrame([row("b"), row("s", "eagle3")])
+    found = match(cells.drop(columns=["seed", "repeat", "started_at", "status"]))
+    assert pairs(found) == [("b", "s")]
+    assert names(found) == ["unverified"]
+
+
+def test_large_numbers_that_differ_are_told_in_full(row: Row) -> None:
+    found = matched(row("b", seed=1234567), row("s", "eagle3", seed=1234568), row("u", seed=None))
+    assert "seed is 1234568 here and 1234567 there" in reasons(found)["s"]
+
+
+def test_repeats_pair_with_the_same_repeat(row: Row) -> None:
+    rows = [row(f"{m[0]}{r}", m, repeat=r) for m in ("none", "eagle3") for r in range(3)]
+    found = matched(*rows)
+    assert pairs(found) == [("n0", "e0"), ("n1", "e1"), ("n2", "e2")]
+    assert not any(found.pairs["flags"])
+
+
+def test_a_repeat_without_its_own_baseline_takes_the_nearest_and_says_so(row: Row) -> None:
+    found = matched(
+        row("b0", repeat=0, started_at=at(0)),
+        row("b1", repeat=1, started_at=at(5)),
+        row("s", "eagle3", repeat=2, started_at=at(6)),
+    )
+    assert pairs(found) == [("b1", "s")]
+    assert names(found) == ["other_repeat", "several_baselines"]
+    assert found.pairs["flags"][0][0].sentence == (
+        "The repeat is 1 in the baseline and 2 in the other arm: no baseline has the same one."
+    )
+
+
+def test_an_unknown_repeat_is_not_the_same_as_a_known_one(row: Row) -> None:
+    found = matched(row("b", repeat=0), row("s", "eagle3", repeat=None))
+    assert names(found) == ["other_repeat"]
+    assert "0 in the baseline and unknown" in found.pairs["flags"][0][0].sentence
+    both = matched(row("b", repeat=None), row("s", "eagle3", repeat=None))
+    assert names(both) == []
+
+
+def test_of_several_baselines_the_nearest_in_time_is_taken_and_the_others_told(row: Row) -> None:
+    found = matched(
+        row("early", started_at=at(0)),
+        row("near", started_at=at(9)),
+        row("late", started_at=at(20)),
+        row("s", "eagle3", started_at=at(10)),
+    )
+    assert pairs(found) == [("near", "s")]
+    assert names(found) == ["several_baselines"]
+    assert "3 baselines match" in found.pairs["flags"][0][0].sentence
+    told = "another baseline suits each of its possible partners better"
+    assert reasons(found) == {"early": told, "late": told}
+
+
+def test_a_baseline_of_unknown_time_comes_last_and_the_first_id_wins_a_tie(row: Row) -> None:
+    found = matched(
+        row("a", started_at=None), row("b", started_at=at(99)), row("s", "eagle3")
+    )  # fmt: skip
+    assert pairs(found) == [("b", "s")]
+    tied = matched(row("b"), row("a"), row("s", "eagle3", started_at=None))
+    assert pairs(tied) == [("a", "s")]
+
+
+def test_an_equal_baseline_is_taken_before_one_with_an_allowed_difference(row: Row) -> None:
+    found = matched(
+        row("far", started_at=at(50), repeat=4),
+        row("near", engine_version="other"),
+        row("s", "eagle3"),
+        allow=("engine_version",),
+    )
+    assert pairs(found) == [("far", "s")]
+
+
+def test_the_fewest_allowed_differences_win(row: Row) -> None:
+    found = matched(
+        row("two", engine_version="x", seed=1, started_at=at(0)),
+        row("one", engine_version="x", started_at=at(50)),
+        row("s", "eagle3"),
+        allow=("engine_version", "seed"),
+    )
+    assert pairs(found) == [("one", "s")]
+    assert found.pairs["allowed"][0] == ("engine_version",)
+
+
+def test_an_allowed_difference_is_no_reason(row: Row) -> None:
+    found = matched(
+        row("b", seed=1, model="other"), row("s", "eagle3"), allow=("seed",)
+    )  # fmt: skip
+    assert reasons(found)["s"] == "nearest baseline b differs: model is same here and other there"
+
+
+def test_every_field_may_be_allowed(row: Row) -> None:
+    found = matched(
+        row("a", **OTHER), row("b", model="x"), row("s", "eagle3"), allow=tuple(MATCH_FIELDS)
+    )
+    assert pairs(found) == [("b", "s")]
+    assert list(reasons(found)) == ["a"]
+
+
+def test_a_field_that_is_none_cannot_be_allowed(row: Row) -> None:
+    with pytest.raises(UnknownKey, match="'colour' is no field"):
+        matched(row("b"), allow=("colour",))
+
+
+def test_a_cell_of_unknown_speculation_is_told_how_to_say_it(row: Row) -> None:
+    found = matched(row("b"), row("s", "eagle3"), row("u", None))
+    assert reasons(found) == {
+        "u": "whether it speculates is unknown: ingest it again with --replace and set "
+        "spec_method (none for a baseline)"
+    }
+
+
+@pytest.mark.parametrize("method", ["none", "eagle3", None])
+def test_a_failed_cell_is_not_compared(row: Row, method: str | None) -> None:
+    found = matched(row("b"), row("s", "eagle3"), row("f", method, status="failed"))
+    assert pairs(found) == [("b", "s")]
+    assert reasons(found) == {"f": "this cell failed, so it is not compared"}
+
+
+@pytest.mark.parametrize(("method", "missing"), [("none", "speculative"), ("eagle3", "baseline")])
+def test_an_arm_alone_is_told_that_the_other_is_missing(
+    row: Row, method: str, missing: str
+) -> None:
+    found = matched(row("x", method))
+    assert reasons(found) == {"x": f"there is no good {missing} cell among those chosen"}
+
+
+def test_no_cells_give_no_pairs(row: Row) -> None:
+    found = match(pd.DataFrame([row("b")]).iloc[:0])
+    assert found.pairs.empty
+    assert found.unmatched.empty
+
+
+def test_the_reason_names_the_nearest_of_many_kinds_of_baseline(row: Row) -> None:
+    rows = [row(f"b{i:04}", dataset=f"d{i}", gpu="x", seed=i) for i in range(600)]
+    rows[301] = row("b0301", dataset="d301", gpu="x")
+    found = matched(*rows, row("s", "eagle3", dataset="d301"))
+    assert reasons(found)["s"] == "nearest baseline b0301 differs: GPU is same here and x there"
+
+
+small = st.lists(
+    st.tuples(
+        st.sampled_from(["none", "none", "eagle3", "ngram", None]),
+        st.sampled_from(["good", "good", "failed"]),
+        st.sampled_from([0, 1, None]),
+        st.sampled_from([4, 8, None]),
+        st.sampled_from([at(0), at(1), at(3), None]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+FIELDS = ("spec_method", "status", "repeat", "concurrency", "started_at")
+relaxed = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def drawn(row: Row, values: list[tuple[Any, ...]]) -> pd.DataFrame:
+    made = [
+        row(f"c{i:02}", **dict(zip(FIELDS[1:], v[1:], strict=True)), method=v[0])
+        for i, v in enumerate(values)
+    ]
+    return pd.DataFrame(made)
+
+
+@relaxed
+@given(small, st.randoms(use_true_random=False), st.sampled_from([(), ("concurrency",)]))
+def test_the_order_of_the_rows_changes_nothing(
+    row: Row, values: list[tuple[Any, ...]], random: Any, allow: tuple[str, ...]
+) -> None:
+    cells = drawn(row, values)
+    order = list(range(len(cells)))
+    random.shuffle(order)
+    one, other = match(cells, allow), match(cells.iloc[order], allow)
+    pd.testing.assert_frame_equal(one.pairs, other.pairs)
+    pd.testing.assert_frame_equal(one.unmatched, other.unmatched)
+
+
+@relaxed
+@given(small, st.sampled_from(["none", "eagle3", None]))
+def test_a_cell_that_finds_no_partner_changes_no_pair(
+    row: Row, values: list[tuple[Any, ...]], method: str | None
+) -> None:
+    cells = drawn(row, values)
+    more = pd.concat([cells, pd.DataFrame([row("a", method, gpu="x")])], ignore_index=True)
+    pd.testing.assert_frame_equal(match(cells).pairs, match(more).pairs)
+
+
+@relaxed
+@given(small)
+def test_every_cell_is_in_a_pair_or_has_a_reason_but_never_both(
+    row: Row, values: list[tuple[Any, ...]]
+) -> None:
+    cells = drawn(row, values)
+    found = match(cells)
+    paired = {*found.pairs["baseline_id"], *found.pairs["speculative_id"]}
+    assert paired.isdisjoint(reasons(found))
+    assert paired | set(reasons(found)) == set(cells["cell_id"])
+    assert found.pairs["speculative_id"].is_unique
+
+
+def cost(speculative: Any, baseline: Any) -> tuple[int, bool, float]:
+    """How badly a baseline suits, where only concurrency, repeat and time can differ."""
+    differs = [
+        not (one == other or (pd.isna(one) and pd.isna(other)))
+        for one, other in (
+            (speculative.concurrency, baseline.concurrency),
+            (speculative.repeat, baseline.repeat),
+        )
+    ]
+    apart = abs((speculative.started_at - baseline.started_at).total_seconds())
+    return int(differs[0]), differs[1], float("inf") if pd.isna(apart) else apart
+
+
+@relaxed
+@given(small, st.sampled_from([(), ("concurrency",)]))
+def test_no_other_baseline_would_have_suited_better(
+    row: Row, values: list[tuple[Any, ...]], allow: tuple[str, ...]
+) -> None:
+    cells = drawn(row, values)
+    good = cells[(cells["status"] == "good") & cells["spec_method"].notna()]
+    arms = {c.cell_id: c for c in good.itertuples()}
+    baselines = [c for c in arms.values() if c.spec_method == "none"]
+    chosen = {s: b for b, s in pairs(match(cells, allow))}
+    for cell_id, cell in arms.items():
+        costs = [cost(cell, b) for b in baselines if allow or cost(cell, b)[0] == 0]
+        if cell.spec_method != "none":
+            best = cost(cell, arms[chosen[cell_id]]) if cell_id in chosen else None
+            assert best == min(costs, default=None)

@@ -1,0 +1,81 @@
+"""The catalogue is complete, agrees with itself, and is what the store keeps."""
+
+import typing
+
+import duckdb
+import pytest
+
+from warehouse.catalogue import (
+    METRICS,
+    PERCENTILES,
+    QUANTILES,
+    STATISTICS,
+    Better,
+    arm_label,
+    percentile_label,
+)
+from warehouse.contract import FACT_KEYS
+from warehouse.queries import REQUEST_METRICS
+from warehouse.rows import REQUEST_SCHEMA
+from warehouse.store_publish import create_schema
+from warehouse.store_rows import BATCHES
+
+
+@pytest.mark.parametrize("key", METRICS)
+def test_every_metric_says_what_it_is(key):
+    metric = METRICS[key]
+    assert metric.key == key
+    assert all((metric.label, metric.unit, metric.definition))
+    assert metric.definition.endswith(".")
+    assert metric.better in typing.get_args(Better)
+    assert metric.decimals >= 0
+
+
+def test_no_two_metrics_share_a_label():
+    assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_percentiles_have_their_quantile_in_rising_order():
+    assert tuple(QUANTILES) == PERCENTILES
+    quantiles = list(QUANTILES.values())
+    assert quantiles == sorted(quantiles)
+    assert all(0 < quantile < 1 for quantile in quantiles)
+    assert [float(f"0.{name[1:]}") for name in PERCENTILES if name != "p001"] == [
+        q for name, q in QUANTILES.items() if name != "p001"
+    ]
+    assert len(set(STATISTICS)) == len(STATISTICS)
+    assert set(PERCENTILES) < set(STATISTICS)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "label"),
+    [("p50", "median"), ("p95", "P95"), ("p001", "P0.1"), ("p999", "P99.9"), ("mean", "mean")],
+)
+def test_a_percentile_is_shown_by_its_number(statistic, label):
+    assert percentile_label(statistic) == label
+
+
+@pytest.mark.parametrize(
+    ("method", "k", "label"),
+    [(None, None, "unknown"), ("none", None, "baseline"), ("eagle3", 3, "eagle3 K=3"),
+     ("ngram", None, "ngram K=?")],
+)  # fmt: skip
+def test_an_arm_has_one_name(method, k, label):
+    assert arm_label(method, k) == label
+
+
+def test_metrics_of_requests_are_columns_of_requests_and_distributions():
+    for key in REQUEST_METRICS:
+        assert key in REQUEST_SCHEMA.names
+        assert METRICS[key].distribution
+
+
+def test_the_tables_hold_every_fact_and_every_column_of_a_batch():
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        columns = {
+            name: {row[0] for row in connection.execute(f"describe {name}").fetchall()}
+            for name in BATCHES
+        }
+    assert set(FACT_KEYS) <= columns["cells"]
+    assert columns == {name: set(schema.names) for name, schema in BATCHES.items()}
