@@ -17,8 +17,10 @@ from warehouse.catalogue import Metric
 Chart = Any
 
 HEIGHT = 290
-#: Room for the labels at the line ends, as a share of the axis.
-_LABEL_ROOM = 0.8
+#: Width of a letter of an end label, and of the narrowest plot that a laptop draws, px.
+_LETTER, _PLOT = 7.2, 290
+#: Labels take at most this share of a plot's width.
+_MOST_LABEL = 0.58
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def metric_by_concurrency(
 
 def _lines(rows: pd.DataFrame, y: alt.Y, scales: Scales, value_format: str) -> list[Any]:
     colour = _colour(rows)
-    base = alt.Chart(rows).encode(x=_levels(scales.levels), y=y)
+    base = alt.Chart(rows).encode(x=_levels(scales.levels, rows["end_label"]), y=y)
     tooltip = [
         alt.Tooltip(field="arm", type="nominal", title="arm"),
         alt.Tooltip(field="concurrency", type="quantitative", title="concurrency"),
@@ -109,7 +111,7 @@ def _ends(rows: pd.DataFrame, scales: Scales) -> Chart:
         alt.Chart(ends)
         .mark_text(align="left", baseline="middle", dx=9, fontSize=12, fontWeight=600)
         .encode(
-            x=_levels(scales.levels),
+            x=_levels(scales.levels, rows["end_label"]),
             y=alt.Y(field="end_y", type="quantitative"),
             text=alt.Text(field="end_label", type="nominal"),
             color=_colour(rows),
@@ -117,10 +119,11 @@ def _ends(rows: pd.DataFrame, scales: Scales) -> Chart:
     )
 
 
-def _levels(levels: Sequence[int]) -> alt.X:
-    """A log2 axis with the real levels as ticks, and room at its right for the line ends."""
+def _levels(levels: Sequence[int], labels: pd.Series) -> alt.X:
+    """A log2 axis with the real levels as ticks, and room at its right for the end labels."""
     low, high = float(min(levels)), float(max(levels))
-    room = max(high / low, 2.0) ** _LABEL_ROOM
+    share = min((_LETTER * labels.str.len().max() + 12) / _PLOT, _MOST_LABEL)
+    room = max(high / low, 2.0) ** (share / (1 - share))
     return alt.X(
         field="concurrency",
         type="quantitative",

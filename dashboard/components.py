@@ -1,10 +1,13 @@
 """Small pieces that every page uses: text that is never markup, tables with a limit, empty states."""
 
+import functools
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from warehouse.catalogue import Metric, percentile_label
@@ -19,11 +22,24 @@ def plain(text: str) -> str:
     return _MARKUP.sub(r"\\\1", text.replace("\n", " "))
 
 
-def table(rows: pd.DataFrame, what: str, config: Mapping[str, Any] | None = None) -> None:
-    """A table of at most ``TABLE_ROWS`` rows that says how many there are."""
-    st.dataframe(_said(rows.head(TABLE_ROWS)), hide_index=True, column_config=dict(config or {}))
-    if len(rows) > TABLE_ROWS:
-        st.caption(f"{TABLE_ROWS} of {len(rows):,} {what}; choose filters to see the others.")
+@dataclass(frozen=True)
+class Shown:
+    """A table as it is sent to a browser, made once and cached: at most ``TABLE_ROWS`` rows."""
+
+    rows: pa.Table
+    total: int
+
+
+def shown(rows: pd.DataFrame) -> Shown:
+    """The first rows, ready to send, and how many there are."""
+    return Shown(pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows))
+
+
+def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:
+    """A table that says how many rows there are beyond those it has."""
+    st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}))
+    if known.total > TABLE_ROWS:
+        st.caption(f"{TABLE_ROWS} of {known.total:,} {what}; choose filters to see the others.")
 
 
 def _said(rows: pd.DataFrame) -> pd.DataFrame:
@@ -42,10 +58,15 @@ def _text(value: object) -> str:
 def explain(metric: Metric, statistic: str) -> None:
     """How a metric is calculated, from the catalogue, behind one click."""
     with st.popover("how is this calculated?", type="tertiary"):
-        st.markdown(f"**{metric.label}**, {metric.unit}: {plain(metric.definition)}")
-        if metric.distribution:
-            st.markdown(f"Shown: {percentile_label(statistic)}; percentiles by nearest rank.")
-        st.markdown(_improvement_formula(metric))
+        st.markdown(_explanation(metric, statistic))
+
+
+@functools.cache
+def _explanation(metric: Metric, statistic: str) -> str:
+    parts = [f"**{metric.label}**, {metric.unit}: {plain(metric.definition)}"]
+    if metric.distribution:
+        parts.append(f"Shown: {percentile_label(statistic)}; percentiles by nearest rank.")
+    return "\n\n".join([*parts, _improvement_formula(metric)])
 
 
 def _improvement_formula(metric: Metric) -> str:
@@ -54,12 +75,12 @@ def _improvement_formula(metric: Metric) -> str:
     return "Improvement = 1 − speculative / baseline. Positive is better."
 
 
-def nothing_matches(options: pd.DataFrame, sentence: str) -> None:
+def nothing_matches(options: Shown, sentence: str) -> None:
     """Say that nothing is to be seen, and which combinations exist.
 
     ``options``: one row per combination of filter values that has cells.
     """
     st.info(plain(sentence))
-    if not options.empty:
+    if options.total:
         st.markdown("These combinations have results:")
         table(options, "combinations")

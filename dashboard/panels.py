@@ -1,7 +1,7 @@
-"""From matched pairs to the small frames that charts draw: one panel per setting, one row per mark.
+"""From a comparison to the small frames that charts draw: a panel per setting, a row per mark.
 
-A panel holds cells that differ only in arm, concurrency and repeat; in its name stand dataset and
-tensor parallel size, and whatever else differs between the panels on the page.
+A panel is a setting of ``Comparison``; in its name stand dataset and tensor parallel size, and
+whatever else differs between the settings on the page.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import SETTING
+from analysis.comparison import SETTING, Comparison
 from dashboard.charts import Scales
 from warehouse.catalogue import METRICS, Metric
 
@@ -22,8 +22,8 @@ CHARTED: tuple[str, ...] = (
     "request_latency",
 )
 
-#: What separates panels, beside dataset and tensor parallel size, which always stand in the name.
-_SETTING = [name for name in SETTING if name not in ("dataset", "tensor_parallel_size", "evidence")]
+#: What may tell panels apart, beside dataset and TP, which always stand in the name.
+_TOLD = [name for name in SETTING if name not in ("dataset", "tensor_parallel_size", "evidence")]
 _BADGES = {
     "cpu": "CPU lab",
     "mock": "mock",
@@ -32,8 +32,8 @@ _BADGES = {
 }
 #: A longer value, e.g. server arguments, is cut in a panel's name.
 _LONGEST = 40
-#: Smallest distance between two end labels, as a share of the axis.
-_LABEL_GAP = 0.085
+_PLACE = ["setting", "arm_id"]
+_LEVEL = [*_PLACE, "concurrency", "metric"]
 
 
 def badge(evidence: object) -> str:
@@ -43,24 +43,47 @@ def badge(evidence: object) -> str:
     return _BADGES.get(str(evidence), "evidence unknown")
 
 
-def settings(cells: pd.DataFrame) -> pd.DataFrame:
-    """Name of the panel, badge, arm and concurrency of each cell; index ``cell_id``."""
-    named = cells.set_index("cell_id")
-    parts = [named["dataset"].map(_text), "TP " + named["tensor_parallel_size"].map(_text)]
-    parts += [named[name].map(_text) for name in _SETTING if _varies(named, name)]
-    panel = pd.concat(parts, axis=1).agg(" · ".join, axis=1)
+def places(found: Comparison) -> pd.DataFrame:
+    """Index (setting, arm_id) of what was compared -> panel, badge, arm."""
+    compared = found.keys[found.keys.index.isin(pd.MultiIndex.from_frame(found.geomean[_PLACE]))]
+    settings = compared[~compared.index.get_level_values("setting").duplicated()].droplevel(1)
+    arms = compared[~compared.index.get_level_values("arm_id").duplicated()].droplevel(0)
+    panel, arm = _panel_names(settings), _arm_names(arms)
     return pd.DataFrame(
         {
-            "panel": panel,
-            "badge": named["evidence"].map(badge, na_action=None),
-            "arm": named["arm_label"],
-            "concurrency": named["concurrency"],
-        }
+            "panel": panel.reindex(compared.index.get_level_values("setting")).to_numpy(),
+            "badge": [badge(evidence) for evidence in compared["evidence"]],
+            "arm": arm.reindex(compared.index.get_level_values("arm_id")).to_numpy(),
+        },
+        index=compared.index,
     )
 
 
-def _varies(cells: pd.DataFrame, name: str) -> bool:
-    return name in cells and cells[name].nunique(dropna=False) > 1
+def _panel_names(settings: pd.DataFrame) -> pd.Series:
+    parts = [settings["dataset"].map(_text), "TP " + settings["tensor_parallel_size"].map(_text)]
+    parts += [settings[name].map(_text) for name in _TOLD if _varies(settings, name)]
+    return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
+                               index=settings.index, dtype=object))  # fmt: skip
+
+
+def _arm_names(arms: pd.DataFrame) -> pd.Series:
+    """Two drafts with one label get the draft's name appended."""
+    twice = arms["arm_label"].duplicated(keep=False)
+    names = [
+        f"{row.arm_label} ({_text(row.draft_model)})" if same else row.arm_label
+        for row, same in zip(arms.itertuples(), twice, strict=True)
+    ]
+    return _distinct(pd.Series(names, index=arms.index, dtype=object))
+
+
+def _distinct(names: pd.Series) -> pd.Series:
+    """Names that are the same after all are numbered: two things are never drawn as one."""
+    number = names.groupby(names).cumcount() + 1
+    return names.where(number == 1, names + " (" + number.astype(str) + ")")
+
+
+def _varies(rows: pd.DataFrame, name: str) -> bool:
+    return name in rows and rows[name].nunique(dropna=False) > 1
 
 
 def _text(value: object) -> str:
@@ -70,26 +93,32 @@ def _text(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def pair_rows(pairs: pd.DataFrame, cells: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """The charted metrics of the pairs, at the statistic that each metric is shown with.
-
-    ``pairs``: one row per pair, metric and statistic, as ``analysis.comparison`` returns them.
-    Adds panel, badge, arm and concurrency of the speculative cell; ``allowed`` and ``flags`` as
-    text.
-    """
+def charted(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """The rows of charted metrics, at the statistic that each metric is shown with."""
     shown = {key: shown_statistic(METRICS[key], statistic) for key in CHARTED}
-    wanted = pairs["metric"].map(shown) == pairs["statistic"]
-    rows = pairs[wanted & pairs["improvement"].notna()]
-    known = settings(cells[cells["cell_id"].isin(set(pairs["speculative_id"]))])
-    rows = rows.drop(columns="concurrency").join(known, on="speculative_id")
-    return rows.assign(
-        allowed=rows["allowed"].map(", ".join),
-        flags=rows["flags"].map(lambda flags: ", ".join(flag.name for flag in flags)),
-    ).reset_index(drop=True)
+    wanted = rows["metric"].map(shown) == rows["statistic"]
+    return rows[wanted & rows["improvement"].notna()]
+
+
+def level_rows(found: Comparison, statistic: str) -> pd.DataFrame:
+    """One row per setting, arm, concurrency and charted metric, with the extremes of the repeats.
+
+    ``baseline``, ``speculative`` and ``improvement`` are the comparison's own means; each has
+    ``_low`` and ``_high`` from the pairs. ``pairs`` counts the repeats.
+    """
+    kinds = ["baseline", "speculative", "improvement"]
+    spread = charted(found.pairs, statistic).groupby(_LEVEL)[kinds].agg(["min", "max"])
+    spread.columns = pd.Index(
+        [f"{kind}_{ {'min': 'low', 'max': 'high'}[end] }".replace(" ", "")
+         for kind, end in spread.columns]
+    )  # fmt: skip
+    rows = charted(found.levels, statistic).join(spread, on=_LEVEL)
+    rows = rows.dropna(subset="concurrency")
+    return rows.join(places(found), on=_PLACE).reset_index(drop=True)
 
 
 def titles(rows: pd.DataFrame) -> dict[str, str]:
-    """Panel -> its title with badges, panels with most pairs first."""
+    """Panel -> its title with badges, panels with most levels first."""
     order = rows["panel"].value_counts().index
     badges = rows.groupby("panel")["badge"].unique()
     return {
@@ -99,28 +128,31 @@ def titles(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def improvements(rows: pd.DataFrame) -> pd.DataFrame:
-    """Pair rows of one metric -> one row per panel, arm and concurrency, ``value`` a ratio."""
-    marks = _marks(rows.assign(value=rows["improvement"]))
-    return _with_ends(marks, lambda row: f"{row.arm} {row.value:+.0%}")
+    """Level rows of one metric -> one mark per panel, arm and concurrency."""
+    return _with_ends(_marks(rows, "improvement"), lambda row: f"{row.arm} {row.value:+.1%}")
 
 
 def values(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Pair rows of one metric -> one row per panel, arm (baseline too) and concurrency."""
-    speculative = rows.assign(cell_id=rows["speculative_id"], value=rows["speculative"])
-    baseline = rows.assign(cell_id=rows["baseline_id"], value=rows["baseline"], arm="baseline")
-    both = pd.concat([baseline, speculative]).drop_duplicates(["panel", "arm", "cell_id"])
+    """Level rows of one metric -> one mark per panel, arm (baseline too) and concurrency.
+
+    Arms may have different repeats of the baseline: the one with most is drawn.
+    """
+    baseline = rows.sort_values("pairs", ascending=False, kind="stable").assign(arm="baseline")
+    baseline = baseline.drop_duplicates(["panel", "concurrency"])
+    both = pd.concat([_marks(baseline, "baseline"), _marks(rows, "speculative")])
     number = f",.{metric.decimals}f"
-    return _with_ends(_marks(both), lambda row: f"{row.arm} {row.value:{number}}")
+    return _with_ends(both.reset_index(drop=True), lambda row: f"{row.arm} {row.value:{number}}")
 
 
-def _marks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over repeats, with the smallest and largest; a single repeat is not solid."""
-    marks = (
-        rows.groupby(["panel", "arm", "concurrency"], sort=True)["value"]
-        .agg(value="mean", low="min", high="max", repeats="count")
-        .reset_index()
-    )
-    return marks.assign(solid=(marks["repeats"] > 1).astype(int))
+def _marks(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Value with its extremes over repeats; a single repeat is not solid."""
+    marks = rows[["panel", "arm", "concurrency"]].assign(
+        concurrency=rows["concurrency"].astype(int), value=rows[kind],
+        low=rows[f"{kind}_low"], high=rows[f"{kind}_high"], repeats=rows["pairs"],
+        solid=(rows["pairs"] > 1).astype(int),
+    )  # fmt: skip
+    ordered: pd.DataFrame = marks.sort_values(["panel", "arm", "concurrency"])
+    return ordered.reset_index(drop=True)
 
 
 def _with_ends(marks: pd.DataFrame, label: Callable[[Any], str]) -> pd.DataFrame:
@@ -128,24 +160,6 @@ def _with_ends(marks: pd.DataFrame, label: Callable[[Any], str]) -> pd.DataFrame
     at_end = marks["concurrency"] == last
     texts = [label(row) if end else "" for row, end in zip(marks.itertuples(), at_end, strict=True)]
     return marks.assign(end_label=texts, end_y=marks["value"])
-
-
-def panel_of(marks: pd.DataFrame, name: str, scales: Scales) -> pd.DataFrame:
-    """The marks of one panel, their end labels moved apart so that each can be read."""
-    chosen = marks[marks["panel"] == name].copy()
-    ends = chosen[chosen["end_label"] != ""].sort_values("value")
-    gap = (scales.high - scales.low) * _LABEL_GAP
-    chosen.loc[ends.index, "end_y"] = _apart(list(ends["value"]), gap)
-    return chosen
-
-
-def _apart(heights: list[float], gap: float) -> list[float]:
-    """Ascending heights -> heights at least ``gap`` apart, moved as little as one pass allows."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + gap) if placed else height)
-    shift = sum(p - h for p, h in zip(placed, heights, strict=True)) / max(len(placed), 1)
-    return [height - shift for height in placed]
 
 
 def improvement_scales(marks: pd.DataFrame) -> Scales:

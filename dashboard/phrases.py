@@ -1,6 +1,7 @@
-"""The answer in words: one sentence from the matched pairs, as plain text."""
+"""The answer in words: one sentence from the comparison, as plain text."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -14,33 +15,31 @@ _LISTED = 3
 _SAME = 0.005
 
 
-def headline(rows: pd.DataFrame) -> str:
+def headline(totals: pd.DataFrame) -> str:
     """What speculation does to output throughput, for the best arm.
 
-    ``rows``: one per pair of the metric, with ``arm``, ``panel``, ``concurrency`` and
-    ``improvement`` (ratio). Means over concurrency are geometric.
+    ``totals``: one row per setting and arm with ``arm``, ``panel``, ``improvement`` (ratio of the
+    geometric means over the levels) and ``concurrencies`` (those levels).
     """
-    if rows.empty:
+    if totals.empty:
         return NOTHING
-    arm = _best_arm(rows)
-    mine = rows[rows["arm"] == arm]
-    gains = gains_by_panel(mine)
-    levels = _levels(mine["concurrency"])
-    best = " (the best of several arms)" if rows["arm"].nunique() > 1 else ""
-    return f"{arm}{best} serves {_gains(gains)}, at concurrency {levels}"
+    arm = best_arm(totals)
+    mine = totals[totals["arm"] == arm]
+    gains = dict(zip(mine["panel"], mine["improvement"], strict=True))
+    levels = sorted({level for levels in mine["concurrencies"] for level in levels})
+    best = " (the best of several arms)" if totals["arm"].nunique() > 1 else ""
+    return f"{arm}{best} serves {_gains(gains)}{_at(levels)}"
 
 
-def gains_by_panel(rows: pd.DataFrame) -> dict[str, float]:
-    """Panel -> geometric mean of the improvement over its pairs (ratio)."""
-    return {str(name): _mean_gain(part) for name, part in rows.groupby("panel", sort=False)}
+def losses(totals: pd.DataFrame, levels: pd.DataFrame) -> str:
+    """Where the best arm is slower than the baseline; empty if there is nothing to say.
 
-
-def losses(rows: pd.DataFrame) -> str:
-    """Where the best arm is slower than the baseline; empty if nowhere."""
-    if rows.empty:
+    ``levels``: one row per setting, arm and concurrency: arm, panel, concurrency, improvement.
+    """
+    if totals.empty:
         return ""
-    arm = _best_arm(rows)
-    slower = rows[(rows["arm"] == arm) & (rows["improvement"] < -_SAME)]
+    arm = best_arm(totals)
+    slower = levels[(levels["arm"] == arm) & (levels["improvement"] < -_SAME)]
     if slower.empty:
         return f"{arm} is not slower than the baseline at any level measured."
     parts = [
@@ -52,11 +51,10 @@ def losses(rows: pd.DataFrame) -> str:
     )
 
 
-def _best_arm(rows: pd.DataFrame) -> str:
-    return max(
-        (str(arm) for arm in rows["arm"].unique()),
-        key=lambda arm: _mean_gain(rows[rows["arm"] == arm]),
-    )
+def best_arm(totals: pd.DataFrame) -> str:
+    """The arm with the greatest geometric mean of its ratios over the settings."""
+    means = {str(arm): _mean_gain(part) for arm, part in totals.groupby("arm")}
+    return max(means, key=lambda arm: means[arm])
 
 
 def _mean_gain(rows: pd.DataFrame) -> float:
@@ -69,7 +67,7 @@ def _gains(gains: dict[str, float]) -> str:
     if len(gains) > _LISTED:
         more = sum(gain > _SAME for gain in gains.values())
         low, high = min(gains.values()), max(gains.values())
-        return f"more {unit} in {more} of {len(gains)} settings ({low:+.0%} to {high:+.0%})"
+        return f"more {unit} in {more} of {len(gains)} settings ({_signed(low)} to {_signed(high)})"
     first, *others = [(_amount(gain), name) for name, gain in gains.items()]
     told = [f"{first[0]} {unit} on {first[1]}"]
     return _joined(told + [f"{amount} on {name}" for amount, name in others])
@@ -78,12 +76,18 @@ def _gains(gains: dict[str, float]) -> str:
 def _amount(gain: float) -> str:
     if abs(gain) < _SAME:
         return "as many"
-    return f"{abs(gain):.0%}".replace("%", "\u202f%") + (" more" if gain > 0 else " fewer")
+    return f"{abs(gain) * 100:.1f}\u202f%" + (" more" if gain > 0 else " fewer")
 
 
-def _levels(levels: pd.Series) -> str:
-    low, high = int(levels.min()), int(levels.max())
-    return str(low) if low == high else f"{low}\u2013{high}"
+def _signed(gain: float) -> str:
+    return f"{gain * 100:+.1f}\u202f%"
+
+
+def _at(levels: Sequence[int]) -> str:
+    if not levels:
+        return ""
+    span = str(levels[0]) if len(levels) == 1 else f"{levels[0]}\u2013{levels[-1]}"
+    return f", at concurrency {span}"
 
 
 def _each(levels: pd.Series) -> str:
@@ -94,16 +98,22 @@ def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def counted(number: int, what: str) -> str:
+    """``1 cell``, ``2,000 cells``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def named(metric: Metric, statistic: str) -> str:
     """A metric with its statistic, e.g. ``Time to first token (TTFT), P95``."""
     return f"{metric.label}, {percentile_label(statistic)}" if metric.distribution else metric.label
 
 
-def evidence(rows: pd.DataFrame) -> str:
-    """What the answer stands on: pairs, levels, repeats and doubts."""
-    most = rows.groupby(["panel", "arm", "concurrency"]).size().max()
-    doubtful = int((rows["flags"] != "").sum())
+def evidence(repeats: pd.Series, flags: Iterable[Sequence[str]]) -> str:
+    """What the answer stands on. ``repeats``: pairs per level; ``flags``: names of each pair's."""
+    number, most = int(repeats.sum()), int(repeats.max())
+    names = Counter(name for own in flags for name in set(own))
+    doubts = ", ".join(f"{name} ({counted(n, 'pair')})" for name, n in names.most_common())
     return (
-        f"Evidence: {len(rows):,} pairs, at most {most} repeat{'s' if most > 1 else ''} per level, "
-        f"{doubtful:,} pairs with flags."
+        f"Evidence: {counted(number, 'pair')}, at most {counted(most, 'repeat')} per level. "
+        f"Flags: {doubts or 'none'}."
     )

@@ -1,19 +1,16 @@
 """The tables of the Compare page, as frames ready to be shown."""
 
-from collections.abc import Hashable
-from typing import Any
-
 import pandas as pd
 from streamlit import column_config as col
 
 from analysis.comparison import STUDY_TABLE, Comparison
+from analysis.tables import metric_name, number, percent
 from dashboard import panels
-from warehouse.catalogue import METRICS, percentile_label
+from warehouse.catalogue import METRICS
 
-CHANGE_COLUMNS = {
-    "baseline": col.NumberColumn("baseline", format="%.2f"),
-    "speculative": col.NumberColumn("speculative", format="%.2f"),
-    "change": col.TextColumn("change", alignment="right"),
+TOTAL_COLUMNS = {
+    name: col.TextColumn(name, alignment="right")
+    for name in ("baseline", "speculative", "improvement")
 }
 _CSV = (
     "panel", "badge", "arm", "concurrency", "metric", "statistic", "baseline", "speculative",
@@ -22,46 +19,34 @@ _CSV = (
 
 
 def geomean_rows(found: Comparison) -> pd.DataFrame:
-    """One row per setting, arm and line of the study's table."""
-    lines = pd.MultiIndex.from_tuples(STUDY_TABLE)
-    means = found.geomean
-    means = means[pd.MultiIndex.from_frame(means[["metric", "statistic"]]).isin(lines)]
-    compared = found.keys.loc[
-        list(dict.fromkeys(zip(means["setting"], means["arm_id"], strict=False)))
+    """One row per setting, arm and line of the study's table, in the order of the study."""
+    line = {(metric, statistic): place for place, (metric, statistic) in enumerate(STUDY_TABLE)}
+    known = found.geomean.join(panels.places(found), on=["setting", "arm_id"])
+    known["line"] = [
+        line.get(key) for key in zip(known["metric"], known["statistic"], strict=True)
     ]
-    named = panels.settings(
-        compared.assign(cell_id=compared.index, concurrency=None).reset_index(drop=True)
+    known = known.dropna(subset="line").sort_values(["panel", "arm", "line"])
+    return pd.DataFrame(
+        {
+            "setting": known["panel"],
+            "arm": known["arm"],
+            "metric": [
+                metric_name(metric, statistic)
+                for metric, statistic in zip(known["metric"], known["statistic"], strict=True)
+            ],
+            "baseline": _numbers(known, "baseline"),
+            "speculative": _numbers(known, "speculative"),
+            "improvement": known["improvement"].map(percent),
+            "at concurrency": [", ".join(map(str, levels)) for levels in known["concurrencies"]],
+        }
     )
-    rows = [_geomean_row(row, named) for row in means.to_dict("records")]
-    return pd.DataFrame(rows)
 
 
-def _geomean_row(row: dict[Hashable, Any], named: pd.DataFrame) -> dict[str, Any]:
-    cell = named.loc[[(row["setting"], row["arm_id"])]].iloc[0]
-    return {
-        "setting": cell["panel"],
-        "arm": cell["arm"],
-        "metric": metric_name(row["metric"], row["statistic"]),
-        "baseline": row["baseline"],
-        "speculative": row["speculative"],
-        "change": _change(row["improvement"]),
-        "at concurrency": ", ".join(map(str, row["concurrencies"])),
-    }
-
-
-def _change(improvement: float) -> str:
-    if pd.isna(improvement):
-        return "unknown"
-    if round(improvement, 3) == 0:
-        return "the same"
-    return f"{abs(improvement):.1%} " + ("better" if improvement >= 0 else "worse")
-
-
-def metric_name(metric: str, statistic: str) -> str:
-    """A metric with its unit and statistic, as a row of a table calls it."""
-    known = METRICS[metric]
-    name = f"{known.label}, {known.unit}"
-    return f"{name}, {percentile_label(statistic)}" if known.distribution else name
+def _numbers(rows: pd.DataFrame, arm: str) -> list[str]:
+    return [
+        number(value, METRICS[metric].decimals)
+        for value, metric in zip(rows[arm], rows["metric"], strict=True)
+    ]
 
 
 def unmatched_rows(found: Comparison, cells: pd.DataFrame) -> pd.DataFrame:
@@ -72,6 +57,12 @@ def unmatched_rows(found: Comparison, cells: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def pair_rows_csv(rows: pd.DataFrame) -> str:
-    """The pair rows as CSV, values unrounded."""
-    return rows[list(_CSV)].to_csv(index=False)
+def pair_rows(found: Comparison, statistic: str) -> pd.DataFrame:
+    """One row per pair and charted metric, values unrounded, ``allowed`` and ``flags`` as text."""
+    rows = panels.charted(found.pairs, statistic)
+    rows = rows.join(panels.places(found), on=["setting", "arm_id"])
+    rows = rows.assign(
+        allowed=[", ".join(names) for names in rows["allowed"]],
+        flags=[", ".join(flag.name for flag in flags) for flags in rows["flags"]],
+    )
+    return rows[list(_CSV)].reset_index(drop=True)

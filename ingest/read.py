@@ -1,9 +1,11 @@
 """Opens a foreign file: mapped or unpacked, hashed beside the parsing, guarded against nonsense."""
 
+import gc
 import gzip
 import hashlib
 import importlib
 import mmap
+import sys
 import tempfile
 import threading
 import zlib
@@ -44,9 +46,20 @@ def open_content(path: Path) -> Content:
     check_text(data, path)
     content = Content(path=path, data=data, sha256=hashed(data))
     if data.nbytes >= _LARGE:
-        # Arrow imports pandas at its first array; hashing, which needs no GIL, hides that here.
-        importlib.import_module("pandas")
+        _prepare()
     return content
+
+
+def _prepare() -> None:
+    """Arrow imports pandas at its first array; hashing, which needs no GIL, hides that here.
+
+    What is loaded by then stays, so the garbage collector need not look at it again.
+    """
+    if "pandas" not in sys.modules:
+        gc.disable()
+        importlib.import_module("pandas")
+        gc.freeze()
+        gc.enable()
 
 
 def json_bytes(data: memoryview) -> memoryview:

@@ -5,8 +5,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from analysis.pairing import MATCH_FIELDS, Matching, match
 from warehouse.errors import UnknownKey
@@ -236,94 +234,3 @@ def test_the_reason_names_the_nearest_of_many_kinds_of_baseline(row: Row) -> Non
     rows[301] = row("b0301", dataset="d301", gpu="x")
     found = matched(*rows, row("s", "eagle3", dataset="d301"))
     assert reasons(found)["s"] == "nearest baseline b0301 differs: GPU is same here and x there"
-
-
-small = st.lists(
-    st.tuples(
-        st.sampled_from(["none", "none", "eagle3", "ngram", None]),
-        st.sampled_from(["good", "good", "failed"]),
-        st.sampled_from([0, 1, None]),
-        st.sampled_from([4, 8, None]),
-        st.sampled_from([at(0), at(1), at(3), None]),
-    ),
-    min_size=1,
-    max_size=14,
-)
-FIELDS = ("spec_method", "status", "repeat", "concurrency", "started_at")
-relaxed = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def drawn(row: Row, values: list[tuple[Any, ...]]) -> pd.DataFrame:
-    made = [
-        row(f"c{i:02}", **dict(zip(FIELDS[1:], v[1:], strict=True)), method=v[0])
-        for i, v in enumerate(values)
-    ]
-    return pd.DataFrame(made)
-
-
-@relaxed
-@given(small, st.randoms(use_true_random=False), st.sampled_from([(), ("concurrency",)]))
-def test_the_order_of_the_rows_changes_nothing(
-    row: Row, values: list[tuple[Any, ...]], random: Any, allow: tuple[str, ...]
-) -> None:
-    cells = drawn(row, values)
-    order = list(range(len(cells)))
-    random.shuffle(order)
-    one, other = match(cells, allow), match(cells.iloc[order], allow)
-    pd.testing.assert_frame_equal(one.pairs, other.pairs)
-    pd.testing.assert_frame_equal(one.unmatched, other.unmatched)
-
-
-@relaxed
-@given(small, st.sampled_from(["none", "eagle3", None]))
-def test_a_cell_that_finds_no_partner_changes_no_pair(
-    row: Row, values: list[tuple[Any, ...]], method: str | None
-) -> None:
-    cells = drawn(row, values)
-    more = pd.concat([cells, pd.DataFrame([row("a", method, gpu="x")])], ignore_index=True)
-    pd.testing.assert_frame_equal(match(cells).pairs, match(more).pairs)
-
-
-@relaxed
-@given(small)
-def test_every_cell_is_in_a_pair_or_has_a_reason_but_never_both(
-    row: Row, values: list[tuple[Any, ...]]
-) -> None:
-    cells = drawn(row, values)
-    found = match(cells)
-    paired = {*found.pairs["baseline_id"], *found.pairs["speculative_id"]}
-    assert paired.isdisjoint(reasons(found))
-    assert paired | set(reasons(found)) == set(cells["cell_id"])
-    assert found.pairs["speculative_id"].is_unique
-
-
-def cost(speculative: Any, baseline: Any) -> tuple[int, bool, float]:
-    """How badly a baseline suits, where only concurrency, repeat and time can differ."""
-    differs = [
-        not (one == other or (pd.isna(one) and pd.isna(other)))
-        for one, other in (
-            (speculative.concurrency, baseline.concurrency),
-            (speculative.repeat, baseline.repeat),
-        )
-    ]
-    apart = abs((speculative.started_at - baseline.started_at).total_seconds())
-    return int(differs[0]), differs[1], float("inf") if pd.isna(apart) else apart
-
-
-@relaxed
-@given(small, st.sampled_from([(), ("concurrency",)]))
-def test_no_other_baseline_would_have_suited_better(
-    row: Row, values: list[tuple[Any, ...]], allow: tuple[str, ...]
-) -> None:
-    cells = drawn(row, values)
-    good = cells[(cells["status"] == "good") & cells["spec_method"].notna()]
-    arms = {c.cell_id: c for c in good.itertuples()}
-    baselines = [c for c in arms.values() if c.spec_method == "none"]
-    chosen = {s: b for b, s in pairs(match(cells, allow))}
-    for cell_id, cell in arms.items():
-        costs = [cost(cell, b) for b in baselines if allow or cost(cell, b)[0] == 0]
-        if cell.spec_method != "none":
-            best = cost(cell, arms[chosen[cell_id]]) if cell_id in chosen else None
-            assert best == min(costs, default=None)
