@@ -1,9 +1,17 @@
 """How runs and cells are named and which of their columns a table shows."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 from streamlit import column_config as col
+
+from dashboard.components import Shown, shown
+from dashboard.phrases import counted
+
+#: Runs that are offered for a choice; older ones are found by their text.
+NEWEST = 200
 
 RUN_COLUMNS = {
     "run_id": col.TextColumn("run"),
@@ -40,6 +48,50 @@ CELL_COLUMNS = {
 _SHORT = 8
 
 
+@dataclass(frozen=True)
+class OneRun:
+    """One run with its cells: ``names`` leads from a cell's name to its row in ``cells``."""
+
+    head: pd.Series
+    cells: pd.DataFrame
+    names: dict[str, int]
+    table: Shown
+    flags: Shown
+
+
+def one_run(head: pd.Series, cells: pd.DataFrame, flags: pd.DataFrame) -> OneRun:
+    """A run as its part of the page shows it; equal flags are counted."""
+    alike = flags.groupby(["severity", "name", "sentence"], sort=False).size().rename("cells")
+    return OneRun(
+        head, cells, cell_names(cells), shown(cells[list(CELL_COLUMNS)]),
+        shown(alike.reset_index()),
+    )  # fmt: skip
+
+
+def summary(runs: pd.DataFrame, rejected: int) -> str:
+    """All runs in one sentence."""
+    amounts = [
+        counted(len(runs), "run"),
+        counted(int(runs["cells"].sum()), "cell"),
+        counted(int(runs["completed"].sum()), "completed request"),
+    ]
+    doubts = [counted(int(runs["flags"].sum()), "flag"), counted(rejected, "rejected file")]
+    return f"{', '.join(amounts)}; {', '.join(doubts)}."
+
+
+def newest_runs(runs: pd.DataFrame, text: str, asked: str) -> tuple[dict[str, int], int]:
+    """Name -> row of the newest runs that hold ``text``, and how many hold it.
+
+    ``asked`` is the name of a run that stays choosable however old it is.
+    """
+    names = run_names(runs)
+    said = runs[["run_id", "model", "dataset", "gpu", "path"]].astype(str).agg(" ".join, axis=1)
+    holds = said.str.contains(text, case=False, regex=False).to_numpy()
+    found = [(name, row) for name, row in names.items() if holds[row]]
+    extra = [(asked, names[asked])] if asked in names else []
+    return dict(found[:NEWEST] + extra), len(found)
+
+
 def run_names(runs: pd.DataFrame) -> dict[str, int]:
     """Name of each run -> its row; names that occur twice get the source's first digits."""
     return _numbered(list(runs["run_id"]), list(runs["source_id"]))
@@ -61,7 +113,7 @@ def _known(value: object) -> str:
 
 
 def _numbered(names: Sequence[str], identities: Sequence[str]) -> dict[str, int]:
-    twice = {name for name in names if names.count(name) > 1} if len(names) < 1000 else set(names)
+    twice = {name for name, times in Counter(names).items() if times > 1}
     return {
         f"{name} ({identity[:_SHORT]})" if name in twice else name: row
         for row, (name, identity) in enumerate(zip(names, identities, strict=True))

@@ -19,6 +19,8 @@ Chart = Any
 HEIGHT = 290
 #: Width of a letter of an end label, and of the narrowest plot that a laptop draws, px.
 _LETTER, _PLOT = 7.2, 290
+#: Zero has no sign.
+_SIGNED = "datum.value == 0 ? '0 %' : format(datum.value * 100, '+.0f') + ' %'"
 #: Labels take at most this share of a plot's width.
 _MOST_LABEL = 0.58
 
@@ -51,7 +53,7 @@ def improvement_by_concurrency(rows: pd.DataFrame, title: str, scales: Scales) -
         field="value",
         type="quantitative",
         title=None,
-        axis=alt.Axis(format="+.0%", tickCount=5),
+        axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
         scale=alt.Scale(domain=[scales.low, scales.high], nice=False),
     )
     zero = (

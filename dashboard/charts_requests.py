@@ -76,7 +76,8 @@ def server_over_time(rows: pd.DataFrame, name: str) -> Chart:
         .mark_line(strokeWidth=1.5, color="#8b919a")
         .encode(
             x=alt.X(field="at", type="quantitative", title="seconds since the first sample"),
-            y=alt.Y(field="value", type="quantitative", title=None),
+            # Most are counters that started long before: from zero they would be a flat line.
+            y=alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(zero=False)),
         )
         .properties(title=_title(name), height=HEIGHT)
     )

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -14,6 +14,8 @@ from warehouse.catalogue import Metric, percentile_label
 
 #: Rows of a table that are sent to a browser; the rest is in the download or behind a filter.
 TABLE_ROWS = 200
+#: A table with at most so many rows stands there whole.
+_UNSCROLLED = 24
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|$~:&!])")
 
 
@@ -32,12 +34,15 @@ class Shown:
 
 def shown(rows: pd.DataFrame) -> Shown:
     """The first rows, ready to send, and how many there are."""
-    return Shown(pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows))
+    return Shown(
+        pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows)
+    )
 
 
 def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:
     """A table that says how many rows there are beyond those it has."""
-    st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}))
+    height: Literal["auto", "content"] = "content" if known.total <= _UNSCROLLED else "auto"
+    st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}), height=height)
     if known.total > TABLE_ROWS:
         st.caption(f"{TABLE_ROWS} of {known.total:,} {what}; choose filters to see the others.")
 
@@ -55,14 +60,9 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def explain(metric: Metric, statistic: str) -> None:
-    """How a metric is calculated, from the catalogue, behind one click."""
-    with st.popover("how is this calculated?", type="tertiary"):
-        st.markdown(_explanation(metric, statistic))
-
-
 @functools.cache
-def _explanation(metric: Metric, statistic: str) -> str:
+def explanation(metric: Metric, statistic: str) -> str:
+    """How a metric is calculated, from the catalogue, as markdown for a tooltip."""
     parts = [f"**{metric.label}**, {metric.unit}: {plain(metric.definition)}"]
     if metric.distribution:
         parts.append(f"Shown: {percentile_label(statistic)}; percentiles by nearest rank.")

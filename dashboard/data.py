@@ -3,16 +3,22 @@
 Values come from ``cache_resource`` and are shared between sessions without copies: read only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
 from analysis.comparison import STUDY_TABLE, Comparison, compare
-from dashboard import panels
+from dashboard import answers
+from dashboard.answers import Answer, Drawing
+from dashboard.cells import RUN_COLUMNS, OneRun, newest_runs, one_run, summary
+from dashboard.components import Shown, shown
+from dashboard.depth import DISTRIBUTIONS, acceptance, distributions, server
+from dashboard.filters import option_values
 from dashboard.panels import CHARTED
 from warehouse import queries
 from warehouse.filters import Filters
@@ -25,6 +31,26 @@ class Shelf:
 
     root: str
     generation: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the Compare page is asked: which cells, which statistic, what may differ."""
+
+    filters: Filters
+    statistic: str
+    allow: tuple[str, ...]
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+#: Text is a quicker key than what Streamlit makes of a dataclass.
+_SHORT: dict[str | type[Any], Callable[[Any], Any]] = {Shelf: repr, Question: repr, Filters: repr}
+
+
+def _cached(entries: int) -> Callable[[Call], Call]:
+    """A cache of the last ``entries`` answers of a function."""
+    keep = st.cache_resource(max_entries=entries, show_spinner=False, hash_funcs=_SHORT)
+    return cast(Callable[[Call], Call], keep)
 
 
 def open_shelf() -> Shelf:
@@ -43,25 +69,25 @@ def _frame(rows: pa.Table) -> pd.DataFrame:
 
 
 # A reader that the cache lets go of is not closed: another session may be in the middle of a query.
-@st.cache_resource(max_entries=2, show_spinner=False)
+@_cached(2)
 def _reader(shelf: Shelf) -> Reader:
     return Reader(Path(shelf.root))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def filter_options(shelf: Shelf) -> pd.DataFrame:
-    """field, value, cells."""
-    return _frame(queries.filter_options(_reader(shelf)))
+@_cached(4)
+def filter_options(shelf: Shelf) -> dict[str, list[str]]:
+    """Filter -> the values that it can be set to."""
+    return option_values(_frame(queries.filter_options(_reader(shelf))))
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@_cached(32)
 def cells(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """One row per cell."""
     return _frame(queries.cells(_reader(shelf), filters))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def combinations(shelf: Shelf) -> pd.DataFrame:
+@_cached(4)
+def combinations(shelf: Shelf) -> Shown:
     """Which filter values occur together, with the number of cells."""
     names = {
         "model": "model", "gpu": "GPU", "engine_version": "engine version", "dataset": "dataset",
@@ -69,26 +95,19 @@ def combinations(shelf: Shelf) -> pd.DataFrame:
     }  # fmt: skip
     known = cells(shelf, Filters())[list(names)].astype(object)
     known = known.where(known.notna(), "unknown").astype(str).rename(columns=names)
-    return known.value_counts().rename("cells").reset_index()
+    return shown(known.value_counts().rename("cells").reset_index())
 
 
-@dataclass(frozen=True)
-class Question:
-    """What the Compare page is asked: which cells, which metric and statistic, what may differ."""
-
-    filters: Filters
-    metric: str
-    statistic: str
-    allow: tuple[str, ...]
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
+@_cached(32)
 def _comparison(
     shelf: Shelf, filters: Filters, statistics: tuple[str, ...], allow: tuple[str, ...]
 ) -> Comparison:
     metrics = sorted({*CHARTED, *(metric for metric, _ in STUDY_TABLE)})
-    measured = queries.measurements(_reader(shelf), filters, metrics, statistics).to_pandas()
-    return compare(cells(shelf, filters), measured, allow)
+    reader, chosen = _reader(shelf), cells(shelf, filters)
+    measured = _frame(queries.measurements(reader, filters, metrics, statistics))
+    doubtful = list(chosen.loc[chosen["flags"] > 0, "cell_id"])
+    doubts = _frame(queries.flags(reader, doubtful)) if doubtful else None
+    return compare(chosen, measured, allow, doubts)
 
 
 def study(shelf: Shelf, question: Question) -> Comparison:
@@ -97,57 +116,98 @@ def study(shelf: Shelf, question: Question) -> Comparison:
     return _comparison(shelf, question.filters, tuple(sorted(chosen)), question.allow)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def pair_rows(shelf: Shelf, question: Question) -> pd.DataFrame:
-    """One row per pair and charted metric at its shown statistic; see ``panels.pair_rows``."""
-    found = study(shelf, question)
-    return panels.pair_rows(found.pairs, cells(shelf, question.filters), question.statistic)
+@_cached(32)
+def answer(shelf: Shelf, question: Question) -> Answer:
+    """What the Compare page says; see ``answers.answer``."""
+    return answers.answer(
+        study(shelf, question), cells(shelf, question.filters), question.statistic
+    )
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
-def drawing(_chart: Any, shelf: Shelf, *what: Any) -> dict[str, Any]:
-    """The Vega-Lite text of the chart that ``_chart()`` makes; ``what`` says which chart it is."""
-    spec: dict[str, Any] = _chart().to_dict()
-    return spec
+@_cached(64)
+def improvement_drawings(shelf: Shelf, question: Question, metric: str) -> list[Drawing]:
+    """One chart per panel; see ``answers.improvement_drawings``."""
+    return answers.improvement_drawings(answer(shelf, question), metric)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@_cached(64)
+def metric_drawings(shelf: Shelf, question: Question, panel: str) -> list[Drawing]:
+    """One chart per metric; see ``answers.metric_drawings``."""
+    return answers.metric_drawings(answer(shelf, question), panel, question.statistic)
+
+
+@_cached(16)
 def runs(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """One row per source and run, newest first."""
     return _frame(queries.runs(_reader(shelf), filters))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@_cached(16)
+def runs_table(shelf: Shelf, filters: Filters) -> tuple[str, Shown]:
+    """All runs in a sentence and the newest in a table."""
+    known, rejected = runs(shelf, filters), len(rejections(shelf))
+    return summary(known, rejected), shown(known[list(RUN_COLUMNS)])
+
+
+@_cached(64)
+def run_names(shelf: Shelf, filters: Filters, text: str, asked: str) -> tuple[dict[str, int], int]:
+    """Name -> row of the newest runs that hold ``text`` (and of ``asked``); how many hold it."""
+    return newest_runs(runs(shelf, filters), text, asked)
+
+
+@_cached(64)
+def run(shelf: Shelf, filters: Filters, row: int) -> OneRun:
+    """One run of ``runs`` with its cells and flags."""
+    head = runs(shelf, filters).iloc[row]
+    known = cells(shelf, filters)
+    same = (known["source_id"] == head["source_id"]) & (known["run_id"] == head["run_id"])
+    known = known[same].reset_index(drop=True)
+    return one_run(head, known, _frame(queries.flags(_reader(shelf), list(known["cell_id"]))))
+
+
+@_cached(4)
 def rejections(shelf: Shelf) -> pd.DataFrame:
     """path, reason, rejected_at."""
     return _frame(queries.rejections(_reader(shelf)))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def flags(shelf: Shelf, cell_ids: tuple[str, ...]) -> pd.DataFrame:
-    """cell_id, name, severity, sentence."""
-    return _frame(queries.flags(_reader(shelf), cell_ids))
+@_cached(64)
+def cell_drawings(
+    shelf: Shelf, filters: Filters, cell_id: str
+) -> tuple[list[Drawing], list[Drawing]]:
+    """Distributions of a cell's requests, and its acceptance by position."""
+    known = cells(shelf, filters)
+    cell = known[known["cell_id"] == cell_id].iloc[0]
+    rows = {m: _frame(queries.request_distribution(_reader(shelf), cell_id, m))
+            for m in DISTRIBUTIONS}  # fmt: skip
+    places = positions(shelf, filters)
+    return distributions(cell, rows), acceptance(cell, places[places["cell_id"] == cell_id])
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def distribution(shelf: Shelf, cell_id: str, metric: str) -> pd.DataFrame:
-    """share, value: 200 points."""
-    return _frame(queries.request_distribution(_reader(shelf), cell_id, metric))
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
+@_cached(16)
 def positions(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """cell_id, source, position, rate."""
     return _frame(queries.acceptance_by_position(_reader(shelf), filters))
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def samples(shelf: Shelf, cell_id: str) -> pd.DataFrame:
-    """at, name, value."""
+@_cached(32)
+def server_names(shelf: Shelf, cell_id: str) -> list[str]:
+    """The server metrics that were sampled during a cell."""
+    return sorted(_samples(shelf, cell_id)["name"].unique())
+
+
+@_cached(32)
+def server_drawing(shelf: Shelf, cell_id: str, name: str, note: str) -> Drawing:
+    """One server metric over the time of a cell."""
+    return server(_samples(shelf, cell_id), name, note)
+
+
+@_cached(32)
+def _samples(shelf: Shelf, cell_id: str) -> pd.DataFrame:
     return _frame(queries.samples(_reader(shelf), cell_id))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def cell_measurements(shelf: Shelf, cell_id: str) -> pd.DataFrame:
+@_cached(64)
+def cell_measurements(shelf: Shelf, cell_id: str) -> Shown:
     """origin, metric, statistic, value."""
-    return _frame(queries.cell_measurements(_reader(shelf), cell_id))
+    return shown(_frame(queries.cell_measurements(_reader(shelf), cell_id)))

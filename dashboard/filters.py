@@ -20,12 +20,11 @@ LABELS: dict[str, str] = {
 _GONE = "values_of_the_link_that_are_gone"
 
 
-def sidebar(options: pd.DataFrame) -> Filters:
+def sidebar(values: dict[str, list[str]]) -> Filters:
     """Draw one multiselect per filter and return what is chosen.
 
-    ``options`` has one row per value that occurs: ``field``, ``value``, ``cells``.
+    ``values``: filter -> the values that occur, as ``option_values`` orders them.
     """
-    values = {field: _values(field, options) for field in LABELS}
     with st.sidebar:
         _report_values_that_are_gone(values)
         chosen = {field: _choose(field, values[field]) for field in LABELS}
@@ -42,6 +41,11 @@ def _choose(field: str, values: list[str]) -> tuple[str, ...]:
         on_change=_forget_values_that_are_gone,
     )
     return tuple(picked)
+
+
+def option_values(options: pd.DataFrame) -> dict[str, list[str]]:
+    """Filter -> its values in natural order. ``options``: field, value, cells."""
+    return {field: _values(field, options) for field in LABELS}
 
 
 def _values(field: str, options: pd.DataFrame) -> list[str]:

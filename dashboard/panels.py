@@ -60,7 +60,7 @@ def places(found: Comparison) -> pd.DataFrame:
 
 
 def _panel_names(settings: pd.DataFrame) -> pd.Series:
-    parts = [settings["dataset"].map(_text), "TP " + settings["tensor_parallel_size"].map(_text)]
+    parts = [settings["dataset"].map(_text), settings["tensor_parallel_size"].map(_tensor_parallel)]
     parts += [settings[name].map(_text) for name in _TOLD if _varies(settings, name)]
     return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
                                index=settings.index, dtype=object))  # fmt: skip
@@ -86,6 +86,10 @@ def _varies(rows: pd.DataFrame, name: str) -> bool:
     return name in rows and rows[name].nunique(dropna=False) > 1
 
 
+def _tensor_parallel(size: object) -> str:
+    return f"TP {_text(size)}"
+
+
 def _text(value: object) -> str:
     if pd.isna(value):  # type: ignore[call-overload]
         return "unknown"
@@ -108,10 +112,7 @@ def level_rows(found: Comparison, statistic: str) -> pd.DataFrame:
     """
     kinds = ["baseline", "speculative", "improvement"]
     spread = charted(found.pairs, statistic).groupby(_LEVEL)[kinds].agg(["min", "max"])
-    spread.columns = pd.Index(
-        [f"{kind}_{ {'min': 'low', 'max': 'high'}[end] }".replace(" ", "")
-         for kind, end in spread.columns]
-    )  # fmt: skip
+    spread.columns = pd.Index([f"{kind}_{end}" for kind in kinds for end in ("low", "high")])
     rows = charted(found.levels, statistic).join(spread, on=_LEVEL)
     rows = rows.dropna(subset="concurrency")
     return rows.join(places(found), on=_PLACE).reset_index(drop=True)
@@ -129,7 +130,9 @@ def titles(rows: pd.DataFrame) -> dict[str, str]:
 
 def improvements(rows: pd.DataFrame) -> pd.DataFrame:
     """Level rows of one metric -> one mark per panel, arm and concurrency."""
-    return _with_ends(_marks(rows, "improvement"), lambda row: f"{row.arm} {row.value:+.1%}")
+    return _with_ends(
+        _marks(rows, "improvement"), lambda row: f"{row.arm} {row.value * 100:+.1f} %"
+    )
 
 
 def values(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:

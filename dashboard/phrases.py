@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from analysis.improvement import geometric_mean
-from warehouse.catalogue import Metric, percentile_label
+from warehouse.catalogue import METRICS, Metric, percentile_label
 
 NOTHING = "Does speculation pay? No pair to compare yet."
 #: More settings than this are summed up instead of listed.
@@ -49,6 +49,24 @@ def losses(totals: pd.DataFrame, levels: pd.DataFrame) -> str:
     return f"Against it: fewer output tokens per second on {_joined(parts[:_LISTED])}" + (
         f" and {len(parts) - _LISTED} more." if len(parts) > _LISTED else "."
     )
+
+
+def trades(totals: pd.DataFrame, lines: pd.DataFrame) -> str:
+    """Where the best arm is worse in total; empty if nowhere.
+
+    ``lines``: rows of the study's table other than output throughput, with arm, panel, metric,
+    statistic, improvement; of each metric the worst setting is told.
+    """
+    if totals.empty:
+        return ""
+    worse = lines[(lines["arm"] == best_arm(totals)) & (lines["improvement"] < -_SAME)]
+    worst = worse.sort_values("improvement").drop_duplicates("metric").to_dict("records")
+    parts = [
+        f"{named(METRICS[row['metric']], row['statistic'])} {_signed(row['improvement'])} "
+        f"on {row['panel']}"
+        for row in worst[:_LISTED]
+    ]
+    return f" In total worse: {_joined(parts)}." if parts else ""
 
 
 def best_arm(totals: pd.DataFrame) -> str:

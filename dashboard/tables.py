@@ -22,9 +22,7 @@ def geomean_rows(found: Comparison) -> pd.DataFrame:
     """One row per setting, arm and line of the study's table, in the order of the study."""
     line = {(metric, statistic): place for place, (metric, statistic) in enumerate(STUDY_TABLE)}
     known = found.geomean.join(panels.places(found), on=["setting", "arm_id"])
-    known["line"] = [
-        line.get(key) for key in zip(known["metric"], known["statistic"], strict=True)
-    ]
+    known["line"] = [line.get(key) for key in zip(known["metric"], known["statistic"], strict=True)]
     known = known.dropna(subset="line").sort_values(["panel", "arm", "line"])
     return pd.DataFrame(
         {

@@ -119,7 +119,8 @@ class Writer:
             )
         self._from_nothing = self._rebuild = False
         self._base = self._read_base()
-        self._taken = listed_files(self.root)
+        for tables in self._pending.values():
+            self._taken.update(tables["request_files"].column("file").to_pylist())
         self._pending, self._forgotten = {}, set()
         return self._generation
 

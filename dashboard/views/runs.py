@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import data
-from dashboard.cells import CELL_COLUMNS, RUN_COLUMNS, cell_names, run_names
-from dashboard.components import nothing_matches, plain, table
+from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun
+from dashboard.components import nothing_matches, plain, shown, table
 from dashboard.data import Shelf
 from dashboard.views import cell as one_cell
 from warehouse.filters import Filters
@@ -19,23 +19,15 @@ URL_PATH = "runs"
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     st.header("What was measured, and can it be trusted?")
-    runs = data.runs(shelf, filters)
-    if runs.empty:
+    if data.runs(shelf, filters).empty:
         _nothing(shelf)
         _rejections(shelf)
         return
-    st.markdown(_summary(runs, data.rejections(shelf)))
-    table(runs[list(RUN_COLUMNS)], "runs", RUN_COLUMNS)
-    _one_run(shelf, filters, runs)
+    sentence, newest = data.runs_table(shelf, filters)
+    st.markdown(sentence)
+    table(newest, "runs", RUN_COLUMNS)
+    _one_run(shelf, filters)
     _rejections(shelf)
-
-
-def _summary(runs: pd.DataFrame, rejected: pd.DataFrame) -> str:
-    return (
-        f"{len(runs):,} runs, {runs['cells'].sum():,} cells, "
-        f"{runs['completed'].sum():,} completed requests; "
-        f"{runs['flags'].sum():,} flags, {len(rejected):,} rejected files."
-    )
 
 
 def _nothing(shelf: Shelf) -> None:
@@ -46,27 +38,34 @@ def _nothing(shelf: Shelf) -> None:
     nothing_matches(data.combinations(shelf), sentence)
 
 
-def _one_run(shelf: Shelf, filters: Filters, runs: pd.DataFrame) -> None:
-    names = run_names(runs)
+def _one_run(shelf: Shelf, filters: Filters) -> None:
     st.subheader("One run")
-    chosen = st.selectbox("Run", list(names), key="run", bind="query-params")
-    run = runs.iloc[names[chosen]]
-    cells = data.cells(shelf, filters)
-    cells = cells[(cells["source_id"] == run["source_id"]) & (cells["run_id"] == run["run_id"])]
-    st.text(run["provenance"] or "Nobody stated where these data come from.")
-    table(cells[list(CELL_COLUMNS)], "cells", CELL_COLUMNS)
-    _flags(shelf, cells)
-    _how_it_was_run(run)
-    _one_cell(shelf, filters, cells)
-
-
-def _flags(shelf: Shelf, cells: pd.DataFrame) -> None:
-    found = data.flags(shelf, tuple(cells["cell_id"]))
-    if found.empty:
-        st.caption("No flags: nothing doubtful was found.")
+    names = _choices(shelf, filters)
+    if not names:
+        st.caption("No run holds this text.")
         return
-    counted = found.groupby(["severity", "name", "sentence"], sort=False).size().rename("cells")
-    table(counted.reset_index(), "flags")
+    chosen = st.selectbox("Run", list(names), key="run", bind="query-params")
+    run = data.run(shelf, filters, names[chosen])
+    st.text(run.head["provenance"] or "Nobody stated where these data come from.")
+    table(run.table, "cells", CELL_COLUMNS)
+    if run.flags.total:
+        table(run.flags, "flags")
+    else:
+        st.caption("No flags: nothing doubtful was found.")
+    _how_it_was_run(run.head)
+    _one_cell(shelf, filters, run)
+
+
+def _choices(shelf: Shelf, filters: Filters) -> dict[str, int]:
+    """The runs that can be chosen: all of a few, the newest and those searched for of many."""
+    if len(data.runs(shelf, filters)) <= NEWEST:
+        return data.run_names(shelf, filters, "", "")[0]
+    text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
+                         bind="query-params") or ""  # fmt: skip
+    names, found = data.run_names(shelf, filters, text, st.query_params.get("run", ""))
+    if found > NEWEST:
+        st.caption(f"The newest {NEWEST} of {found:,} runs can be chosen; write more of a name.")
+    return names
 
 
 def _how_it_was_run(run: pd.Series) -> None:
@@ -80,11 +79,10 @@ def _how_it_was_run(run: pd.Series) -> None:
         st.text(f"source {run['source_id']}")
 
 
-def _one_cell(shelf: Shelf, filters: Filters, cells: pd.DataFrame) -> None:
-    names = cell_names(cells)
+def _one_cell(shelf: Shelf, filters: Filters, run: OneRun) -> None:
     st.subheader("One cell")
-    chosen = st.selectbox("Cell", list(names), key="cell", bind="query-params")
-    one_cell.render(shelf, filters, cells.iloc[names[chosen]])
+    chosen = st.selectbox("Cell", list(run.names), key="cell", bind="query-params")
+    one_cell.render(shelf, filters, run.cells.iloc[run.names[chosen]])
 
 
 def _rejections(shelf: Shelf) -> None:
@@ -93,5 +91,5 @@ def _rejections(shelf: Shelf) -> None:
     if rejected.empty:
         st.caption("None.")
         return
-    table(rejected, "rejected files")
+    table(shown(rejected), "rejected files")
     st.caption(plain("Correct the file and ingest it again; an accepted file leaves this list."))

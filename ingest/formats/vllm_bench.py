@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from analysis.canonical import Window, canonical
 
+from analysis.canonical import Window, canonical
 from ingest.formats.vllm_requests import request_columns, request_table
 from ingest.model import Content, Context, Parsed
 from ingest.secrets import scrub

@@ -109,7 +109,7 @@ def requests(cell_id: str, count: int = 20) -> pa.Table:
 
 def cell(source_id: str, index: int, known: Facts, **changes: Any) -> Cell:
     """A measured cell with its requests."""
-    gain, loss = GAINS[known.spec_method or "none"]
+    gain, loss = GAINS.get(known.spec_method or "none", (0.1, 0.0))
     concurrency = known.concurrency or 1
     speed = 1 + gain - loss * (concurrency.bit_length() - 1)
     cell_id = hashlib.sha256(f"{source_id}:{index}".encode()).hexdigest()[:20]
@@ -211,6 +211,18 @@ def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 def ingest_cells() -> Callable[[Path, str, str], None]:
     """Adds one source of a name to a warehouse: one baseline cell on a dataset."""
     return lambda root, name, dataset: fill(root, name, [facts(dataset=dataset)])
+
+
+@pytest.fixture
+def fill_cells() -> Callable[..., None]:
+    """``fill`` as a fixture."""
+    return fill
+
+
+@pytest.fixture
+def make_facts() -> Callable[..., Facts]:
+    """``facts`` as a fixture."""
+    return facts
 
 
 def _opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -62,6 +63,37 @@ def test_a_missing_warehouse_is_one_sentence_with_the_command(empty_place: Path)
     assert not page.exception
     assert "draftboard ingest" in page.error[0].value
     assert str(empty_place.name) in page.error[0].value
+
+
+HOSTILE = ("<img src=x onerror=alert(1)>", "**bold** $x$ :red[y]")
+
+
+@pytest.fixture
+def hostile(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Any]
+) -> None:
+    """Cells whose model, dataset and arm would be markup if anybody let them."""
+    for method in ("none", HOSTILE[1]):
+        arm = {"spec_method": method, "num_speculative_tokens": 3 if method != "none" else None}
+        known = [make_facts(model=name, dataset=name, **arm) for name in HOSTILE]
+        fill_cells(empty_place, f"run {method}", known)
+
+
+@pytest.mark.usefixtures("hostile")
+@pytest.mark.parametrize("title", TITLES)
+def test_markup_in_any_name_is_shown_as_text(title: str) -> None:
+    page = _open(title, Filters())
+
+    said = [*page.header, *page.subheader, *page.markdown, *page.caption, *page.info, *page.warning]
+    for name in HOSTILE:
+        assert all(name not in element.value for element in said)
+    assert not any(element.allow_html for element in page.markdown)
+    shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
+    assert any(HOSTILE[0] in value for value in shown)
+    if title == "Compare":
+        escaped = page.header[0].value.replace("\\", "")
+        assert HOSTILE[0] in escaped
+        assert HOSTILE[1] in escaped
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -30,7 +30,9 @@ def address(filled: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", f"--server.port={port}"]
+    # The command as a person writes it: the root of the repository is not on its path.
+    streamlit = str(Path(sys.executable).with_name("streamlit"))
+    words = [streamlit, "run", "dashboard/app.py", f"--server.port={port}"]
     environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": str(filled)}
     server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
@@ -39,6 +41,11 @@ def address(filled: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(10)
+
+
+def test_the_app_starts_with_plain_streamlit_run(address: str) -> None:
+    with urllib.request.urlopen(address, timeout=5) as answer:
+        assert answer.status == 200
 
 
 def _wait(url: str) -> None:
@@ -59,8 +66,21 @@ def page() -> Iterator[Page]:
         pytest.fail(f"{CHROMIUM} is missing; install Debian's package: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
-        yield browser.new_page(viewport={"width": 1440, "height": 900})
+        opened = browser.new_page(viewport={"width": 1440, "height": 900})
+        errors: list[str] = []
+        opened.on("console", lambda message: errors.extend(_errors(message)))
+        opened.on("pageerror", lambda error: errors.append(str(error)))
+        yield opened
         browser.close()
+    assert not errors
+
+
+def _errors(message: ConsoleMessage) -> list[str]:
+    """Streamlit's own client looks for its server below the page's path first: that is no error."""
+    url = message.location["url"]
+    if message.type != "error" or re.search(r"/runs/_stcore/(health|host-config)$", url):
+        return []
+    return [f"{message.text} ({url})"]
 
 
 def _title(page: Page) -> str:
@@ -103,3 +123,25 @@ def test_a_link_with_a_value_that_is_gone_says_so(page: Page, address: str) -> N
     page.goto(f"{address}/?dataset=gone")
 
     expect(page.get_by_text("asks for Dataset gone")).to_be_visible(timeout=20_000)
+
+
+def test_the_runs_page_keeps_its_filter_over_a_reload(page: Page, address: str) -> None:
+    page.goto(f"{address}/runs?dataset=structured")
+    summary = page.get_by_text("completed requests;")
+    expect(summary).to_be_visible(timeout=20_000)
+    before = summary.inner_text()
+    assert before.startswith("3 runs, 15 cells")
+
+    page.reload()
+
+    expect(summary).to_have_text(before, timeout=20_000)
+    expect(page).to_have_url(re.compile("dataset=structured"))
+
+
+def test_nothing_scrolls_sideways_on_a_phone(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("", "/runs"):
+        page.goto(address + path)
+        expect(page.locator("[data-testid=stVegaLiteChart]").first).to_be_visible(timeout=20_000)
+        main = page.locator("[data-testid=stMain]")
+        assert main.evaluate("element => element.scrollWidth - element.clientWidth") <= 0

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from warehouse import queries
+from warehouse.compaction import compact
 from warehouse.errors import (
     DraftboardError,
     InvalidInput,
@@ -272,6 +273,22 @@ def test_a_replacement_that_is_not_committed_leaves_the_old_requests(
         assert queries.requests(reader, cell.cell_id).num_rows == 20
     collected = [finding for finding in check(filled) if finding.name != "orphan"]
     assert collected == []
+
+
+def test_a_replacement_never_overwrites_what_an_old_generation_reads(
+    filled, make_source, make_cell
+):
+    before = {path: path.read_bytes() for path in (filled / "requests").iterdir()}
+    with open_writer(filled):
+        compact(filled)
+    source = make_source("base")
+    with open_writer(filled) as writer:
+        for _ in range(2):
+            writer.forget(source.source_id)
+            writer.add(source, [make_cell(source, 0, 2.0)])
+            writer.commit()
+    assert {path: path.read_bytes() for path in before} == before
+    assert {finding.name for finding in check(filled)} <= {"orphan"}
 
 
 def test_an_error_of_the_database_is_one_sentence_and_keeps_what_was_there(
