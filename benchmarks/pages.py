@@ -3,7 +3,8 @@
 Both are run by Streamlit's AppTest: the script in its runner, every element built, hashed and
 parsed, in this process. No network and no browser is in it: the server sends messages in batches
 with a pause between, so what a websocket measures of a short script is mostly that pause.
-The empty page is a script with nothing but a title, without the frame of the dashboard.
+The empty page is a script with nothing but a title, without the frame of the dashboard. The target
+is for a page of six charts; pages with many more are measured beside it without a target.
 """
 
 import os
@@ -16,6 +17,8 @@ from benchmarks.large import QUICK, Size, large_warehouse
 from benchmarks.result import Result, progress, seconds
 
 TIMES = 31
+#: One answer and six metrics.
+MOST_CHARTS = 7
 #: One model on one machine, as a visitor would choose it, and within that one setting.
 CHOSEN = {"model": ["gpt-oss-120b"], "gpu": ["H100"], "dataset": ["SWE-bench"]}
 ONE = CHOSEN | {"tensor_parallel_size": ["1"], "engine_version": ["0.31.0"]}
@@ -63,6 +66,8 @@ def judged(title: str, measured: tuple[float, float, int], empty: float) -> Resu
     first, again, charts = measured
     told = f"{again / empty:.1f} x ({1000 * again:.1f} ms against {1000 * empty:.1f} ms; "
     told += f"first {1000 * first:.0f} ms; {charts} charts)"
+    if charts > MOST_CHARTS:
+        return Result(f"rerun of {title}", "-", told, None)
     return Result(f"rerun of {title}", "<= 5 x an empty page", told, again <= 5 * empty)
 
 

@@ -41,7 +41,7 @@ def losses(totals: pd.DataFrame, levels: pd.DataFrame) -> str:
     arm = best_arm(totals)
     slower = levels[(levels["arm"] == arm) & (levels["improvement"] < -_SAME)]
     if slower.empty:
-        return f"{arm} is not slower than the baseline at any level measured."
+        return f"At no level measured does {arm} serve fewer output tokens per second."
     parts = [
         f"{panel} at concurrency {_each(part['concurrency'])}"
         for panel, part in slower.groupby("panel", sort=False)
@@ -130,7 +130,8 @@ def evidence(repeats: pd.Series, flags: Iterable[Sequence[str]]) -> str:
     """What the answer stands on. ``repeats``: pairs per level; ``flags``: names of each pair's."""
     number, most = int(repeats.sum()), int(repeats.max())
     names = Counter(name for own in flags for name in set(own))
-    doubts = ", ".join(f"{name} ({counted(n, 'pair')})" for name, n in names.most_common())
+    most_first = sorted(names.items(), key=lambda item: (-item[1], item[0]))
+    doubts = ", ".join(f"{name} ({counted(n, 'pair')})" for name, n in most_first)
     return (
         f"Evidence: {counted(number, 'pair')}, at most {counted(most, 'repeat')} per level. "
         f"Flags: {doubts or 'none'}."

@@ -22,7 +22,8 @@ class Content:
 class Context:
     """What is known beside the report: ``--set``, a drop's record, whether texts are kept."""
 
-    source_id: str
+    source_id: Callable[[], str]
+    """Waits, where the content is still being hashed beside the parsing."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts that override what the report says, already validated."""
     keep_text: bool = False

@@ -110,11 +110,13 @@ def _reject(rejection: Rejection, store: Store, outcome: Outcome) -> None:
 
 def _take_file(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
     content = _open(unit.path)
+    vllm_sweep.check_not_failure(content)
+    # Decoding before it is known whether the content is new costs a known file little, and gives
+    # a large new one the time that hashing takes on another core.
+    parsed = _parse(content, Context(content.sha256, options.settings, options.keep_text))
     source_id = content.sha256()
     if _is_known(source_id, store, options, outcome):
         return
-    vllm_sweep.check_not_failure(content)
-    parsed = _parse(content, Context(source_id, options.settings, options.keep_text))
     source = _source(unit, source_id, content, parsed, options)
     _add(source, parsed.cells, store, options, outcome)
 
@@ -133,7 +135,7 @@ def _take_drop(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
         cells: Iterator[Cell] = iter([drops.failed_cell(drop, source_id, options.settings)])
         parsed = Parsed(drops.NAME, {}, cells)
     else:
-        parsed = _parse(content, Context(source_id, facts, options.keep_text))
+        parsed = _parse(content, Context(lambda: source_id, facts, options.keep_text))
         parsed = replace(parsed, cells=drops.with_drop(parsed.cells, drop))
     source = replace(
         _source(unit, source_id, content, parsed, options),

@@ -111,7 +111,7 @@ def _cell(
     values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
     if complete:
         values += canonical(columns, window, made.errored, made.successful)
-    cell_id = hashlib.sha256(f"{context.source_id}:{index}".encode()).hexdigest()[:20]
+    cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
     return Cell(
         cell_id=cell_id,
         index=index,
@@ -120,7 +120,7 @@ def _cell(
         load_generator_version=report.metadata.guidellm_version if report.metadata else None,
         schema_generation=adapter.generation,
         reported_definition=adapter.definition(report),
-        run_id=str(benchmark.run_id or at(benchmark.config, "run_id") or context.source_id[:20]),
+        run_id=str(benchmark.run_id or at(benchmark.config, "run_id") or context.source_id()[:20]),
         started_at=_moment(window.start),
         duration=_duration(window),
         requests_made=made.total,

@@ -128,7 +128,7 @@ def cell_of(bench: Bench, content: Content, context: Context, extra: dict[str, A
     """The one cell of a result; ``extra`` facts (of a sweep) override the result's own."""
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     columns = request_columns(bench)
-    cell_id = hashlib.sha256(f"{context.source_id}:0".encode()).hexdigest()[:20]
+    cell_id = hashlib.sha256(f"{context.source_id()}:0".encode()).hexdigest()[:20]
     recomputed: tuple[Measurement, ...] = ()
     if columns is not None and bench.start_times:
         recomputed = canonical(columns, Window(None, None), errored, bench.completed)
@@ -140,7 +140,7 @@ def cell_of(bench: Bench, content: Content, context: Context, extra: dict[str, A
         load_generator_version=None,
         schema_generation=NAME,
         reported_definition=DEFINITION,
-        run_id=context.source_id[:20],
+        run_id=context.source_id()[:20],
         started_at=None,
         duration=bench.duration,
         requests_made=bench.num_prompts,

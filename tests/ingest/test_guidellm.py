@@ -24,14 +24,14 @@ def raw(name: str) -> dict:
 
 def cells(name: str, **facts: object) -> list[Cell]:
     content = open_content(REPORTS / f"{name}.json.zst")
-    return list(sniff(content).parse(content, Context(SOURCE, facts)).cells)
+    return list(sniff(content).parse(content, Context(lambda: SOURCE, facts)).cells)
 
 
 def from_report(report: object) -> list[Cell]:
     data = report if isinstance(report, bytes) else msgspec.json.encode(report)
     view = memoryview(data)
     content = Content(Path("report.json"), view, hashed(view))
-    return list(guidellm.parse(content, Context(SOURCE)).cells)
+    return list(guidellm.parse(content, Context(lambda: SOURCE)).cells)
 
 
 def values(cell: Cell, origin: str) -> dict[tuple[str, str], float]:
