@@ -36,7 +36,10 @@ def _warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("warehouse", cls=_Group)
 def warehouse() -> None:
-    """Look at the warehouse, check it, keep it small, take a copy of it."""
+    """Look at the warehouse, check it, keep it small, take a copy of it.
+
+    Example: draftboard warehouse check --json
+    """
 
 
 @warehouse.command()
