@@ -9,6 +9,7 @@ is for a page of six charts; pages with many more are measured beside it without
 
 import os
 import statistics
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
