@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import objects
+from analysis.improvement import improvements
 from analysis.pair_flags import pair_flags
 from analysis.pairing import MATCH_FIELDS, match
 from warehouse.catalogue import METRICS
@@ -22,6 +23,13 @@ STUDY_TABLE: tuple[tuple[str, str], ...] = (
     ("output_throughput", "mean"), ("total_throughput", "mean"), ("ttft", "p95"),
     ("tpot", "p95"), ("itl", "p95"), ("request_latency", "p50"),
 )  # fmt: skip
+
+#: What a comparison reads: the table's metrics, and the output lengths that its flags judge.
+METRICS_READ: tuple[str, ...] = (
+    *dict.fromkeys(metric for metric, _ in STUDY_TABLE),
+    "output_tokens",
+)
+STATISTICS_READ: tuple[str, ...] = tuple(dict.fromkeys(statistic for _, statistic in STUDY_TABLE))
 
 #: What tells one setting from another, beside the arm.
 SETTING: tuple[str, ...] = (
@@ -125,13 +133,8 @@ def _values(
 
 
 def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
-    """``analysis.improvement.improvement`` over columns; NaN where it has no answer."""
     better = rows["metric"].map({key: metric.better for key, metric in METRICS.items()})
-    baseline = rows["baseline"].where(rows["baseline"] > 0)
-    ratio = rows["speculative"] / baseline
-    higher, lower = ratio - 1, 1 - ratio
-    chosen = np.where(better == "higher", higher, np.where(better == "lower", lower, np.nan))
-    return chosen.astype(float)
+    return improvements(rows["baseline"], rows["speculative"], better)
 
 
 def _levels(long: pd.DataFrame) -> pd.DataFrame:
@@ -202,3 +205,10 @@ def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in (*SETTING, *ARM) if name in cells]
     told = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
     return told[~told.index.duplicated()]
+
+
+def in_study_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows (metric, statistic, …) that are lines of the study's table, ``line`` numbering them."""
+    lines = {line: place for place, line in enumerate(STUDY_TABLE)}
+    keys = pd.Series(list(zip(rows["metric"], rows["statistic"], strict=True)), index=rows.index)
+    return rows.assign(line=keys.map(lines)).dropna(subset="line")

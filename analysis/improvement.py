@@ -2,20 +2,32 @@
 
 from collections.abc import Iterable
 from math import exp, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from warehouse.catalogue import Better
 
 
-def improvement(baseline: float, new: float, better: Better) -> float | None:
-    """How much better ``new`` is, as a ratio; positive is better, always.
+def improvements(baseline: ArrayLike, new: ArrayLike, better: ArrayLike) -> NDArray[np.float64]:
+    """How much better each ``new`` is, as a ratio; positive is better, always.
 
-    Higher is better: new / baseline - 1. Lower is better: 1 - new / baseline. None where neither
-    direction is better, or where the baseline is not above zero.
+    Higher is better: new / baseline - 1. Lower is better: 1 - new / baseline. NaN where neither
+    direction is better, or where the baseline is not above zero. ``better``: words of the
+    catalogue, one for all or one for each.
     """
-    if better == "neither" or not baseline > 0:
-        return None
-    ratio = new / baseline
-    return ratio - 1 if better == "higher" else 1 - ratio
+    known = np.asarray(baseline, dtype=np.float64)
+    ratio = np.asarray(new, dtype=np.float64) / np.where(known > 0, known, np.nan)
+    direction: NDArray[Any] = np.asarray(better, dtype=object)
+    signed = np.where(direction == "lower", 1 - ratio, np.nan)
+    return np.where(direction == "higher", ratio - 1, signed)
+
+
+def improvement(baseline: float, new: float, better: Better) -> float | None:
+    """``improvements`` of one pair of values; None where it has no answer."""
+    found = float(improvements(baseline, new, better))
+    return None if np.isnan(found) else found
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import STUDY_TABLE, Comparison
+from analysis.comparison import Comparison, in_study_order
 from analysis.frames import records
 from warehouse.catalogue import METRICS, percentile_label
 
@@ -48,7 +48,7 @@ def by_concurrency(found: Comparison, setting: int, arm_id: int) -> Table:
     header = ["concurrency", "metric", "baseline", "speculative", "improvement", "pairs"]
     return header, [
         [_text(row["concurrency"]), *_line(row), str(row["pairs"])]
-        for row in _in_study_order(rows, ["concurrency"])
+        for row in records(in_study_order(rows).sort_values(["concurrency", "line"]))
     ]
 
 
@@ -56,7 +56,7 @@ def geomean(found: Comparison, setting: int, arm_id: int) -> Table:
     """The study's table: a row per metric, geometric means over the levels both arms have."""
     rows = _chosen(found.geomean, setting, arm_id)
     header = ["metric (geometric mean)", "baseline", "speculative", "improvement"]
-    return header, [_line(row) for row in _in_study_order(rows, [])]
+    return header, [_line(row) for row in records(in_study_order(rows).sort_values("line"))]
 
 
 def levels_sentence(found: Comparison, setting: int, arm_id: int) -> str:
@@ -107,13 +107,6 @@ def allowed(found: Comparison, setting: int, arm_id: int) -> list[str]:
 
 def _chosen(rows: pd.DataFrame, setting: int, arm_id: int) -> pd.DataFrame:
     return rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
-
-
-def _in_study_order(rows: pd.DataFrame, first: list[str]) -> list[dict[str, Any]]:
-    place = {line: number for number, line in enumerate(STUDY_TABLE)}
-    lines = pd.Series(zip(rows["metric"], rows["statistic"], strict=True), index=rows.index)
-    known = rows.assign(place=lines.map(place)).dropna(subset="place")
-    return records(known.sort_values([*first, "place"]))
 
 
 def _line(row: dict[str, Any]) -> list[str]:

@@ -44,15 +44,13 @@ def compare(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **giv
 def _load(
     warehouse: Path | None, filters: "Filters", allow: tuple[str, ...]
 ) -> "tuple[pd.DataFrame, Comparison]":
-    from analysis.comparison import STUDY_TABLE, compare
+    from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
-    metrics = [*dict.fromkeys(metric for metric, _ in STUDY_TABLE), "output_tokens"]
-    statistics = list(dict.fromkeys(statistic for _, statistic in STUDY_TABLE))
     with Reader(warehouse_path(warehouse)) as reader:
         cells = queries.cells(reader, filters).to_pandas()
-        measured = queries.measurements(reader, filters, metrics, statistics).to_pandas()
+        measured = queries.measurements(reader, filters, METRICS_READ, STATISTICS_READ).to_pandas()
         flags = queries.flags(reader, list(cells["cell_id"])).to_pandas()
     return cells, compare(cells, measured, allow, flags)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from analysis.comparison import STUDY_TABLE, Comparison
+from analysis.comparison import Comparison, in_study_order
 from dashboard import charts, panels, phrases
 from dashboard.components import Shown, shown
 from dashboard.ends import panel_of
@@ -53,9 +53,7 @@ def answer(found: Comparison, cells: pd.DataFrame, statistic: str) -> Answer:
 
 
 def _study_lines(found: Comparison) -> pd.DataFrame:
-    lines = pd.MultiIndex.from_tuples(STUDY_TABLE)
-    wanted = pd.MultiIndex.from_frame(found.geomean[["metric", "statistic"]]).isin(lines)
-    rows = found.geomean[wanted].dropna(subset="improvement")
+    rows = in_study_order(found.geomean).dropna(subset="improvement")
     return rows.join(panels.places(found), on=["setting", "arm_id"])
 
 

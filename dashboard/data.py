@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
-from analysis.comparison import STUDY_TABLE, Comparison, compare
+from analysis.comparison import METRICS_READ, STATISTICS_READ, Comparison, compare
 from dashboard import answers
 from dashboard.answers import Answer, Drawing
 from dashboard.cells import RUN_COLUMNS, OneRun, newest_runs, one_run, summary
@@ -102,7 +102,7 @@ def combinations(shelf: Shelf) -> Shown:
 def _comparison(
     shelf: Shelf, filters: Filters, statistics: tuple[str, ...], allow: tuple[str, ...]
 ) -> Comparison:
-    metrics = sorted({*CHARTED, *(metric for metric, _ in STUDY_TABLE)})
+    metrics = sorted({*CHARTED, *METRICS_READ})
     reader, chosen = _reader(shelf), cells(shelf, filters)
     measured = _frame(queries.measurements(reader, filters, metrics, statistics))
     doubtful = list(chosen.loc[chosen["flags"] > 0, "cell_id"])
@@ -112,7 +112,7 @@ def _comparison(
 
 def study(shelf: Shelf, question: Question) -> Comparison:
     """The comparison with every statistic of the study's table and the one that was chosen."""
-    chosen = {"mean", question.statistic, *(statistic for _, statistic in STUDY_TABLE)}
+    chosen = {question.statistic, *STATISTICS_READ}
     return _comparison(shelf, question.filters, tuple(sorted(chosen)), question.allow)
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from streamlit import column_config as col
 
-from analysis.comparison import STUDY_TABLE, Comparison
+from analysis.comparison import Comparison, in_study_order
 from analysis.tables import metric_name, number, percent
 from dashboard import panels
 from warehouse.catalogue import METRICS
@@ -20,10 +20,8 @@ _CSV = (
 
 def geomean_rows(found: Comparison) -> pd.DataFrame:
     """One row per setting, arm and line of the study's table, in the order of the study."""
-    line = {(metric, statistic): place for place, (metric, statistic) in enumerate(STUDY_TABLE)}
-    known = found.geomean.join(panels.places(found), on=["setting", "arm_id"])
-    known["line"] = [line.get(key) for key in zip(known["metric"], known["statistic"], strict=True)]
-    known = known.dropna(subset="line").sort_values(["panel", "arm", "line"])
+    known = in_study_order(found.geomean).join(panels.places(found), on=["setting", "arm_id"])
+    known = known.sort_values(["panel", "arm", "line"])
     return pd.DataFrame(
         {
             "setting": known["panel"],

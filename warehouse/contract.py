@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-RECORD_VERSION = 1
-
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Positive = Annotated[int, Field(ge=1)]
 

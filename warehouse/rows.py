@@ -1,6 +1,5 @@
 """The typed rows that ingest hands to the store and analysis reads: what one row is, and its units."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -152,6 +151,3 @@ class Rejection:
 
     path: str
     reason: str
-
-
-CellStream = Iterable[Cell]
