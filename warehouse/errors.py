@@ -6,7 +6,9 @@ DraftboardError
 ├─ WarehouseMissing    there is no warehouse at this path yet
 ├─ WarehouseBusy       another process is writing
 ├─ WarehouseOutdated   written by another schema version
-└─ WarehouseDamaged    a file that the warehouse lists is missing or altered
+├─ WarehouseDamaged    a file that the warehouse lists is missing or altered
+├─ StudyError          a study file cannot be read, or asks for what cannot be
+└─ RunnerError         a launch, a load or an executor cannot go on
 """
 
 
@@ -36,3 +38,11 @@ class WarehouseOutdated(DraftboardError):
 
 class WarehouseDamaged(DraftboardError):
     """A file that the warehouse lists is missing or altered."""
+
+
+class StudyError(DraftboardError):
+    """A study file cannot be read, or asks for what cannot be."""
+
+
+class RunnerError(DraftboardError):
+    """A launch, a load or an executor cannot go on."""

@@ -1,0 +1,55 @@
+"""Where the engine and the load generator of these tests live, and a study to start from."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runners.study import Study
+from runners.study_file import read_study
+
+ROOT = Path(__file__).parents[2]
+LAB = ROOT / ".lab"
+
+
+def lab_executable(name: str, environment: str) -> Path:
+    """An executable of the lab's environments; without it the test is skipped, and says so."""
+    path = LAB / environment / "bin" / name
+    if not path.exists():
+        pytest.skip(f"no {name} in .lab/{environment}: `make lab-envs` installs it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def vllm() -> Path:
+    """vLLM 0.32 on a CPU."""
+    return lab_executable("vllm", "vllm")
+
+
+MINIMAL = {
+    "name": "tiny",
+    "target": {"model": "org/target"},
+    "arms": [
+        {"name": "baseline"},
+        {
+            "name": "ngram",
+            "speculative_config": {"method": "ngram", "prompt_lookup_max": 4},
+            "num_speculative_tokens": [2, 3],
+        },
+    ],
+    "datasets": [{"name": "code", "generator": {"kind": "code"}, "prompts_per_level": 20}],
+    "concurrency": [1, 4],
+}
+
+
+@pytest.fixture
+def study_of(tmp_path: Path) -> Callable[..., Study]:
+    """A small study, read from a file like any other; keyword arguments replace its parts."""
+
+    def make(**changes: object) -> Study:
+        path = tmp_path / "study.yaml"
+        path.write_text(yaml.safe_dump(MINIMAL | changes, sort_keys=False), encoding="utf-8")
+        return read_study(path)
+
+    return make
