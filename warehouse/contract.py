@@ -71,10 +71,32 @@ class Record(Facts):
     run_id: Text | None = None
     status: Literal["good", "failed"] = "good"
     failure: str | None = Field(None, description="Diagnosis, for a failed cell")
+    failure_cause: Text | None = Field(
+        None, description="The same in a word: out_of_memory, killed, incomplete, …"
+    )
+    log_excerpt: list[str] = Field(
+        default_factory=list, description="Last log lines of the server, for a failed cell"
+    )
     started_at: datetime | None = None
     ended_at: datetime | None = None
     order: Annotated[int, Field(ge=0)] | None = Field(
         None, description="Place of the cell in the order in which the study ran"
+    )
+    launch: Text | None = Field(None, description="Cells with the same one shared a server start")
+    attempt: Positive | None = Field(None, description="1 unless earlier attempts failed")
+    fingerprint: Text | None = Field(
+        None,
+        description="Hash of all that the study said of this cell; another one is another cell",
+    )
+    planned_requests: Positive | None = None
+    prefix_cache: Literal["reset", "kept"] | None = Field(
+        None, description="Whether the prefix cache was emptied before the load"
+    )
+    timeline: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict,
+        description=(
+            "Seconds: server_start (0 but for a launch's first cell), warm_up, load, overhead, total"
+        ),
     )
     report: Text = Field("guidellm.json", description="File name of the load generator's report")
     commands: dict[str, list[str]] = Field(

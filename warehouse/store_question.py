@@ -1,0 +1,187 @@
+"""A question in SQL that anybody may ask: read-only, in a process of its own that can be ended.
+
+The process has no way to files, the network or its settings, little memory and a short life; what
+it sees are the views of ``sql/views.sql``. ``ask`` starts it; ``python -m warehouse.store_question``
+is it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from warehouse.errors import InvalidInput
+from warehouse.store_files import current_generation, generation_name, no_current
+
+#: The views that a question may name.
+VIEWS: tuple[str, ...] = (
+    "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
+    "rejections",
+)  # fmt: skip
+_REFUSED = 3
+_MEMORY = "512MB"
+_ADDRESS_SPACE = 4 << 30
+_ANSWER_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long a question may take, in seconds, and how many rows come back."""
+
+    seconds: float = 10.0
+    rows: int = 10_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows, and whether there were more than the bounds let through."""
+
+    rows: pa.Table
+    cut: bool
+
+
+def ask(root: Path, sql: str, bounds: Bounds | None = None) -> Answer:
+    """The answer to one ``select`` on the newest generation.
+
+    Raises InvalidInput, in one sentence, for anything else: several statements, a write, a file, a
+    setting, a mistake, too long, too large. Raises WarehouseMissing where there is no warehouse.
+    """
+    bounds = bounds or Bounds()
+    generation = current_generation(root)
+    if generation is None:
+        raise no_current(root)
+    path = (Path(root) / generation_name(generation)).resolve()
+    question = json.dumps({"path": str(path), "sql": sql} | asdict(bounds)).encode()
+    return _read(_answered(question, bounds), bounds)
+
+
+def _answered(question: bytes, bounds: Bounds) -> bytes:
+    # An empty environment: what is not there cannot be read out.
+    with subprocess.Popen(
+        [sys.executable, "-m", "warehouse.store_question"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=Path(__file__).parents[1], env={"PATH": os.defpath},
+    ) as process:  # fmt: skip
+        try:
+            said, wrong = process.communicate(question, timeout=bounds.seconds + 2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise _too_long(bounds) from None
+    if process.returncode == _REFUSED:
+        raise InvalidInput(wrong.decode(errors="replace").strip())
+    if process.returncode < 0:  # Ended by a signal: by one of the limits, or by the system.
+        raise _too_large()
+    if process.returncode:
+        raise RuntimeError(f"the process that answers questions broke: {wrong.decode()[-2000:]}")
+    return said
+
+
+def _read(said: bytes, bounds: Bounds) -> Answer:
+    rows = pa.ipc.open_stream(said).read_all()
+    return Answer(rows.slice(0, bounds.rows), rows.num_rows > bounds.rows)
+
+
+def _too_long(bounds: Bounds) -> InvalidInput:
+    return InvalidInput(
+        f"This question took longer than {bounds.seconds:g} s and was stopped; "
+        "add a where clause or a limit."
+    )
+
+
+def _too_large() -> InvalidInput:
+    return InvalidInput(
+        "This question needs more memory than a question may use; select fewer rows or columns."
+    )
+
+
+def _main() -> None:
+    """The process: a question on stdin, Arrow on stdout or one sentence on stderr."""
+    question = json.loads(sys.stdin.buffer.read())
+    _confine(question["seconds"])
+    code = 0
+    try:
+        sys.stdout.buffer.write(_answer(question))
+        sys.stdout.buffer.flush()
+    except InvalidInput as error:
+        sys.stderr.write(str(error))
+        sys.stderr.flush()
+        code = _REFUSED
+    # At an ordinary exit duckdb's bindings would list what they leaked behind the sentence.
+    os._exit(code)
+
+
+def _confine(seconds: float) -> None:
+    """Limits that hold whatever the database engine may be talked into."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    cpu = int(seconds) + 1
+    # Some systems set a lower hard limit already, which stays.
+    with suppress(ValueError):
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+
+
+def _answer(question: dict[str, str | float]) -> bytes:
+    import threading
+
+    import duckdb
+
+    connection = _connection(str(question["path"]))
+    bounds = Bounds(float(question["seconds"]), int(question["rows"]))
+    timer = threading.Timer(bounds.seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        statements = connection.extract_statements(str(question["sql"]))
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise InvalidInput("Ask with one select statement; nothing else is run here.")
+        return _arrow(connection.execute(statements[0]), bounds.rows)
+    except duckdb.InterruptException:
+        raise _too_long(bounds) from None
+    except (MemoryError, duckdb.OutOfMemoryException):
+        raise _too_large() from None
+    except (duckdb.Error, RuntimeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise InvalidInput(f"The database does not answer this: {first}.") from None
+
+
+def _connection(path: str):  # type: ignore[no-untyped-def]  # duckdb's own type, imported late
+    from warehouse.store_read import attach, sql_text
+
+    connection = attach(Path(path))
+    connection.execute(sql_text("views"))
+    for setting in (
+        "set threads = 1",
+        f"set memory_limit = '{_MEMORY}'",
+        "set temp_directory = ''",
+        "set enable_external_access = false",
+        "set lock_configuration = true",
+    ):
+        connection.execute(setting)
+    return connection
+
+
+def _arrow(connection, rows: int) -> bytes:  # type: ignore[no-untyped-def]
+    """At most one row more than asked for, so that the asker knows of the rest."""
+    reader = connection.to_arrow_reader(min(rows + 1, 2048))
+    sink = pa.BufferOutputStream()
+    left = rows + 1
+    with pa.ipc.new_stream(sink, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch.slice(0, left))
+            left -= batch.num_rows
+            if sink.tell() > _ANSWER_BYTES:
+                raise InvalidInput("The answer is larger than 32 MB; select fewer columns or rows.")
+            if left <= 0:
+                break
+    return bytes(sink.getvalue())
+
+
+if __name__ == "__main__":
+    _main()
