@@ -1,11 +1,13 @@
-# make demo | test | lint | fmt | bench | screenshots | clean      (Python 3.11 and git are all it needs)
+# make demo | test | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
+# make lab LAB=quick | full | costly: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
+LAB ?= full
 BIN := .venv/bin
 export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint fmt bench clean install
+.PHONY: demo test lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
 
 install: .venv/.installed
 
@@ -24,8 +26,28 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: lint lab-test-envs
 	$(BIN)/pytest
+
+LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
+
+lab: install lab-envs $(if $(filter costly,$(LAB)),lab-models-costly)
+	$(BIN)/draftboard run $(LAB_STUDY) --results results
+	$(BIN)/draftboard ingest results
+	$(BIN)/draftboard dashboard --port $(PORT)
+
+lab-envs:
+	runners/lab/setup.sh
+
+# The tests drive the oldest GuideLLM as well.
+lab-test-envs:
+	runners/lab/setup.sh vllm guidellm-0.8.1 guidellm-0.5.3
+
+lab-models: lab-envs
+	.lab/vllm/bin/python -m runners.lab.train examples/lab-models
+
+lab-models-costly: lab-envs
+	.lab/vllm/bin/python -m runners.lab.costly examples/lab-models/target .lab/models/target-costly
 
 fmt: install
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,8 @@
-"""``draftboard compare``: matched pairs, their geometric means, and what could not be matched."""
+"""``draftboard compare``: matched pairs with their evidence, and what could not be matched."""
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.comparison import Comparison
+    from analysis.confidence import Confidence
     from warehouse.filters import Filters
 
 
@@ -30,40 +33,80 @@ def compare(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **giv
 
     Example: draftboard compare --dataset code --allow engine_version
     """
+    from analysis import evidence_tables
     from analysis.comparison_json import as_json as as_json_object
 
-    cells, found = _load(warehouse, filters_from(given), allow)
+    cells, found = load(warehouse, filters_from(given), allow)
+    sure = confidence_of(warehouse, found)
     if as_json:
-        click.echo(json.dumps(as_json_object(found), allow_nan=False))
-    elif cells.empty:
-        click.echo("No cell matches. `draftboard runs` lists what there is.")
+        told = {
+            **as_json_object(found),
+            "intervals": evidence_tables.as_json(sure, found),
+            "crossovers": evidence_tables.crossovers_json(sure, found),
+        }
+        click.echo(json.dumps(told, allow_nan=False))
     else:
-        _show(found, cells)
+        _show(found, sure, cells)
 
 
-def _load(
+def load(
     warehouse: Path | None, filters: "Filters", allow: tuple[str, ...]
 ) -> "tuple[pd.DataFrame, Comparison]":
+    """The cells that the filters keep (``queries.cells``), and their comparison.
+
+    Raises UnknownKey where they keep none.
+    """
     from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
     from warehouse import queries
+    from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
         cells = queries.cells(reader, filters).to_pandas()
+        if cells.empty:
+            raise UnknownKey(
+                "No cell matches these filters; `draftboard runs` lists what there is."
+            )
         measured = queries.measurements(reader, filters, METRICS_READ, STATISTICS_READ).to_pandas()
         flags = queries.flags(reader, list(cells["cell_id"])).to_pandas()
-    return cells, compare(cells, measured, allow, flags)
+    found = compare(cells, measured, allow, flags)
+    repeats = cells.set_index("cell_id")["repeat"]
+    return cells, replace(found, pairs=found.pairs.join(repeats, on="speculative_id"))
 
 
-def _show(found: "Comparison", cells: "pd.DataFrame") -> None:
-    from analysis import tables
+def confidence_of(warehouse: Path | None, found: "Comparison") -> "Confidence":
+    """Intervals of the comparison; where a level has one repeat, from its requests."""
+    from analysis.bootstrap import COLUMNS, with_sampling
+    from analysis.confidence import intervals
+    from warehouse import queries
+    from warehouse.store import Reader, warehouse_path
+
+    with Reader(warehouse_path(warehouse)) as reader:
+
+        @cache
+        def requests_of(cell_id: str) -> "pd.DataFrame":
+            rows: pd.DataFrame = queries.requests(reader, cell_id, COLUMNS).to_pandas()
+            return rows
+
+        return with_sampling(intervals(found.pairs), found.pairs, requests_of)
+
+
+def _show(found: "Comparison", sure: "Confidence", cells: "pd.DataFrame") -> None:
+    from analysis import evidence_tables, tables
+    from analysis.bootstrap import SENTENCE
     from commands.output import show_table
 
     for setting, arm_id in found.geomean[["setting", "arm_id"]].drop_duplicates().to_numpy():
         click.echo(tables.setting_name(found.keys.loc[(setting, arm_id)].to_dict()))
-        show_table(*tables.by_concurrency(found, setting, arm_id))
+        show_table(*evidence_tables.by_concurrency(found, sure, setting, arm_id))
+        click.echo(evidence_tables.summary_of(sure, setting, arm_id))
         click.echo()
-        show_table(*tables.geomean(found, setting, arm_id))
+        show_table(*evidence_tables.geomean(found, sure, setting, arm_id))
+        for line in evidence_tables.shared_sentences(sure, setting, arm_id):
+            click.echo(line)
+        if (sure.levels["covers"] == "sampling").any():
+            click.echo(f"* {SENTENCE}")
+        click.echo(evidence_tables.crossover_sentence(sure, setting, arm_id))
         click.echo(tables.levels_sentence(found, setting, arm_id))
         for name in tables.allowed(found, setting, arm_id):
             click.echo(f"allowed to differ: {name}")

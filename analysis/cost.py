@@ -1,0 +1,131 @@
+"""What tokens cost, always with the basis: which price, for how many GPUs, how busy they are."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from warehouse.errors import InvalidInput
+
+MILLION = 1_000_000
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What is paid for. A cost without it means nothing.
+
+    ``usd_per_hour`` buys ``gpus_per_instance`` GPUs; the throughput is that of ``gpus_used`` of
+    them, which pay their share. ``utilisation`` (0-1] is the share of the paid time in which the
+    server runs at this throughput. Raises InvalidInput for a value that cannot be.
+    """
+
+    usd_per_hour: float
+    gpus_per_instance: int = 1
+    gpus_used: int = 1
+    utilisation: float = 1.0
+    source: str = "given by the user"
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.usd_per_hour) and self.usd_per_hour > 0):
+            raise InvalidInput(f"A price must be above zero: {self.usd_per_hour:g} USD/h is not.")
+        if self.gpus_per_instance < 1 or self.gpus_used < 1:
+            raise InvalidInput("GPUs per instance and GPUs used must each be at least 1.")
+        if not 0 < self.utilisation <= 1:
+            raise InvalidInput(
+                f"Utilisation is a share above 0 and up to 1: {self.utilisation:g} is not; "
+                "write 0.6 for 60 %."
+            )
+
+    @property
+    def usd_per_gpu_hour(self) -> float:
+        """The price of one GPU for an hour."""
+        return self.usd_per_hour / self.gpus_per_instance
+
+    @property
+    def usd_per_hour_charged(self) -> float:
+        """What the GPUs behind the throughput cost per hour."""
+        return self.usd_per_gpu_hour * self.gpus_used
+
+    @property
+    def name(self) -> str:
+        """``per instance``, ``per GPU`` or the share of an instance that is charged."""
+        if self.gpus_used == self.gpus_per_instance:
+            return "per instance" if self.gpus_per_instance > 1 else "per GPU"
+        if self.gpus_used == 1:
+            return "per GPU"
+        return f"{self.gpus_used} GPUs at the price of {self.gpus_per_instance}"
+
+    @property
+    def sentence(self) -> str:
+        """The basis in one sentence, to stand beside every cost."""
+        gpus = "1 GPU" if self.gpus_per_instance == 1 else f"{self.gpus_per_instance} GPUs"
+        return (
+            f"{self.usd_per_hour:,.2f} USD/h for {gpus} ({self.source}), {self.gpus_used} charged: "
+            f"{self.usd_per_hour_charged:,.2f} USD/h, busy {self.utilisation:.0%} of the time."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, the sentence among them."""
+        return {
+            "name": self.name,
+            "usd_per_hour": self.usd_per_hour,
+            "gpus_per_instance": self.gpus_per_instance,
+            "gpus_used": self.gpus_used,
+            "utilisation": self.utilisation,
+            "usd_per_hour_charged": self.usd_per_hour_charged,
+            "price_source": self.source,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Cost:
+    """USD per million tokens. Each line spreads the whole price over that kind of token alone, so
+    they are three views of one bill and must not be added; None where the rate is unknown."""
+
+    usd_per_million_output_tokens: float | None
+    usd_per_million_input_tokens: float | None
+    usd_per_million_total_tokens: float | None
+
+    def as_json(self) -> dict[str, float | None]:
+        """The three figures by name."""
+        return dict(vars(self))
+
+
+def usd_per_million(tokens_per_second: float, basis: Basis) -> float:
+    """1e6 / (tokens/s x 3600 x utilisation) x USD per hour of the GPUs charged.
+
+    The formula of the published study, with its basis said. Raises InvalidInput for a rate that
+    is not above zero.
+    """
+    if not (isfinite(tokens_per_second) and tokens_per_second > 0):
+        raise InvalidInput(
+            f"Tokens cannot be priced at {tokens_per_second:g} tokens/s: the rate must be above 0."
+        )
+    per_hour = tokens_per_second * SECONDS_PER_HOUR * basis.utilisation
+    return MILLION / per_hour * basis.usd_per_hour_charged
+
+
+def cost(output: float | None, total: float | None, basis: Basis) -> Cost:
+    """The cost at an output and a total throughput (tokens/s); input is their difference."""
+    return Cost(
+        None if output is None else usd_per_million(output, basis),
+        _input_cost(output, total, basis),
+        None if total is None else usd_per_million(total, basis),
+    )
+
+
+def _input_cost(output: float | None, total: float | None, basis: Basis) -> float | None:
+    if output is None or total is None or total == output:
+        return None
+    if total < output:
+        raise InvalidInput(
+            f"Total throughput counts output too, so {total:g} tokens/s cannot be below the "
+            f"output's {output:g}."
+        )
+    return usd_per_million(total - output, basis)
+
+
+def saving(baseline: float, other: float) -> float:
+    """The share of the baseline's cost that is saved (0-1); negative where it costs more."""
+    return 1 - other / baseline

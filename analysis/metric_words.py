@@ -1,0 +1,53 @@
+"""What tables of other people call the metrics of the catalogue."""
+
+import re
+from dataclasses import dataclass
+
+from warehouse.catalogue import METRICS, QUANTILES, Better
+
+#: Words that tell a metric, in the order in which they are looked for.
+_METRICS: tuple[tuple[str, str], ...] = (
+    ("ttft", r"\bttft\b|time to first token"),
+    ("tpot", r"\btpot\b|time per output token"),
+    ("itl", r"\bitl\b|inter token latency"),
+    ("total_throughput", r"total (tok|throughput)"),
+    ("request_throughput", r"requests? (per|throughput)|\breq s\b"),
+    ("output_throughput", r"output (tok|throughput)|\btok s\b|tokens per second|throughput|\btps\b"),
+    ("request_latency", r"latency"),
+    ("mean_acceptance_length", r"acceptance length"),
+    ("acceptance_rate", r"acceptance rate"),
+)  # fmt: skip
+_STATISTIC = re.compile(r"\bp(\d{2,3})\b")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A metric of the catalogue as a foreign table named it; ``peak``: its best level, no mean."""
+
+    metric: str
+    statistic: str
+    peak: bool
+
+    @property
+    def better(self) -> Better:
+        """The direction, from the catalogue."""
+        return METRICS[self.metric].better
+
+
+def read_metric(name: str) -> Named | None:
+    """``ttft_p95_s`` or ``Request latency median (s)`` in our words; None where it is unknown."""
+    words = re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
+    for metric, pattern in _METRICS:
+        if re.search(pattern, words):
+            return Named(metric, _statistic(metric, words), "peak" in words)
+    return None
+
+
+def _statistic(metric: str, words: str) -> str:
+    if not METRICS[metric].distribution:
+        return "mean"
+    if re.search(r"\bmedian\b", words):
+        return "p50"
+    found = _STATISTIC.search(words)
+    name = f"p{found[1]}" if found else "mean"
+    return name if name in QUANTILES else "mean"

@@ -1,0 +1,158 @@
+"""Service levels in one line: ``ttft:p95<200ms; itl:p99<10ms; latency:p50<2s``.
+
+A bound is ``metric:statistic<value unit``; bounds are separated by ``;`` and all of them must hold.
+Rates and ratios have no statistic: ``output_throughput>1000; error_rate<1%``.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warehouse.catalogue import METRICS, STATISTICS, Metric
+from warehouse.errors import InvalidInput
+
+EXAMPLE = "ttft:p95<200ms; itl:p99<10ms; latency:p50<2s"
+
+#: What people write for a metric of the catalogue.
+ALIASES: dict[str, str] = {
+    "latency": "request_latency", "e2e": "request_latency", "e2el": "request_latency",
+    "throughput": "output_throughput", "tps": "output_throughput", "rps": "request_throughput",
+    "errors": "error_rate", "acceptance": "acceptance_rate",
+}  # fmt: skip
+STATISTIC_ALIASES = {"median": "p50", "avg": "mean", "p99.9": "p999", "p0.1": "p001"}
+
+#: unit of the catalogue -> what may be written, and how many of the catalogue's unit that is.
+UNITS: dict[str, dict[str, float]] = {
+    "ms": {"ms": 1, "s": 1000, "us": 0.001, "µs": 0.001},
+    "s": {"s": 1, "ms": 0.001, "min": 60, "us": 1e-6, "µs": 1e-6},
+    "ratio": {"%": 0.01, "": 1},
+}
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_BOUND = re.compile(
+    r"(?P<metric>[a-z][a-z0-9_ ]*?)\s*(?::\s*(?P<statistic>[\w.]+))?\s*(?P<sign><=|>=|<|>)\s*"
+    r"(?P<value>[-+]?[\d.]+(?:e[-+]?\d+)?)\s*(?P<unit>[^\d\s].*)?"
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One requirement, in the catalogue's words and unit (``limit`` is in ``METRICS[metric].unit``)."""
+
+    metric: str
+    statistic: str
+    sign: str
+    limit: float
+    text: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a value of the metric, in the catalogue's unit, meets the requirement."""
+        return COMPARE[self.sign](value, self.limit)
+
+
+@dataclass(frozen=True)
+class Slo:
+    """Bounds that must all hold; ``text`` is how they are written in full."""
+
+    bounds: tuple[Bound, ...]
+
+    @property
+    def text(self) -> str:
+        """The bounds in one normal form, which ``parse`` reads back."""
+        return "; ".join(bound.text for bound in self.bounds)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics named, each once."""
+        return tuple(dict.fromkeys(bound.metric for bound in self.bounds))
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The statistics named, each once."""
+        return tuple(dict.fromkeys(bound.statistic for bound in self.bounds))
+
+
+def parse(text: str) -> Slo:
+    """Read an SLO. Raises InvalidInput with one sentence that names the first mistake."""
+    parts = [part.strip() for part in re.split(r"[;\n]", text) if part.strip()]
+    if not parts:
+        raise InvalidInput(f"An SLO needs at least one bound; write it like: {EXAMPLE}")
+    bounds = tuple(_bound(part) for part in parts)
+    seen: dict[tuple[str, str, str], Bound] = {}
+    for bound in bounds:
+        key = (bound.metric, bound.statistic, bound.sign[0])
+        if key in seen:
+            raise InvalidInput(
+                f"{seen[key].text!r} and {bound.text!r} bound the same thing twice; keep one."
+            )
+        seen[key] = bound
+    return Slo(bounds)
+
+
+def _bound(part: str) -> Bound:
+    match = _BOUND.fullmatch(part.lower())
+    if match is None:
+        raise InvalidInput(f"{part!r} is no bound; write one like {EXAMPLE.split(';')[0]}.")
+    metric = _metric(match["metric"], part)
+    statistic = _statistic(metric, match["statistic"], part)
+    _direction(metric, match["sign"], part)
+    limit, unit = _limit(metric, match["value"], (match["unit"] or "").strip(), part)
+    named = f"{metric.key}:{statistic}" if metric.distribution else metric.key
+    return Bound(metric.key, statistic, match["sign"], limit, f"{named}{match['sign']}{unit}")
+
+
+def _metric(word: str, part: str) -> Metric:
+    key = word.strip().replace(" ", "_")
+    key = ALIASES.get(key, key)
+    if key not in METRICS:
+        known = [key for key, metric in METRICS.items() if metric.better != "neither"]
+        raise InvalidInput(
+            f"{part!r}: there is no metric {word.strip()!r}; use one of {', '.join(known)}."
+        )
+    return METRICS[key]
+
+
+def _statistic(metric: Metric, word: str | None, part: str) -> str:
+    if not metric.distribution:
+        if word not in (None, "mean"):
+            raise InvalidInput(f"{part!r}: {metric.key} has only one value; leave out :{word}.")
+        return "mean"
+    if word is None:
+        raise InvalidInput(
+            f"{part!r}: {metric.key} has many values; say which, e.g. {metric.key}:p95."
+        )
+    statistic = STATISTIC_ALIASES.get(word, word)
+    if statistic not in STATISTICS or statistic == "std":
+        known = ", ".join(name for name in STATISTICS if name != "std")
+        raise InvalidInput(f"{part!r}: there is no statistic {word!r}; use one of {known}.")
+    return statistic
+
+
+def _direction(metric: Metric, sign: str, part: str) -> None:
+    if metric.better == "neither":
+        raise InvalidInput(f"{part!r}: {metric.key} is neither better high nor low; no SLO on it.")
+    wanted = "<" if metric.better == "lower" else ">"
+    if sign[0] != wanted:
+        raise InvalidInput(
+            f"{part!r}: {metric.key} is better when {metric.better}, so the bound is written "
+            f"with {wanted}."
+        )
+
+
+def _limit(metric: Metric, number: str, unit: str, part: str) -> tuple[float, str]:
+    """The limit in the catalogue's unit, and how it is written."""
+    try:
+        value = float(number)
+    except ValueError:
+        raise InvalidInput(f"{part!r}: {number!r} is no number.") from None
+    known = UNITS.get(metric.unit, {"": 1, metric.unit: 1})
+    if unit not in known:
+        told = f"{unit!r} is no unit of {metric.key}" if unit else f"{metric.key} needs a unit"
+        shown = ", ".join(name or "none" for name in known)
+        raise InvalidInput(f"{part!r}: {told}; use one of {shown}.")
+    limit = value * known[unit]
+    if not 0 <= limit < float("inf"):
+        raise InvalidInput(f"{part!r}: {number}{unit} is no value that {metric.key} can have.")
+    return limit, f"{value:.15g}{unit}"

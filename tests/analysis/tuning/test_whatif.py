@@ -1,0 +1,234 @@
+"""Predictions of what was not measured, against a fake server whose truth is known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.acceptance_tables import position_counts
+from analysis.forecast import Forecast, forecast
+from analysis.leave_one_out import leave_one_out, summary
+from analysis.load_points import load_points, of_family
+from analysis.whatif import Model, Question, build
+from warehouse.errors import InvalidInput
+
+Study = Callable[..., Any]
+FAMILY = "draft_model (org/draft)"
+
+
+def inputs(frames: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    points = of_family(load_points(frames.cells, frames.measurements), 0, FAMILY)
+    return points, position_counts(frames.cells, frames.acceptance, frames.positions)
+
+
+def model(frames: Any, dataset: str = "code") -> Model:
+    return build(*inputs(frames), dataset)
+
+
+def test_a_load_and_a_k_between_the_measured_ones_are_predicted(
+    study: Study, fake_server: Any
+) -> None:
+    found = model(study(ks=(0, 1, 2, 4))).predict(Question(k=3, concurrency=32))
+    truth = fake_server().measured(32, 3, "code")
+    assert found.mean_length == pytest.approx(truth["mean_acceptance_length"], rel=1e-3)
+    for metric in ("itl", "ttft", "request_latency", "output_throughput"):
+        assert getattr(found, metric) == pytest.approx(truth[metric], rel=0.01), metric
+    assert found.warnings == ()
+
+
+def test_a_step_takes_itl_times_length_and_a_prediction_adds_up(study: Study) -> None:
+    found = model(study()).predict(Question(k=2, concurrency=16))
+    assert found.step == pytest.approx(found.itl * found.mean_length)
+    assert found.request_latency == pytest.approx((found.ttft + 199 * found.itl) / 1000)
+    assert found.output_throughput == pytest.approx(16 * 200 / found.request_latency)
+
+
+def test_a_better_draft_makes_the_same_steps_yield_more(study: Study) -> None:
+    measured = model(study())
+    now = measured.predict(Question(k=3, concurrency=16))
+    better = measured.predict(Question(k=3, concurrency=16, mean_length=3.6))
+    assert better.step == pytest.approx(now.step)
+    assert better.itl == pytest.approx(now.step / 3.6)
+    assert better.output_throughput > now.output_throughput
+
+
+def test_longer_outputs_spread_the_first_token_over_more(study: Study) -> None:
+    measured = model(study())
+    now = measured.predict(Question(k=3, concurrency=16))
+    longer = measured.predict(Question(k=3, concurrency=16, output_tokens=400))
+    assert longer.request_latency == pytest.approx((now.ttft + 399 * now.itl) / 1000)
+    assert longer.warnings == (
+        "An output length in tokens of 400 is outside what was measured (200).",
+    )
+
+
+def test_a_load_that_was_never_reached_is_not_predicted_as_if_it_were(
+    study: Study, fake_server: Any
+) -> None:
+    server = fake_server(occupancy=0.7)
+    found = model(study(server=server)).predict(Question(k=3, concurrency=32))
+    truth = server.measured(32, 3, "code")
+    assert found.itl == pytest.approx(truth["itl"], rel=0.01)
+    assert found.output_throughput == pytest.approx(truth["output_throughput"], rel=0.01)
+
+
+def test_a_dataset_that_is_slower_than_the_others_is_predicted_slower(
+    study: Study, fake_server: Any
+) -> None:
+    lengths = {"short": (100, 200), "middle": (1000, 200), "long": (5000, 200)}
+    frames = study(server=fake_server(lengths=lengths))
+    of_middle = frames.cells.loc[frames.cells["dataset"] == "middle", "cell_id"]
+    slow = frames.measurements["cell_id"].isin(of_middle) & (frames.measurements["metric"] == "itl")
+    frames.measurements.loc[slow, "value"] *= 1.5
+    measured = build(*inputs(frames), "middle", lengths=True)
+    truth = 1.5 * fake_server(lengths=lengths).measured(16, 3, "middle")["itl"]
+    assert measured.predict(Question(k=3, concurrency=16)).itl == pytest.approx(truth, rel=0.1)
+
+
+def test_prompts_of_several_lengths_tell_what_a_prompt_token_costs(
+    study: Study, fake_server: Any
+) -> None:
+    lengths = {"short": (100, 200), "middle": (1000, 200), "long": (5000, 200)}
+    server = fake_server(lengths=lengths)
+    measured = build(*inputs(study(server=server)), "middle", lengths=True)
+    found = measured.predict(Question(k=3, concurrency=16, prompt_tokens=3000))
+    truth = fake_server(lengths={"asked": (3000, 200)}).measured(16, 3, "asked")
+    assert found.warnings == ()
+    assert found.itl == pytest.approx(truth["itl"], rel=0.03)
+    assert found.output_throughput == pytest.approx(truth["output_throughput"], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("question", "warning"),
+    [
+        (Question(5, 16), "K of 5 is outside what was measured (2 to 4)."),
+        (Question(1, 16), "K of 1 is outside what was measured (2 to 4)."),
+        (Question(3, 128), "Concurrency of 128 is outside what was measured (1 to 64)."),
+    ],
+)
+def test_outside_the_measured_range_it_says_so(
+    study: Study, question: Question, warning: str
+) -> None:
+    assert model(study(ks=(0, 2, 4))).predict(question).warnings == (warning,)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question(9, 16), "K of 9 is too far"),
+        (Question(3, 129), "Concurrency of 129 is too far"),
+        (Question(3, 16, prompt_tokens=1000), "A prompt length in tokens of 1,000 is too far"),
+        (Question(3, 16, output_tokens=99), "An output length in tokens of 99 is too far"),
+        (Question(3, 16, mean_length=4.1), "between 1 and 4"),
+        (Question(3, 16, mean_length=0.9), "between 1 and 4"),
+    ],
+)
+def test_far_outside_it_refuses(study: Study, question: Question, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        model(study(ks=(0, 2, 4))).predict(question)
+
+
+def test_no_baseline_is_predicted_from_speculative_arms(study: Study) -> None:
+    with pytest.raises(InvalidInput, match="No baseline was measured"):
+        model(study(ks=(2, 3))).predict(Question(0, 16))
+
+
+def test_a_dataset_that_was_not_measured_is_named(study: Study) -> None:
+    with pytest.raises(InvalidInput, match=r"'prose'; there is code\."):
+        model(study(), "prose")
+    with pytest.raises(InvalidInput, match="Only the baseline was measured on 'code'"):
+        model(study(ks=(0,)))
+
+
+def test_without_positions_the_lengths_by_k_give_the_decay(study: Study) -> None:
+    frames = study(ks=(0, 2, 3))
+    points, positions = inputs(frames)
+    found = build(points, positions.iloc[:0], "code").predict(Question(4, 16))
+    assert found.mean_length == pytest.approx(1 + 0.75 + 0.525 + 0.3465 + 0.21483, rel=0.02)
+
+
+def test_every_withheld_k_and_load_is_predicted_with_little_noise(study: Study) -> None:
+    points, positions = inputs(study(noise=0.02, ks=(0, 1, 2, 3, 4, 5)))
+    errors = leave_one_out(points, positions, "code")
+    assert set(errors.loc[errors["left_out"] == "k", "value"]) == {1, 2, 3, 4, 5}
+    # Withholding the lowest of 1, 4, 16, 64 leaves it too far away to be asked for.
+    assert set(errors.loc[errors["left_out"] == "concurrency", "value"]) == {4, 16}
+    told = summary(errors).set_index(["left_out", "metric"])
+    assert told.loc[("k", "output_throughput"), "typical"] < 0.04
+    assert told.loc[("concurrency", "output_throughput"), "typical"] < 0.05
+    assert told.loc[("k", "mean_length"), "worst_inside"] < 0.03
+
+
+def test_a_withheld_point_does_not_help_to_predict_itself(study: Study) -> None:
+    frames = study(ks=(0, 1, 2, 3))
+    odd = frames.cells.loc[frames.cells["num_speculative_tokens"] == 2, "cell_id"]
+    slowed = frames.measurements.copy()
+    rows = slowed["cell_id"].isin(odd) & (slowed["metric"] == "itl")
+    slowed.loc[rows, "value"] *= 1.5
+    points = of_family(load_points(frames.cells, slowed), 0, FAMILY)
+    positions = position_counts(frames.cells, frames.acceptance, frames.positions)
+    errors = leave_one_out(points, positions, "code")
+    withheld = errors[(errors["left_out"] == "k") & (errors["value"] == 2)]
+    assert withheld.loc[withheld["metric"] == "itl", "error"].to_numpy() == pytest.approx(
+        [1 / 1.5 - 1] * 4, abs=0.02
+    )
+
+
+def test_the_acceptance_of_a_withheld_k_is_withheld_too(study: Study, fake_server: Any) -> None:
+    # Only K = 5 knows that the fifth token is hardly ever accepted.
+    server = fake_server(acceptance=(0.75, 0.7, 0.66, 0.62, 0.2))
+    points, positions = inputs(study(server=server, ks=(0, 1, 2, 3, 4, 5)))
+    errors = leave_one_out(points, positions, "code")
+    of_five = (errors["left_out"] == "k") & (errors["value"] == 5)
+    assert (errors.loc[of_five & (errors["metric"] == "mean_length"), "error"] > 0.02).all()
+
+
+def test_one_k_and_one_load_leave_nothing_to_withhold(study: Study) -> None:
+    points, positions = inputs(study(ks=(0, 3), loads=(8,)))
+    assert leave_one_out(points, positions, "code").empty
+
+
+def answer(frames: Any, question: Question) -> Forecast:
+    return forecast(*inputs(frames), "code", question)
+
+
+def test_a_forecast_stands_beside_the_baseline_and_says_how_wrong_it_may_be(study: Study) -> None:
+    found = answer(study(), Question(3, 8))
+    assert found.baseline is not None
+    ratio = found.prediction.output_throughput / found.baseline.output_throughput
+    assert found.improvements["output_throughput"] == pytest.approx(ratio - 1)
+    shorter = 1 - found.prediction.itl / found.baseline.itl
+    assert found.improvements["itl"] == pytest.approx(shorter)
+    assert found.residual < 0.01
+    assert found.worst_residual >= found.residual
+    assert not found.errors.empty
+    json = found.as_json()
+    assert json["prediction"]["k"] == 3
+    assert {row["left_out"] for row in json["leave_one_out"]} == {"k", "concurrency"}
+
+
+def test_at_the_break_even_length_speculation_just_matches_the_baseline(study: Study) -> None:
+    frames = study()
+    length = answer(frames, Question(3, 32)).break_even_length
+    assert length is not None
+    even = answer(frames, Question(3, 32, mean_length=length))
+    assert even.improvements["output_throughput"] == pytest.approx(0, abs=1e-9)
+    assert answer(frames, Question(0, 32)).break_even_length is None
+
+
+def test_a_forecast_without_a_baseline_claims_no_improvement(study: Study) -> None:
+    found = answer(study(ks=(2, 3)), Question(3, 8))
+    assert found.baseline is None
+    assert found.improvements == {}
+    assert found.break_even_length is None
+
+
+def test_the_order_of_rows_and_the_unit_of_a_name_change_nothing(study: Study) -> None:
+    frames = study(noise=0.05)
+    points, positions = inputs(frames)
+    shuffled = points.sample(frac=1, random_state=3), positions.sample(frac=1, random_state=4)
+    question = Question(3, 8)
+    assert build(*shuffled, "code").predict(question).output_throughput == pytest.approx(
+        build(points, positions, "code").predict(question).output_throughput
+    )

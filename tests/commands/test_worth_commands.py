@@ -1,0 +1,290 @@
+"""``cost``, ``slo``, ``pareto`` and ``claims`` as a user runs them: on the recorded runs."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from draftboard import cli
+from warehouse import queries
+from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseMissing
+from warehouse.filters import Filters
+from warehouse.rows import Cell, Flag, Sample, Source
+from warehouse.store import Reader, open_writer
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STUDY = EXAMPLES / "claims" / "published-study.yaml"
+PRICE = ("--usd-per-hour", "3.6")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def told(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exception is None, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: str) -> DraftboardError:
+    result = run(*arguments)
+    assert isinstance(result.exception, DraftboardError), result.output
+    assert "\n" not in str(result.exception)
+    return result.exception
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """--warehouse and the folder into which the first recorded lab run was ingested."""
+    path = tmp_path_factory.mktemp("worth") / "warehouse"
+    result = run("ingest", str(EXAMPLES / "lab-first"), "--warehouse", str(path))
+    assert result.exit_code == 0, result.output
+    return "--warehouse", str(path)
+
+
+@pytest.mark.parametrize(("gpus", "usd"), [("8", 4.41), ("1", 0.551)])
+def test_a_throughput_and_a_price_need_no_warehouse(gpus: str, usd: float) -> None:
+    found = told(
+        "cost", "--output-throughput", "2620.89", "--usd-per-hour", "41.62",
+        "--gpus-per-instance", "8", "--gpus-used", gpus, "--warehouse", "/nowhere",
+    )  # fmt: skip
+
+    assert found["usd_per_million_output_tokens"] == pytest.approx(usd, abs=0.005)
+    assert found["basis"]["gpus_used"] == int(gpus)
+    assert "41.62 USD/h for 8 GPUs" in found["basis"]["sentence"]
+
+
+def test_a_listed_price_names_its_source(tmp_path: Path) -> None:
+    own = tmp_path / "prices.csv"
+    own.write_text("name,gpu,usd_per_hour,date,source\nours,H200,2.5,2026-11,contract 7\n")
+
+    listed = told("cost", "--list-prices", "--prices", str(own))["prices"]
+    found = told(
+        "cost", "--output-throughput", "1000", "--price", "ours", "--prices", str(own),
+        "--total-throughput", "5000", "--tokens-per-day", "864000000",
+    )  # fmt: skip
+
+    assert listed[0]["name"] == "ours"
+    assert found["usd_per_million_output_tokens"] == pytest.approx(2.5 / 3.6)
+    assert found["usd_per_million_input_tokens"] == pytest.approx(2.5 / 3.6 / 4)
+    assert "contract 7" in found["basis"]["price_source"]
+    assert found["fleet"]["replicas"] == 10
+    assert "aws p5en.48xlarge" in run("cost", "--list-prices").output
+
+
+def test_matched_arms_are_costed_at_their_peak_with_the_basis(recorded: tuple[str, ...]) -> None:
+    found = told("cost", *PRICE, *recorded, "--dataset", "code")
+    compared = told("compare", *recorded, "--dataset", "code")
+    peak = next(pair for pair in compared["pairs"] if pair["concurrency"] == 16)
+    rates = peak["metrics"]["output_throughput.mean"]
+
+    (row,) = found["rows"]
+    assert found["operating_point"] == "at its peak"
+    for arm in ("baseline", "speculative"):
+        assert row[arm]["concurrency"] == 16
+        assert row[arm]["usd_per_million_output_tokens"] == pytest.approx(1000 / rates[arm])
+    assert row["saving"] == pytest.approx(1 - rates["baseline"] / rates["speculative"])
+    # One repeat: nothing is known of the noise, so there is no interval.
+    assert (row["saving_low"], row["verdict"]) == (None, "not enough evidence")
+    assert row["basis"]["usd_per_hour_charged"] == 3.6
+    assert [level["pays"] for level in row["pays_at"]] == [True, True, True]
+    assert row["energy"] == {
+        "baseline_joules_per_output_token": None, "speculative_joules_per_output_token": None,
+    }  # fmt: skip
+
+
+def test_recorded_power_becomes_energy_and_serious_flags_are_shown(
+    warehouse_path: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
+) -> None:
+    # 60 s at 1000 and 1500 tok/s, at 500 and 600 W: 0.5 and 0.4 J per token.
+    start = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+    with open_writer(warehouse_path) as writer:
+        for method, scale, watts in (("none", 1.0, 500.0), ("eagle3", 1.5, 600.0)):
+            source = make_source(method)
+            power = tuple(Sample(start + s, "gpu_power_watts", watts) for s in range(-1, 62))
+            facts = {"spec_method": method, "num_speculative_tokens": 3 if scale > 1 else None}
+            flags = (Flag("broken", "error", "This cell is broken."),)
+            writer.add(source, [make_cell(source, 0, scale, facts, samples=power, flags=flags)])
+        writer.commit()
+    where = ("--warehouse", str(warehouse_path))
+
+    (row,) = told("cost", *where)["rows"]
+    output = run("cost", *where).output
+
+    assert row["energy"] == {
+        "baseline_joules_per_output_token": pytest.approx(0.5),
+        "speculative_joules_per_output_token": pytest.approx(0.4),
+    }
+    # The price is the list's for a H200: an eighth of the instance for the one GPU used.
+    assert row["basis"]["usd_per_hour_charged"] == pytest.approx(63.296 / 8)
+    assert any("This cell is broken." in line for line in row["errors"])
+    assert "Energy per output token, eagle3 K=3 on HumanEval: 0.5 J → 0.4 J." in output
+    assert "error: broken at concurrency 1" in output
+
+
+def test_under_an_slo_each_arm_runs_at_its_own_largest_load(recorded: tuple[str, ...]) -> None:
+    asked = "ttft:p95<50ms"
+    loads = {
+        (arm["dataset"], arm["arm_label"]): arm["largest_load"]
+        for arm in told("slo", asked, *recorded)["arms"]
+    }
+    rows = told("cost", *PRICE, *recorded, "--slo", asked)["rows"]
+
+    assert set(loads.values()) == {4}
+    for row in rows:
+        assert row["baseline"]["concurrency"] <= loads[row["dataset"], "baseline"]
+        assert row["speculative"]["concurrency"] <= loads[row["dataset"], row["arm_label"]]
+
+
+def test_a_demand_and_an_investment_become_gpus_and_hours(recorded: tuple[str, ...]) -> None:
+    output = run(
+        "cost", *PRICE, *recorded, "--tokens-per-day", "1e9", "--investment", "300"
+    ).output  # fmt: skip
+
+    assert "1,000,000,000 output tokens a day" in output
+    assert "are paid back after" in output
+    assert "Basis: 3.60 USD/h for 1 GPU" in output
+    assert "measured on cpu, so this is no price of a GPU's work" in output
+    assert "K that pays on code, TP 1, by concurrency: at 1: 3; at 4: 3; at 16: 3." in output
+    assert "Energy: no power was recorded." in output
+
+
+def test_goodput_is_the_request_rate_where_every_request_is_good(
+    recorded: tuple[str, ...],
+) -> None:
+    arms = told("slo", "ttft:p95<60s", *recorded, "--dataset", "code")["arms"]
+    with Reader(Path(recorded[1])) as reader:
+        chosen = Filters(dataset=("code",))
+        cells = queries.cells(reader, chosen).to_pandas()
+        rates = queries.measurements(reader, chosen, ["request_throughput"], ["mean"]).to_pandas()
+    known = cells.merge(rates, on="cell_id").set_index(["arm_label", "concurrency"])["value"]
+
+    assert len(known) == sum(len(arm["levels"]) for arm in arms) == 6
+    for arm in arms:
+        assert arm["largest_load"] == 16
+        for level in arm["levels"]:
+            assert level["good_share"] == 1.0
+            rate = known[arm["arm_label"], level["concurrency"]]
+            assert level["goodput"] == pytest.approx(rate)
+
+
+def test_an_slo_says_what_stops_each_arm(recorded: tuple[str, ...]) -> None:
+    output = run("slo", "ttft:p95<50ms; itl:p99<10ms", *recorded).output
+
+    assert "SLO: ttft:p95<50ms; itl:p99<10ms" in output
+    assert "Up to concurrency 4; at 16 it misses ttft:p95<50ms (109.7 ms)." in output
+    assert output.index("baseline") < output.index("draft_model K=3")
+    assert "unknown" in run("slo", "ttft:p95<50ms", *recorded, "--no-goodput").output
+
+
+def test_a_bound_that_was_never_measured_is_said(recorded: tuple[str, ...]) -> None:
+    (first, *_) = told("slo", "chunk_gap:p95<5ms", *recorded)["arms"]
+
+    assert first["largest_load"] is None
+    assert "at 1 it is not measured: chunk_gap:p95<5ms" in first["sentence"]
+
+
+def test_the_front_holds_no_dominated_point(recorded: tuple[str, ...]) -> None:
+    every = told("pareto", *recorded)
+    front = told("pareto", *recorded, "--front")
+
+    assert (len(every["points"]), every["left_out"]) == (12, 0)
+    assert front["points"] == [point for point in every["points"] if not point["dominated"]]
+    assert {point["arm_label"] for point in front["points"]} == {"draft_model K=3"}
+    assert "draft_model K=3 TP 1 at 16" in run("pareto", *recorded).output
+
+
+def test_the_published_study_is_flagged_in_a_table_and_in_json(recorded: tuple[str, ...]) -> None:
+    found = told("claims", str(STUDY), *recorded)
+    output = run("claims", str(STUDY), *recorded).output
+
+    assert {"metric", "published", "recomputed", "flagged", "reason"} <= set(found["rows"][0])
+    assert found["flagged"] == sum(row["flagged"] for row in found["rows"]) == 11
+    assert "the two are swapped" in output
+    assert "51 figures recomputed, 11 flagged" in output
+    assert "request_latency_median_s" not in output
+    assert "request_latency_median_s" in run("claims", str(STUDY), "--all", *recorded).output
+
+
+def test_a_claim_about_our_own_runs_stands_beside_them(
+    recorded: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "ours.csv"
+    file.write_text(
+        "dataset,tp,metric,baseline,speculative,published_pct\n"
+        "code,1,output_tokens_per_second,674.0,936.3,+38.9%\n"
+    )
+    (row,) = told("claims", str(file), *recorded)["rows"]
+
+    assert not row["flagged"]
+    (measured,) = row["measured"]
+    assert measured["improvement"] == pytest.approx(38.9, abs=0.1)
+    assert (measured["arm"], measured["evidence"], measured["low"]) == (
+        "draft_model K=3", "cpu", None,
+    )  # fmt: skip
+    assert "measured here: output_tokens_per_second" in run("claims", str(file), *recorded).output
+
+
+def test_claims_need_no_warehouse_unless_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(tmp_path / "none"))
+
+    assert told("claims", str(STUDY))["flagged"] == 11
+    error = refused("claims", str(STUDY), "--warehouse", str(tmp_path / "other"))
+    assert isinstance(error, WarehouseMissing)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        (("cost", "--output-throughput", "9"), InvalidInput, "A cost needs a price"),
+        (("cost", "--output-throughput", "0", *PRICE), InvalidInput, "rate must be above 0"),
+        (("cost", "--output-throughput", "9", *PRICE, "--gpus-per-instance", "8"), InvalidInput,
+         "give --gpus-used"),
+        (("cost", "--output-throughput", "9", *PRICE, "--gpus-per-instance", "0"), InvalidInput,
+         "at least 1"),
+        (("cost", "--output-throughput", "9", "--price", "x"), UnknownKey, "no price 'x'"),
+        (("cost", "--output-throughput", "9", "--price", "x", *PRICE), InvalidInput, "one of them"),
+        (("cost", "--output-throughput", "9", *PRICE, "--utilisation", "60"), InvalidInput, "0.6"),
+        (("cost", "--price", "published study", "--gpus-per-instance", "4"), InvalidInput, "both"),
+        (("cost", *PRICE, "--at", "noon"), InvalidInput, "neither"),
+        (("cost", *PRICE, "--slo", "ttft<5ms"), InvalidInput, "say which"),
+        (("cost",), UnknownKey, "No price is known for the GPU 'CPU"),
+        (("cost", "--prices", "/nowhere.yaml", "--list-prices"), InvalidInput, "cannot be read"),
+        (("slo", "nonsense"), InvalidInput, "is no bound"),
+        (("claims", "/nowhere.yaml"), InvalidInput, "cannot be read: No such file"),
+        (("claims", str(EXAMPLES)), InvalidInput, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence(
+    recorded: tuple[str, ...], arguments: tuple[str, ...], kind: type[DraftboardError], words: str
+) -> None:
+    error = refused(*arguments, *recorded)
+
+    assert isinstance(error, kind)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("slo", "ttft:p95<1s"), ("pareto",), ("cost", *PRICE)], ids=lambda a: a[0]
+)
+def test_no_match_says_where_to_look(recorded: tuple[str, ...], arguments: tuple[str, ...]) -> None:
+    result = run(*arguments, *recorded, "--dataset", "nothing")
+
+    assert result.exit_code == 0, result.output
+    assert "draftboard" in result.output
+
+
+def test_binary_and_huge_claim_files_are_refused(tmp_path: Path) -> None:
+    binary, huge = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    huge.write_bytes(b"#" * 10_000_001)
+
+    assert "is no text" in str(refused("claims", str(binary)))
+    assert "larger than 10 MB" in str(refused("claims", str(huge)))
