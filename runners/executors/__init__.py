@@ -1,0 +1,102 @@
+"""Where launches run: on this machine, as Slurm jobs, as Ray tasks.
+
+The unit of remote work is one launch: a server and the cells that are measured on it. An executor
+starts ``draftboard run STUDY --results DIR --launch ID`` where there is room, waits, and says what
+became of each. What is measured lies in the results folder; nothing else is carried back.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from runners.plan import Launch, Plan
+from runners.study import Study
+
+State = Literal["waiting", "running", "done", "failed", "handed over"]
+
+#: ``-P``: a folder of the user's called like one of our packages must not hide it.
+PROGRAM = (sys.executable, "-P", "-m", "draftboard")
+
+
+@dataclass(frozen=True)
+class Update:
+    """What has become of one launch; said once for each change."""
+
+    launch_id: str
+    state: State
+    detail: str = ""
+    """Where it runs, why it waits, why it failed: never needed to go on."""
+
+
+Report = Callable[[Update], None]
+
+
+def say_nothing(update: Update) -> None:
+    """For those who only want the outcome."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an executor is asked for. Paths must mean the same on every node."""
+
+    study: Path
+    results: Path
+    launches: tuple[Launch, ...]
+    arguments: tuple[str, ...] = ()
+    """More arguments of ``draftboard run``, the same for each launch: ``--only …``."""
+    report: Report = say_nothing
+    program: tuple[str, ...] = PROGRAM
+
+    def command(self, launch: Launch) -> list[str]:
+        """The command line that measures one launch, with absolute paths."""
+        study, results = str(self.study.absolute()), str(self.results.absolute())
+        asked = ["run", study, "--results", results, "--launch", launch.launch_id]
+        return [*self.program, *asked, *self.arguments]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the launches, each named once."""
+
+    done: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    """Launch and the reason, one sentence."""
+    handed_over: tuple[str, ...] = ()
+    """Submitted and not waited for."""
+
+
+class Executor(Protocol):
+    """Runs launches somewhere. Raises RunnerError where a launch can never be placed."""
+
+    def run(self, plan: Plan, job: Job) -> Outcome:
+        """Run the job's launches; a failed one does not keep the others from running."""
+        ...
+
+
+#: Engine arguments that multiply the GPUs of one server.
+_MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
+
+
+def gpus_needed(study: Study, launch: Launch) -> int:
+    """GPUs of one launch; 0 where the study says that a CPU does the work."""
+    if study.cpus is not None or study.evidence in ("cpu", "mock"):
+        return 0
+    given = study.target.engine_args | launch.variant.engine_args
+    arguments = {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+    count = launch.tensor_parallel_size
+    for name in _MULTIPLIERS:
+        count *= int(arguments.get(name, 1))
+    return count
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says something; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")

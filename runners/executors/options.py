@@ -1,0 +1,121 @@
+"""The options of ``draftboard run`` that say where it runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runners.executors import Executor
+from runners.executors.settings import ClusterSettings, read_settings
+
+Command = Callable[..., Any]
+PLACES = ("local", "slurm", "ray")
+
+_OPTIONS = (
+    click.option(
+        "--on",
+        "place",
+        type=click.Choice(PLACES),
+        default="local",
+        show_default=True,
+        help="This machine, Slurm jobs, or tasks of a Ray cluster: one for each server launch.",
+    ),
+    click.option(
+        "--cluster",
+        "cluster_file",
+        type=click.Path(path_type=Path),
+        envvar="DRAFTBOARD_CLUSTER",
+        help="YAML file with the options of the cluster [DRAFTBOARD_CLUSTER]; flags override it.",
+    ),
+    click.option(
+        "--parallel",
+        "local_parallel",
+        type=click.IntRange(min=1),
+        help="local: servers side by side, each on GPUs of its own. They disturb each other a "
+        "little, so it is recorded.",
+    ),
+    click.option(
+        "--gpus", "local_gpus", metavar="0,1,…", help="local: the GPUs that --parallel may use."
+    ),
+    click.option("--partition", "slurm_partition", help="slurm: partition."),
+    click.option("--account", "slurm_account", help="slurm: account that is charged."),
+    click.option("--qos", "slurm_qos", help="slurm: quality of service."),
+    click.option("--time", "slurm_time", metavar="LIMIT", help="slurm: limit of one launch."),
+    click.option("--gres", "slurm_gres", metavar="gpu:TYPE", help="slurm: which GPUs."),
+    click.option(
+        "--sbatch",
+        "slurm_arguments",
+        multiple=True,
+        metavar="ARGUMENT",
+        help="slurm: one more argument of sbatch, as --sbatch=--exclusive; repeatable.",
+    ),
+    click.option("--detach", is_flag=True, help="slurm: submit, and do not wait."),
+    click.option("--address", "ray_address", help="ray: address of the head [RAY_ADDRESS]."),
+)
+#: Names of the parameters that the decorator adds to a command.
+PARAMETERS = (
+    "place", "cluster_file", "local_parallel", "local_gpus", "slurm_partition", "slurm_account",
+    "slurm_qos", "slurm_time", "slurm_gres", "slurm_arguments", "detach", "ray_address",
+)  # fmt: skip
+
+
+def executor_options(command: Command) -> Command:
+    """Add ``--on`` and what goes with it; ``executor_from`` reads them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def executor_from(given: dict[str, Any]) -> Executor | None:
+    """The executor that the options ask for; None: this process runs one launch after the other.
+
+    Wrong usage is a click.UsageError, settings that cannot be used a RunnerError.
+    """
+    place = given["place"]
+    _refuse_strangers(place, given)
+    settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
+    if place == "slurm":
+        from runners.executors.slurm import Slurm
+
+        return Slurm(settings.slurm, wait=not given["detach"])
+    if place == "ray":
+        from runners.executors.ray import RayTasks
+
+        return RayTasks(settings.ray)
+    return _local(settings, given)
+
+
+def _local(settings: ClusterSettings, given: dict[str, Any]) -> Executor | None:
+    if settings.local.parallel == 1:
+        if given["local_gpus"]:
+            raise click.UsageError(
+                "--gpus goes with --parallel; one launch after the other takes what "
+                "CUDA_VISIBLE_DEVICES leaves."
+            )
+        return None
+    from runners.executors.local import Local
+
+    return Local(settings.local)
+
+
+def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What was given for one executor, named as its settings are."""
+    prefix = f"{place}_"
+    found = {
+        name.removeprefix(prefix): given[name]
+        for name in PARAMETERS
+        if name.startswith(prefix) and given[name] not in (None, ())
+    }
+    if "gpus" in found:
+        found["gpus"] = tuple(name.strip() for name in found["gpus"].split(",") if name.strip())
+    return found
+
+
+def _refuse_strangers(place: str, given: dict[str, Any]) -> None:
+    """A flag of another executor would be silently without effect."""
+    for name in PARAMETERS:
+        owner = "slurm" if name == "detach" else name.partition("_")[0]
+        if owner in PLACES and owner != place and given[name] not in (None, (), False):
+            flag = {"slurm_arguments": "sbatch"}.get(name, name.partition("_")[2] or name)
+            raise click.UsageError(f"--{flag} belongs to --on {owner}; this is --on {place}.")

@@ -1,0 +1,211 @@
+"""Launches as tasks of a Ray cluster, for machines without a scheduler (``draftboard[ray]``).
+
+Ray gives each task its GPUs and runs it again when its node is lost; the launch then goes on with
+the cells that are missing. The results folder must be shared, or be collected afterwards.
+"""
+
+import importlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runners.executors import Job, Outcome, State, Update, gpus_needed, ray_task
+from runners.executors.placement import EXECUTOR
+from runners.executors.ray_nodes import Need, await_nodes, homeless
+from runners.executors.settings import RaySettings
+from runners.layout import Layout
+from runners.plan import Launch, Plan
+from runners.resume import look
+from warehouse.errors import RunnerError
+
+_LOOK_S = 2.0
+_CONNECT_S = 10.0
+#: Ray counts a lost node as lost after some 30 s; then others may take its place.
+_NODE_LOST_S = 60.0
+#: Starts of a task whose node was lost, not of one that failed.
+_RESTARTS = 5
+_CANCEL_S = 90.0
+
+
+@dataclass(frozen=True)
+class RayTasks:
+    """The executor."""
+
+    settings: RaySettings = RaySettings()
+
+    def run(self, plan: Plan, job: Job) -> Outcome:
+        """Run the launches and wait for them; Ctrl-C cancels what still runs.
+
+        RunnerError where Ray is missing or cannot be reached, or where a launch fits on no node.
+        """
+        with _cluster(self.settings) as ray:
+            needs = {launch.launch_id: self._need(plan, launch) for launch in job.launches}
+            await_nodes(ray, needs, self.settings.wait_for_nodes_s)
+            patience_s = max(self.settings.wait_for_nodes_s, _NODE_LOST_S)
+            watch = _Watch(ray, plan, job, needs, patience_s)
+            try:
+                watch.submit()
+                while watch.open:
+                    watch.look()
+            finally:
+                watch.cancel()
+        return Outcome(tuple(watch.done), tuple(watch.failed.items()))
+
+    def _need(self, plan: Plan, launch: Launch) -> Need:
+        gpus = gpus_needed(plan.study, launch)
+        return Need(gpus, self.settings.cpus, self.settings.resources)
+
+
+@contextmanager
+def _cluster(settings: RaySettings) -> Iterator[Any]:
+    """A connection to the cluster; one that stands already (tests, notebooks) is used and left."""
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError:
+        raise RunnerError(
+            'Ray is not installed here: pip install "draftboard[ray]", in the release that the '
+            "cluster runs."
+        ) from None
+    if ray.is_initialized():
+        yield ray
+        return
+    address = settings.address or os.environ.get("RAY_ADDRESS")
+    _require_listener(address)
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        where = address or "this machine"
+        raise RunnerError(f"No Ray cluster can be used at {where}: {_one_line(error)}.") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _require_listener(address: str | None) -> None:
+    """Where nothing listens, ray.init tries for some minutes before it gives up."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    except OSError as error:
+        raise RunnerError(
+            f"No Ray cluster can be used at {address}: {error.strerror or error}. `ray status` on "
+            "its head says whether it is up."
+        ) from None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
+
+
+@dataclass
+class _Watch:
+    """The tasks that are waited for."""
+
+    ray: Any
+    plan: Plan
+    job: Job
+    needs: dict[str, Need]
+    patience_s: float
+    open: dict[Any, str] = field(default_factory=dict)
+    """Task reference to launch."""
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    homeless_since: float | None = None
+    seen: dict[str, int] = field(default_factory=dict)
+    """Good cells at the last look, by launch; only where the results folder is shared."""
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.job.results.absolute(), self.plan.study.name)
+
+    def submit(self) -> None:
+        self.ray.cloudpickle.register_pickle_by_value(ray_task)
+        for launch in self.job.launches:
+            need = self.needs[launch.launch_id]
+            task = self.ray.remote(ray_task.run_command).options(
+                name=f"{self.plan.study.name}:{launch.launch_id}",
+                num_gpus=need.gpus,
+                num_cpus=need.cpus,
+                resources=dict(need.resources),
+                max_retries=_RESTARTS,
+            )
+            log = self._log(launch.launch_id)
+            reference = task.remote(self.job.command(launch), str(log), {EXECUTOR: "ray"})
+            self.open[reference] = launch.launch_id
+            self._say(launch.launch_id, "waiting", need.sentence())
+
+    def look(self) -> None:
+        """Wait a moment for one task; notice when nothing that is left can run any more."""
+        ready, _ = self.ray.wait(list(self.open), num_returns=1, timeout=_LOOK_S)
+        for reference in ready:
+            self._close(self.open.pop(reference), reference)
+        self._count_cells()
+        self._give_uphomeless()
+
+    def cancel(self) -> None:
+        """End what still runs, and wait until its servers are gone."""
+        for reference in self.open:
+            self.ray.cancel(reference)
+        if self.open:
+            self.ray.wait(list(self.open), num_returns=len(self.open), timeout=_CANCEL_S)
+
+    def _log(self, launch_id: str) -> Path:
+        return self.layout.root / "logs" / f"{launch_id}.ray.log"
+
+    def _count_cells(self) -> None:
+        """Say how far the running launches are, as far as the results folder shows it."""
+        running = {name for name in self.open.values() if self._log(name).exists()}
+        for launch in self.job.launches:
+            name = launch.launch_id
+            if name in running:
+                good = len(look(self.plan, self.layout, launch.cells).good)
+                if self.seen.get(name) != good:
+                    self.seen[name] = good
+                    self._say(name, "running", f"{good} of {len(launch.cells)} cells")
+
+    def _close(self, launch_id: str, reference: Any) -> None:
+        try:
+            status, node, printed = self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            self._fail(launch_id, f"Ray lost its task: {_one_line(error)}")
+            return
+        if status == 0:
+            self.done.append(launch_id)
+            self._say(launch_id, "done", f"on {node}")
+        else:
+            last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
+            said = last.strip()[:300] or "nothing printed"
+            self._fail(
+                launch_id, f"it ended on {node} with exit status {status}; last line: {said}"
+            )
+
+    def _give_uphomeless(self) -> None:
+        """After a node is lost, what fits on none of the others is failed, not waited for."""
+        left = {name: self.needs[name] for name in self.open.values()}
+        lost = {name: homeless(self.ray, {name: need}) for name, need in left.items()}
+        if not any(lost.values()):
+            self.homeless_since = None
+            return
+        self.homeless_since = self.homeless_since or time.monotonic()
+        if time.monotonic() - self.homeless_since < self.patience_s:
+            return
+        for reference, name in list(self.open.items()):
+            if (problem := lost[name]) is not None:
+                self.ray.cancel(reference)
+                del self.open[reference]
+                self._fail(name, problem)
+
+    def _fail(self, launch_id: str, reason: str) -> None:
+        self.failed[launch_id] = reason
+        self._say(launch_id, "failed", reason)
+
+    def _say(self, launch_id: str, state: State, detail: str) -> None:
+        self.job.report(Update(launch_id, state, detail))

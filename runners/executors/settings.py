@@ -1,0 +1,114 @@
+"""What an executor can be told: a YAML file of the cluster, and flags that override it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, ValidationError, field_validator
+
+from runners.study import Part, Positive
+from warehouse.errors import RunnerError
+
+_LIMIT = 1 << 20
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class LocalSettings(Part):
+    """This machine."""
+
+    parallel: Positive = Field(
+        default=1, description="Launches side by side, each on GPUs of its own"
+    )
+    gpus: tuple[str, ...] | None = Field(
+        default=None,
+        description="Indices or UUIDs to use; without it CUDA_VISIBLE_DEVICES, else all",
+    )
+
+
+class SlurmSettings(Part):
+    """What is asked of Slurm for each launch. Left out: the cluster's own default."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    time: str | None = Field(
+        default=None, description="Limit of one launch as Slurm writes it: 04:00:00"
+    )
+    gres: str = Field(
+        default="gpu", description="Name of the GPU resource, with its type: gpu:h200"
+    )
+    cpus: Positive | None = Field(default=None, description="CPU cores of each launch")
+    memory: str | None = Field(default=None, description="Memory of each launch: 200G")
+    constraint: str | None = None
+    arguments: tuple[str, ...] = Field(default=(), description="More arguments of sbatch, as given")
+    setup: tuple[str, ...] = Field(
+        default=(), description="Shell lines before the launch: module load …"
+    )
+    poll_s: Seconds = Field(default=10.0, description="How often squeue is asked")
+
+    @field_validator("time", mode="before")
+    @classmethod
+    def _not_a_number(cls, value: object) -> object:
+        if isinstance(value, int):
+            raise ValueError("put it in quotes, YAML reads 12:00:00 as a number")
+        return value
+
+
+class RaySettings(Part):
+    """The Ray cluster."""
+
+    address: str | None = Field(
+        default=None,
+        description="Of its head; without it RAY_ADDRESS, else a cluster of this machine",
+    )
+    cpus: Annotated[float, Field(ge=0)] = Field(default=1.0, description="CPU cores of each launch")
+    resources: dict[str, float] = Field(
+        default_factory=dict, description="Custom resources of each"
+    )
+    wait_for_nodes_s: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description="How long a node that is large enough may take to join (autoscaling)",
+    )
+
+
+class ClusterSettings(Part):
+    """The whole file; each executor reads its own part."""
+
+    local: LocalSettings = LocalSettings()
+    slurm: SlurmSettings = SlurmSettings()
+    ray: RaySettings = RaySettings()
+
+
+def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> ClusterSettings:
+    """The file's settings, each overridden by the flag that was given for it.
+
+    ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises RunnerError.
+    """
+    said = {} if path is None else _read(path)
+    for executor, given in flags.items():
+        part = said.get(executor) or {}
+        said[executor] = part | given if isinstance(part, dict) else part
+    try:
+        return ClusterSettings.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        source = "The cluster options" if path is None else f"{path}"
+        raise RunnerError(f"{source} cannot be used at {where}: {first['msg']}.") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _LIMIT:
+            raise RunnerError(f"{path} is larger than 1 MB, so it is no file of cluster options.")
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        words = " ".join(str(error).split())
+        raise RunnerError(f"The cluster options {path} cannot be read: {words}.") from None
+    if said is None:
+        return {}
+    if not isinstance(said, dict):
+        raise RunnerError(
+            f"{path} holds no cluster options; docs/clusters.md shows what it may say."
+        )
+    return said
