@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.comparison import ARM, SETTING
+from analysis.frames import numbered
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ def arm_levels(cells: pd.DataFrame, measurements: pd.DataFrame) -> ArmLevels:
     """
     kept = cells[(cells["status"] == "good") & cells["concurrency"].notna()]
     kept = kept.sort_values("cell_id", ignore_index=True)
-    setting = _numbered(kept, SETTING)
-    placed = kept.assign(setting=setting, arm_id=_numbered(kept, (*ARM, "spec_method")))
+    setting = numbered(kept, SETTING)
+    placed = kept.assign(setting=setting, arm_id=numbered(kept, (*ARM, "spec_method")))
     names = ["setting", "arm_id", "concurrency"]
     values = measurements.merge(placed[["cell_id", *names]], on="cell_id")
     values["concurrency"] = values["concurrency"].astype("int64")
@@ -54,9 +54,3 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     geometric = np.exp(logs.groupby(by, sort=True)["log"].mean().to_numpy(dtype=np.float64))
     table["value"] = np.where(table["min"] > 0, geometric, table["mean"])
     return table.rename(columns={"size": "repeats"}).drop(columns=["mean", "min"])
-
-
-def _numbered(cells: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.int64]:
-    known = [name for name in names if name in cells]
-    codes = pd.DataFrame({name: pd.factorize(cells[name])[0] for name in known})
-    return np.asarray(codes.groupby(known, sort=False).ngroup(), dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import SETTING
+from analysis.frames import numbered
 
 #: What may differ between the datasets of one system.
 _OF_THE_DATASET = {"dataset", "max_tokens", "ignore_eos"}
@@ -28,14 +29,14 @@ def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
     """
     placed = pd.DataFrame(
         {
-            "setting": _numbered(cells, SETTING),
-            "system": _numbered(cells, [n for n in SETTING if n not in _OF_THE_DATASET]),
+            "setting": numbered(cells, SETTING),
+            "system": numbered(cells, [n for n in SETTING if n not in _OF_THE_DATASET]),
             "dataset": _column(cells, "dataset").fillna("unknown"),
             "family": families(cells),
             "k": _draft_tokens(cells),
             "concurrency": pd.to_numeric(cells["concurrency"]),
             "repeat": pd.to_numeric(_column(cells, "repeat")).fillna(-1),
-            "prompts": _numbered(cells, ["prompt_set_hash", "seed"]),
+            "prompts": numbered(cells, ["prompt_set_hash", "seed"]),
         }
     ).set_index(pd.Index(cells["cell_id"], name="cell_id"))
     good = (cells["status"] == "good").to_numpy() if "status" in cells else True
@@ -90,10 +91,3 @@ def _draft_tokens(cells: pd.DataFrame) -> pd.Series:
 
 def _column(cells: pd.DataFrame, name: str) -> pd.Series:
     return cells[name] if name in cells else pd.Series(None, index=cells.index, dtype=object)
-
-
-def _numbered(cells: pd.DataFrame, names: "list[str] | tuple[str, ...]") -> pd.Series:
-    known = [name for name in names if name in cells]
-    if not known:
-        return pd.Series(0, index=cells.index)
-    return cells.groupby(known, dropna=False, sort=False).ngroup()

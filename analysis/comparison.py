@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.frames import objects
+from analysis.frames import numbered, objects
 from analysis.improvement import improvements
 from analysis.pair_flags import pair_flags
 from analysis.pairing import MATCH_FIELDS, match
@@ -100,19 +100,12 @@ def _place(cells: pd.DataFrame) -> pd.DataFrame:
     """Index cell_id; which setting and arm a cell belongs to, as numbers, and its concurrency."""
     return pd.DataFrame(
         {
-            "setting": _numbered(cells, SETTING),
-            "arm_id": _numbered(cells, ARM),
+            "setting": numbered(cells, SETTING),
+            "arm_id": numbered(cells, ARM),
             "concurrency": cells["concurrency"].to_numpy(),
         },
         index=pd.Index(cells["cell_id"], name="cell_id"),
     )
-
-
-def _numbered(cells: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any, Any]:
-    known = [pd.Series(pd.factorize(cells[n])[0]) for n in names if n in cells]
-    return pd.concat(known, axis=1, keys=range(len(known))).groupby(
-        list(range(len(known))), sort=False
-    ).ngroup().to_numpy()  # fmt: skip
 
 
 def _values(

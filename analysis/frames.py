@@ -1,9 +1,11 @@
-"""Two things that the types of pandas cannot say."""
+"""Small things about frames that pandas does not do, or cannot say with its types."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -15,3 +17,14 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def objects(values: Sequence[Any], index: "pd.Index[Any]") -> pd.Series:
     """A column whose values are tuples, sets or other objects."""
     return pd.Series(values, index=index, dtype=object)
+
+
+def numbered(rows: pd.DataFrame, names: Sequence[str]) -> NDArray[np.int64]:
+    """A number per row, equal where the rows are equal in ``names``; unknown equals unknown.
+
+    Names that are no column say nothing; without any, all rows are one group.
+    """
+    codes = pd.DataFrame({name: pd.factorize(rows[name])[0] for name in names if name in rows})
+    if codes.columns.empty:
+        return np.zeros(len(rows), dtype=np.int64)
+    return np.asarray(codes.groupby(list(codes), sort=False).ngroup(), dtype=np.int64)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import Comparison, in_study_order
+from analysis.comparison import Comparison
 from analysis.frames import records
 from warehouse.catalogue import METRICS, percentile_label
 
@@ -33,30 +33,13 @@ def metric_name(metric: str, statistic: str) -> str:
 def setting_name(keys: dict[str, Any]) -> str:
     """One line that tells a reader which setting and arm a table is about."""
     parts = [
-        _text(keys.get("dataset")),
-        _text(keys.get("model")),
-        f"TP {_text(keys.get('tensor_parallel_size'))}",
-        _text(keys.get("gpu")),
+        known_text(keys.get("dataset")),
+        known_text(keys.get("model")),
+        f"TP {known_text(keys.get('tensor_parallel_size'))}",
+        known_text(keys.get("gpu")),
     ]
     evidence = {"gpu": "", None: ""}.get(keys.get("evidence"), f" [{keys.get('evidence')}]")
     return f"{keys['arm_label']} against baseline: {', '.join(parts)}{evidence}"
-
-
-def by_concurrency(found: Comparison, setting: int, arm_id: int) -> Table:
-    """A row per concurrency level and line of the study's table."""
-    rows = _chosen(found.levels, setting, arm_id)
-    header = ["concurrency", "metric", "baseline", "speculative", "improvement", "pairs"]
-    return header, [
-        [_text(row["concurrency"]), *_line(row), str(row["pairs"])]
-        for row in records(in_study_order(rows).sort_values(["concurrency", "line"]))
-    ]
-
-
-def geomean(found: Comparison, setting: int, arm_id: int) -> Table:
-    """The study's table: a row per metric, geometric means over the levels both arms have."""
-    rows = _chosen(found.geomean, setting, arm_id)
-    header = ["metric (geometric mean)", "baseline", "speculative", "improvement"]
-    return header, [_line(row) for row in records(in_study_order(rows).sort_values("line"))]
 
 
 def levels_sentence(found: Comparison, setting: int, arm_id: int) -> str:
@@ -76,8 +59,8 @@ def unmatched(found: Comparison, cells: pd.DataFrame) -> Table:
     grouped = told.groupby(names, dropna=False, sort=False)["concurrency"].agg(list).reset_index()
     rows = [
         [
-            _text(row["arm_label"]), _text(row["dataset"]), _list(sorted(set(row["concurrency"]))),
-            _text(row["path"]), row["reason"],
+            known_text(row["arm_label"]), known_text(row["dataset"]), _list(sorted(set(row["concurrency"]))),
+            known_text(row["path"]), row["reason"],
         ]
         for row in records(grouped)
     ]  # fmt: skip
@@ -109,17 +92,12 @@ def _chosen(rows: pd.DataFrame, setting: int, arm_id: int) -> pd.DataFrame:
     return rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
 
 
-def _line(row: dict[str, Any]) -> list[str]:
-    decimals = METRICS[row["metric"]].decimals
-    values = [number(row[arm], decimals) for arm in ("baseline", "speculative")]
-    return [metric_name(row["metric"], row["statistic"]), *values, percent(row["improvement"])]
-
-
-def _text(value: Any) -> str:
+def known_text(value: Any) -> str:
+    """A value in words; unknown is said."""
     if value is None or pd.isna(value):
         return UNKNOWN
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _list(levels: Sequence[Any]) -> str:
-    return ", ".join(_text(level) for level in levels)
+    return ", ".join(known_text(level) for level in levels)

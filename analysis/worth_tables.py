@@ -1,10 +1,9 @@
 """What speculation is worth as rows of text."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from analysis.break_even import BreakEven, Pays, ks_that_pay
-from analysis.tables import UNKNOWN, Table, number
+from analysis.tables import UNKNOWN, Table, known_text, number
 from analysis.worth import Costed, Worth
 
 
@@ -64,7 +63,7 @@ def pays_table(found: Sequence[Pays]) -> Table:
     ]  # fmt: skip
     return header, [
         [
-            p.arm_label, _text(p.dataset), _text(p.tensor_parallel_size), str(p.concurrency),
+            p.arm_label, known_text(p.dataset), known_text(p.tensor_parallel_size), str(p.concurrency),
             number(p.length, 2), number(p.break_even_length, 2), number(p.break_even_rate, 2),
             "yes" if p.pays else "no",
         ]
@@ -81,18 +80,14 @@ def k_lines(found: Sequence[Pays]) -> Iterator[str]:
             f"at {level}: {', '.join(map(str, ks)) or 'none'}" for level, ks in paying.items()
         )
         p = first[setting]
-        name = f"{_text(p.dataset)}, TP {_text(p.tensor_parallel_size)}"
+        name = f"{known_text(p.dataset)}, TP {known_text(p.tensor_parallel_size)}"
         if told:
             yield f"K that pays on {name}, by concurrency: {told}."
 
 
-def _text(value: Any) -> str:
-    return UNKNOWN if value is None else str(value)
-
-
 def _who(row: Worth) -> list[str]:
     told = (row.about["arm_label"], row.about["dataset"], row.about["tensor_parallel_size"])
-    return [_text(value) for value in told]
+    return [known_text(value) for value in told]
 
 
 def _arm(side: Costed | None) -> list[str]:
