@@ -44,7 +44,8 @@ _BY = ["setting", "arm_id"]
 @dataclass(frozen=True)
 class Comparison:
     """``pairs``: a row per pair, metric and statistic (baseline_id, speculative_id, allowed, flags,
-    setting, arm_id, concurrency, metric, statistic, origin, baseline, speculative, improvement).
+    setting, arm_id, concurrency, repeat, metric, statistic, origin, baseline, speculative,
+    improvement).
     ``levels``: a row per setting, arm, concurrency, metric and statistic, ``pairs`` counting the
     repeats. ``geomean``: a row per setting, arm, metric and statistic, with ``concurrencies`` (both
     arms), ``only_baseline`` and ``only_speculative`` (one arm alone).
@@ -97,12 +98,14 @@ def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
 
 
 def _place(cells: pd.DataFrame) -> pd.DataFrame:
-    """Index cell_id; which setting and arm a cell belongs to, as numbers, and its concurrency."""
+    """Index cell_id; a cell's setting and arm, as numbers, its concurrency and its repeat."""
+    unknown = np.full(len(cells), np.nan)
     return pd.DataFrame(
         {
             "setting": numbered(cells, SETTING),
             "arm_id": numbered(cells, ARM),
             "concurrency": cells["concurrency"].to_numpy(),
+            "repeat": cells["repeat"].to_numpy() if "repeat" in cells else unknown,
         },
         index=pd.Index(cells["cell_id"], name="cell_id"),
     )
@@ -112,9 +115,8 @@ def _values(
     pairs: pd.DataFrame, cells: pd.DataFrame, measurements: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The pairs' values side by side, and those that may not stand side by side."""
-    defined = measurements.join(
-        cells.set_index("cell_id")["reported_definition"], on="cell_id"
-    ).rename(columns={"reported_definition": "means"})
+    definitions = dict(zip(cells["cell_id"], cells["reported_definition"], strict=True))
+    defined = measurements.assign(means=measurements["cell_id"].map(definitions))
     defined["means"] = defined["means"].where(defined["origin"] != "canonical", "canonical")
     one = defined.rename(columns={"cell_id": "baseline_id", "value": "baseline"})
     other = defined.rename(columns={"cell_id": "speculative_id", "value": "speculative"})

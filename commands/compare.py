@@ -1,7 +1,6 @@
 """``draftboard compare``: matched pairs with their evidence, and what could not be matched."""
 
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,9 +68,7 @@ def load(
             )
         measured = queries.measurements(reader, filters, METRICS_READ, STATISTICS_READ).to_pandas()
         flags = queries.flags(reader, list(cells["cell_id"])).to_pandas()
-    found = compare(cells, measured, allow, flags)
-    repeats = cells.set_index("cell_id")["repeat"]
-    return cells, replace(found, pairs=found.pairs.join(repeats, on="speculative_id"))
+    return cells, compare(cells, measured, allow, flags)
 
 
 def confidence_of(warehouse: Path | None, found: "Comparison") -> "Confidence":
