@@ -10,6 +10,7 @@ import streamlit as st
 from dashboard import data
 from dashboard.components import plain
 from dashboard.filters import sidebar
+from dashboard.shelf import open_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError
 
@@ -25,7 +26,7 @@ def main() -> None:
 
 
 def _draw() -> None:
-    shelf = data.open_shelf()
+    shelf = open_shelf()
     filters = sidebar(data.filter_options(shelf))
     pages = [
         st.Page(

@@ -5,8 +5,8 @@ import streamlit as st
 
 from dashboard import data
 from dashboard.components import table
-from dashboard.data import Shelf
 from dashboard.panels import badge
+from dashboard.shelf import Shelf
 from warehouse.filters import Filters
 
 

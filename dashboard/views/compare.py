@@ -11,7 +11,8 @@ from analysis.pairing import MATCH_FIELDS
 from dashboard import data, panels, phrases
 from dashboard.answers import MOST_PANELS, Answer, Drawing
 from dashboard.components import explanation, nothing_matches, plain, table
-from dashboard.data import Question, Shelf
+from dashboard.data import Question
+from dashboard.shelf import Shelf
 from dashboard.tables import TOTAL_COLUMNS, pair_rows
 from warehouse.catalogue import METRICS, PERCENTILES, Metric, percentile_label
 from warehouse.filters import Filters

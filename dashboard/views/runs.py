@@ -8,7 +8,7 @@ import streamlit as st
 from dashboard import data
 from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun
 from dashboard.components import nothing_matches, plain, shown, table
-from dashboard.data import Shelf
+from dashboard.shelf import Shelf
 from dashboard.views import cell as one_cell
 from warehouse.filters import Filters
 

@@ -14,11 +14,11 @@ APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 
 
 def _page(name, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard import data
+    from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS as views
 
     view = next(v for v in views if name == v.TITLE)
-    view.render(data.open_shelf(), filters)
+    view.render(open_shelf(), filters)
 
 
 def _open(name: str, filters: Filters) -> AppTest:

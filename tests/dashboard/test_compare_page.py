@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard import answers, data, panels
 from dashboard.answers import MOST_PANELS
 from dashboard.data import Question
+from dashboard.shelf import open_shelf
 from dashboard.tables import pair_rows
 from dashboard.views import compare
 from warehouse.contract import Facts
@@ -37,7 +38,7 @@ def other_engine(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., 
 
 @pytest.mark.usefixtures("other_engine")
 def test_cells_without_a_partner_are_listed_with_the_field_and_both_values() -> None:
-    known = data.answer(data.open_shelf(), _question(statistic="p50"))
+    known = data.answer(open_shelf(), _question(statistic="p50"))
 
     reasons = known.unmatched.rows.column("reason").to_pylist()
     assert known.unmatched.total == 2
@@ -58,7 +59,7 @@ def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
 def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
     question = _question(statistic="p50", allow=("engine_version",))
 
-    found = data.study(data.open_shelf(), question)
+    found = data.study(open_shelf(), question)
 
     rows = pair_rows(found, "p50")
     assert len(rows) == len(panels.CHARTED)
@@ -68,7 +69,7 @@ def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_csv_holds_the_pairs_unrounded() -> None:
-    shelf, question = data.open_shelf(), _question(statistic="p50")
+    shelf, question = open_shelf(), _question(statistic="p50")
     found = data.study(shelf, question)
 
     read = pd.read_csv(io.StringIO(compare.csv_text(shelf, question)), keep_default_na=False)
@@ -94,7 +95,7 @@ def test_levels_with_prompts_and_seeds_of_their_own_share_one_panel(
         ]
         fill_cells(empty_place, name, known)
 
-    known_answer = data.answer(data.open_shelf(), _question(statistic="p50"))
+    known_answer = data.answer(open_shelf(), _question(statistic="p50"))
 
     assert list(known_answer.titles) == ["code · TP 1"]
     assert sorted(set(known_answer.levels["concurrency"])) == [1, 2, 4]
@@ -107,7 +108,7 @@ def test_two_drafts_with_one_label_are_two_arms_with_their_names(
     for draft in ("one", "two"):
         fill_cells(empty_place, draft, [make_facts(**(DRAFT | {"draft_model": draft}))])
 
-    levels = data.answer(data.open_shelf(), _question(statistic="p50")).levels
+    levels = data.answer(open_shelf(), _question(statistic="p50")).levels
 
     assert set(levels["arm"]) == {"draft_model K=3 (one)", "draft_model K=3 (two)"}
 
@@ -120,7 +121,7 @@ def test_at_most_twelve_panels_are_drawn(
         known = [make_facts(dataset=name, **arm) for name in names]
         fill_cells(empty_place, arm["spec_method"], known)
 
-    known_answer = data.answer(data.open_shelf(), _question(statistic="p50"))
+    known_answer = data.answer(open_shelf(), _question(statistic="p50"))
 
     assert len(known_answer.titles) == MOST_PANELS + 2
     assert len(answers.improvement_drawings(known_answer, "ttft")) == MOST_PANELS
@@ -128,7 +129,7 @@ def test_at_most_twelve_panels_are_drawn(
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_table_stands_in_the_order_of_the_study() -> None:
-    rows = data.answer(data.open_shelf(), _question(statistic="p50")).totals.rows.to_pylist()
+    rows = data.answer(open_shelf(), _question(statistic="p50")).totals.rows.to_pylist()
 
     assert [row["metric"].split(" (")[0] for row in rows[:6]] == [
         "Output throughput", "Total throughput", "Time to first token", "Time per output token",
