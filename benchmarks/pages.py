@@ -38,6 +38,7 @@ def full_page(number: int | None, chosen: dict[str, list[str]]) -> None:
     import streamlit as st
 
     from dashboard.filters import sidebar
+    from dashboard import data
     from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS
 
