@@ -44,10 +44,10 @@ lab-test-envs:
 	runners/lab/setup.sh vllm guidellm-0.8.1 guidellm-0.5.3
 
 lab-models: lab-envs
-	.lab/vllm/bin/python -m runners.lab.train examples/lab-models
+	.lab/vllm/bin/python -m runners.lab.train studies/lab-models
 
 lab-models-costly: lab-envs
-	.lab/vllm/bin/python -m runners.lab.costly examples/lab-models/target .lab/models/target-costly
+	.lab/vllm/bin/python -m runners.lab.costly studies/lab-models/target .lab/models/target-costly
 
 fmt: install
 	$(BIN)/ruff check --fix .

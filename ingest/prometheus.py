@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from analysis.acceptance import Counters
 
 _LINE = re.compile(
-    r"^vllm:(?P<name>\w+)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"
+    r"^(?:vllm|draftboard):(?P<name>\w+)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"
 )
 _POSITION = re.compile(r'(?:^|,)\s*position="(\d+)"')
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
 
-#: Series worth keeping over time: name in vLLM (without ``_total``) -> whether it adds up over engines.
+#: Series worth keeping over time: name (without ``_total``) -> whether it adds up over engines, GPUs.
 KEPT: dict[str, bool] = {
     "spec_decode_num_drafts": True,
     "spec_decode_num_draft_tokens": True,
@@ -30,6 +30,9 @@ KEPT: dict[str, bool] = {
     "num_preemptions": True,
     # A share of one engine's cache: the fullest engine is the one that matters.
     "kv_cache_usage_perc": False,
+    # These two the runners' sampler adds beside what the server says.
+    "gpu_power_watts": True,
+    "cpu_cores_used_by_others": True,
 }
 
 

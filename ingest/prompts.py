@@ -1,18 +1,15 @@
-"""The hash of a prompt: the same whether a report holds the text or, redacted, its hash.
+"""The prompt of a request, however a report writes it down: its hash is ``warehouse.prompt_hash``'s.
 
-A hash is the first 32 hex digits of sha256 over the prompt's text. Messages are flattened first:
-one line ``role: text`` per message, the parts of a message joined without separator.
+Messages are flattened: one line ``role: text`` per message, the parts of a message joined without
+separator.
 """
 
 import ast
-import hashlib
-import re
 from typing import Any
 
 import msgspec
 
-MARKER = "sha256:"
-_MARKED = re.compile(r"sha256:([0-9a-f]{32})")
+from warehouse.prompt_hash import flatten_messages, is_redacted
 
 
 class Body(msgspec.Struct, gc=False):
@@ -53,13 +50,6 @@ def _read_literal(text: str) -> Arguments | None:
         return None
 
 
-def hash_text(text: str) -> str:
-    """Hash of a prompt's text; a redacted text is its own hash."""
-    if text.startswith(MARKER) and (found := _MARKED.fullmatch(text)):
-        return found[1]
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
 def prompt_text(body: Body) -> str | None:
     """The flattened prompt of a request; None where there is none."""
     if isinstance(body.prompt, str):
@@ -74,17 +64,9 @@ def flatten(messages: Any) -> str | None:
     if not isinstance(messages, list) or not messages:
         return None
     texts = [_content(m) for m in messages]
-    if len(texts) == 1 and _MARKED.fullmatch(texts[0]):
+    if len(texts) == 1 and is_redacted(texts[0]):
         return texts[0]
-    return "\n".join(f"{_role(m)}: {t}" for m, t in zip(messages, texts, strict=True))
-
-
-def prompt_set_hash(hashes: list[str | None]) -> str | None:
-    """Hash over the sorted, unique prompt hashes; None where one is unknown or there are none."""
-    known = {h for h in hashes if h is not None}
-    if not known or None in hashes:
-        return None
-    return hashlib.sha256("\n".join(sorted(known)).encode()).hexdigest()[:32]
+    return flatten_messages(list(zip(map(_role, messages), texts, strict=True)))
 
 
 def _role(message: Any) -> str:

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from ingest.prompts import MARKER, Body, hash_text, prompt_text, read_arguments
+from ingest.prompts import Body, prompt_text, read_arguments
 from ingest.secrets import scrub
+from warehouse.prompt_hash import MARKER, hash_text
 
 _TEXTS = ("output", "reasoning_output")
 

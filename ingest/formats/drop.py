@@ -113,7 +113,9 @@ def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
 
 
 def _with_record(cell: Cell, record: Record) -> Cell:
-    flags = (*cell.flags, _failure(record)) if record.status == "failed" else cell.flags
+    flags = (*cell.flags, *_circumstances(record))
+    if record.status == "failed":
+        flags = (*flags, _failure(record))
     return replace(
         cell,
         run_id=record.run_id or cell.run_id,
@@ -121,6 +123,27 @@ def _with_record(cell: Cell, record: Record) -> Cell:
         status=record.status,
         flags=flags,
     )
+
+
+def _circumstances(record: Record) -> tuple[Flag, ...]:
+    """What a reader should know of how it was measured."""
+    flags = []
+    placement = record.environment.get("placement")
+    beside = placement.get("launches_side_by_side") if isinstance(placement, dict) else None
+    if isinstance(beside, int) and beside > 1:
+        flags.append(Flag("neighbours", "info", _NEIGHBOURS.format(beside)))
+    if record.prefix_cache == "kept" and record.prefix_caching is not False:
+        flags.append(Flag("prefix_cache_kept", "info", _CACHE_KEPT))
+    return tuple(flags)
+
+
+_NEIGHBOURS = (
+    "Up to {} servers ran side by side on this machine: they share its processor, memory and power."
+)
+_CACHE_KEPT = (
+    "The prefix cache was not emptied before this load: what earlier requests share with these was "
+    "served from it."
+)
 
 
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:

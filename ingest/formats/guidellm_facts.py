@@ -7,9 +7,10 @@ from pydantic import ValidationError
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_requests import Asked
 from ingest.formats.guidellm_shape import Benchmark, Report
-from ingest.prompts import Body, prompt_set_hash
+from ingest.prompts import Body
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput
+from warehouse.prompt_hash import prompt_set_hash
 
 _SAMPLING = ("temperature", "top_p", "seed", "ignore_eos")
 

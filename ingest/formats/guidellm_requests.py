@@ -10,8 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ingest.formats.guidellm_shape import Benchmark, Request, Speculation, Timings
-from ingest.prompts import Body, hash_text, prompt_text, read_arguments
+from ingest.prompts import Body, prompt_text, read_arguments
 from warehouse.errors import InvalidInput
+from warehouse.prompt_hash import hash_text
 from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, REQUEST_SCHEMA
 
 Columns = dict[str, NDArray[Any]]

@@ -142,3 +142,23 @@ def test_a_drop_is_one_unit_known_by_its_content(run: Any, drop: Any) -> None:
     assert run.generation == generation
     (folder / "metrics-after.prom").write_text("\n".join(exposition(400)))
     assert run(folder, "--json").json["accepted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"environment": {"placement": {"launches_side_by_side": 4}}}, {"neighbours"}),
+        ({"environment": {"placement": {"executor": "local"}}}, set()),
+        ({"environment": {"placement": "node 7"}}, set()),
+        ({"prefix_cache": "kept"}, {"prefix_cache_kept"}),
+        ({"prefix_cache": "kept", "prefix_caching": False}, set()),
+        ({"prefix_cache": "reset", "prefix_caching": True}, set()),
+    ],
+)
+def test_how_it_was_measured_is_a_flag(
+    run: Any, drop: Any, record: dict[str, Any], expected: set[str]
+) -> None:
+    assert run(drop(**record)).status == 0
+    assert (
+        set(run.flags(run.cells()[0]["cell_id"])) & {"neighbours", "prefix_cache_kept"} == expected
+    )

@@ -41,3 +41,14 @@ def test_gauges_are_kept_and_the_fullest_cache_counts() -> None:
 
 def test_a_server_without_speculation_has_no_counters() -> None:
     assert parse_exposition(["vllm:num_requests_running 1.0"]).counters is None
+
+
+def test_what_the_runners_sampler_adds_is_kept_and_power_adds_up_over_gpus() -> None:
+    lines = [
+        'draftboard:gpu_power_watts{gpu="0"} 512.5', 'draftboard:gpu_power_watts{gpu="1"} 500',
+        "draftboard:cpu_cores_used_by_others 0.25", "draftboard:something_else 1",
+    ]  # fmt: skip
+    assert parse_exposition(lines).values == {
+        "gpu_power_watts": 1012.5,
+        "cpu_cores_used_by_others": 0.25,
+    }

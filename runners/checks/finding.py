@@ -1,0 +1,109 @@
+"""What a check says, and what it looks at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from runners.gpu import Gpu, Survey
+from runners.model_files import ModelFiles
+from runners.plan import Launch, Plan
+from runners.study import Study
+from runners.tools import Tool
+from runners.vllm_command import speculative_config
+
+Status = Literal["ok", "warning", "unknown", "blocker"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about one subject; ``fix`` says how to get rid of it."""
+
+    check: str
+    status: Status
+    said: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the installed vLLM says of itself. None: it was not asked, or this release cannot say."""
+
+    methods: tuple[str, ...] | None = None
+    settings: tuple[str, ...] | None = None
+    memory_share: float | None = None
+    device: str | None = None
+    suffix_decoding: bool | None = None
+    #: its argument parser's words about each launch's command line, by launch
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Everything that the checks look at, asked once. Without a study there is no plan either."""
+
+    plan: Plan | None
+    results: Path
+    env: Mapping[str, str]
+    vllm: Tool
+    guidellm: Tool
+    engine: Engine
+    survey: Survey
+    gpus: tuple[Gpu, ...]
+    models: Mapping[tuple[str, str | None], ModelFiles] = field(default_factory=dict)
+
+    @property
+    def study(self) -> Study | None:
+        """The study, where one was named."""
+        return None if self.plan is None else self.plan.study
+
+    @property
+    def on_gpu(self) -> bool | None:
+        """Whether this vLLM computes on a GPU; None where nothing tells."""
+        if self.engine.device is not None:
+            return self.engine.device != "cpu"
+        for_cpu = self.vllm.for_cpu
+        return None if for_cpu is None else not for_cpu
+
+    def target(self) -> ModelFiles | None:
+        """The files of the study's target."""
+        return None if self.study is None else self.models.get(target_key(self.study))
+
+    def draft(self, launch: Launch) -> ModelFiles | None:
+        """The files of a launch's draft; None where it has none of its own."""
+        key = None if self.study is None else draft_key(self.study, launch)
+        return None if key is None else self.models.get(key)
+
+
+def target_key(study: Study) -> tuple[str, str | None]:
+    """(model, revision) of the target."""
+    return study.located(study.target.model), study.target.revision
+
+
+def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
+    """(model, revision) of a launch's draft; None where nothing is loaded for it."""
+    config: dict[str, Any] = speculative_config(study, launch.variant) or {}
+    if config.get("model") is None:
+        return None
+    revision = config.get("revision")
+    return str(config["model"]), None if revision is None else str(revision)
+
+
+def configurations(plan: Plan) -> list[Launch]:
+    """One launch of each server configuration: repeats ask for the same again."""
+    first: dict[tuple[str, int], Launch] = {}
+    for launch in plan.launches:
+        first.setdefault((launch.variant.name, launch.tensor_parallel_size), launch)
+    return list(first.values())
+
+
+def name_of(launch: Launch) -> str:
+    """An arm as a reader knows it: "eagle3-k3 at TP 2"."""
+    return f"{launch.variant.name} at TP {launch.tensor_parallel_size}"
+
+
+def engine_arguments(study: Study, launch: Launch) -> dict[str, Any]:
+    """A launch's arguments of ``vllm serve``, by names with dashes, however the study spells them."""
+    given = {**study.target.engine_args, **launch.variant.engine_args}
+    return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}

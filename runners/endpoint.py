@@ -1,0 +1,75 @@
+"""Questions to an OpenAI-compatible server over HTTP."""
+
+import json
+import urllib.request
+from typing import Any, Literal
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+RequestFormat = Literal["chat_completions", "text_completions"]
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_QUICK_S = 10.0
+
+
+class Refused(Exception):
+    """The server is well and takes no such request; the text is its answer."""
+
+
+class BadStatus(URLError):
+    """An answer that is not a success; ``said`` is its text."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"status {status} {said[:200]}".strip())
+        self.status = status
+        self.said = said
+
+
+def fetch(url: str, timeout_s: float = _QUICK_S) -> str:
+    """The text at ``url``. OSError or HTTPException where there is none."""
+    return _open(urllib.request.Request(url), timeout_s)
+
+
+def send(url: str, body: dict[str, Any] | None, timeout_s: float) -> str:
+    """The answer to a POST. OSError or HTTPException where there is none."""
+    data = b"" if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    return _open(request, timeout_s)
+
+
+def ask(url: str, model: str, request_format: RequestFormat, timeout_s: float) -> None:
+    """One token of a real request: an engine that is dead can leave ``/health`` answering.
+
+    Raises Refused where the server finds fault with the request, OSError where it does not answer.
+    """
+    body: dict[str, Any] = {"model": model, "max_tokens": 1, "temperature": 0}
+    if request_format == "chat_completions":
+        path, body["messages"] = "/v1/chat/completions", [{"role": "user", "content": "Hello"}]
+    else:
+        path, body["prompt"] = "/v1/completions", "Hello"
+    try:
+        send(url + path, body, timeout_s)
+    except BadStatus as error:
+        if 400 <= error.status < 500:
+            raise Refused(_message(error)) from None
+        raise
+
+
+def _open(request: urllib.request.Request, timeout_s: float) -> str:
+    # A proxy of the environment knows nothing of this machine's own ports.
+    own = urlsplit(request.full_url).hostname in _LOOPBACK
+    opener = urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if own else []))
+    try:
+        with opener.open(request, timeout=timeout_s) as answer:
+            return str(answer.read().decode("utf-8", "replace"))
+    except HTTPError as error:
+        with error:
+            raise BadStatus(error.code, error.read().decode("utf-8", "replace")) from None
+
+
+def _message(error: BadStatus) -> str:
+    """``{"error": {"message": …}}`` as OpenAI writes it, else the whole answer."""
+    try:
+        return str(json.loads(error.said)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return str(error.reason)

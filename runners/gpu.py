@@ -1,0 +1,224 @@
+"""What the GPUs of this machine are and draw, read by NVML through ``nvidia-ml-py`` where installed.
+
+Nothing here raises for a machine without a GPU: what cannot be read is ``None``, and a survey
+without GPUs says why.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+NO_BINDING = "nvidia-ml-py is not installed here, so that no GPU can be read"
+NO_DRIVER = "there is no NVIDIA driver on this machine (libnvidia-ml.so.1 was not found)"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as NVML numbers it (by PCI bus). None: this driver or card does not say."""
+
+    index: int
+    name: str
+    uuid: str | None = None
+    memory_bytes: int | None = None
+    free_bytes: int | None = None
+    power_cap_watts: float | None = None
+    power_cap_default_watts: float | None = None
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    memory_clock_max_mhz: int | None = None
+    temperature_celsius: int | None = None
+    compute_capability: str | None = None
+    mig: bool | None = None
+    ecc: bool | None = None
+    persistence_mode: bool | None = None
+    #: compute processes that anybody runs on it
+    processes: int | None = None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The GPUs of a machine; ``reason`` says why there are none, ``cuda`` is the driver's newest."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    reason: str | None = None
+
+
+def survey() -> Survey:
+    """Every GPU that this process may see."""
+    try:
+        with _nvml() as nvml:
+            count = _ask(nvml, nvml.nvmlDeviceGetCount) or 0
+            return Survey(
+                gpus=tuple(_gpu(nvml, index) for index in range(count)),
+                driver=_text(_ask(nvml, nvml.nvmlSystemGetDriverVersion)),
+                cuda=_cuda(_ask(nvml, nvml.nvmlSystemGetCudaDriverVersion)),
+                reason=None if count else "the NVIDIA driver lists no GPU",
+            )
+    except _NoNvml as error:
+        return Survey(reason=str(error))
+
+
+def visible(found: Survey, env: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA would use under ``env``, in its order.
+
+    CUDA stops at the first entry of CUDA_VISIBLE_DEVICES that it does not know; so does this.
+    """
+    listed = env.get("CUDA_VISIBLE_DEVICES")
+    if listed is None:
+        return found.gpus
+    chosen: list[Gpu] = []
+    for entry in listed.split(","):
+        gpu = _named(found.gpus, entry.strip())
+        if gpu is None:
+            break
+        chosen.append(gpu)
+    return tuple(chosen)
+
+
+def _named(gpus: Iterable[Gpu], entry: str) -> Gpu | None:
+    for gpu in gpus:
+        if entry == str(gpu.index):
+            return gpu
+        if entry.startswith("GPU-") and gpu.uuid is not None and gpu.uuid.startswith(entry):
+            return gpu
+    return None
+
+
+class PowerMeter:
+    """Reads the watts that GPUs draw now; open from ``with`` on, and empty where nothing is known.
+
+    Calling it gives ``{index: watts}``. ``gpus`` are NVML indices; None means all.
+    """
+
+    def __init__(self, gpus: Iterable[int] | None = None) -> None:
+        self._wanted = None if gpus is None else frozenset(gpus)
+        self._handles: dict[int, Any] = {}
+        self._library: ModuleType | None = None
+
+    def __enter__(self) -> "PowerMeter":
+        try:
+            self._library = nvml = _initialised()
+        except _NoNvml:
+            return self
+        for index in range(_ask(nvml, nvml.nvmlDeviceGetCount) or 0):
+            if self._wanted is None or index in self._wanted:
+                self._handles[index] = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._library is not None:
+            self._library.nvmlShutdown()
+        self._library, self._handles = None, {}
+
+    def __call__(self) -> dict[int, float]:
+        nvml = self._library
+        if nvml is None:
+            return {}
+        read = ((i, _ask(nvml, nvml.nvmlDeviceGetPowerUsage, h)) for i, h in self._handles.items())
+        return {index: milliwatts / 1000 for index, milliwatts in read if milliwatts is not None}
+
+
+class _NoNvml(Exception):
+    """NVML cannot be used here; the text says why."""
+
+
+def _initialised() -> ModuleType:
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ImportError:
+        raise _NoNvml(NO_BINDING) from None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        missing = error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND
+        raise _NoNvml(NO_DRIVER if missing else f"NVML does not start: {error}") from None
+    return nvml
+
+
+@contextmanager
+def _nvml() -> Iterator[ModuleType]:
+    nvml = _initialised()
+    try:
+        yield nvml
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _ask(nvml: ModuleType, question: Callable[..., Any], *args: Any) -> Any:
+    """The answer, or None where this driver or card does not give one."""
+    try:
+        return question(*args)
+    except nvml.NVMLError:
+        return None
+
+
+def _gpu(nvml: ModuleType, index: int) -> Gpu:
+    handle = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:
+        return Gpu(index=index, name="unknown")
+    memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    mig = _ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
+    processes = _ask(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return Gpu(
+        index=index,
+        name=_text(_ask(nvml, nvml.nvmlDeviceGetName, handle)) or "unknown",
+        uuid=_text(_ask(nvml, nvml.nvmlDeviceGetUUID, handle)),
+        memory_bytes=None if memory is None else int(memory.total),
+        free_bytes=None if memory is None else int(memory.free),
+        mig=None if mig is None else bool(mig[0]),
+        processes=None if processes is None else len(processes),
+        compute_capability=_capability(_ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)),
+        **_power(nvml, handle),
+        **_clocks(nvml, handle),
+        **_modes(nvml, handle),
+    )
+
+
+def _power(nvml: ModuleType, handle: Any) -> dict[str, Any]:
+    cap = _ask(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
+    default = _ask(nvml, nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)
+    return {
+        "power_cap_watts": None if cap is None else cap / 1000,
+        "power_cap_default_watts": None if default is None else default / 1000,
+    }
+
+
+def _clocks(nvml: ModuleType, handle: Any) -> dict[str, Any]:
+    return {
+        "sm_clock_mhz": _ask(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "sm_clock_max_mhz": _ask(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "memory_clock_max_mhz": _ask(
+            nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM
+        ),
+        "temperature_celsius": _ask(
+            nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
+        ),
+    }
+
+
+def _modes(nvml: ModuleType, handle: Any) -> dict[str, Any]:
+    ecc = _ask(nvml, nvml.nvmlDeviceGetEccMode, handle)
+    persistence = _ask(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)
+    return {
+        "ecc": None if ecc is None else bool(ecc[0]),
+        "persistence_mode": None if persistence is None else bool(persistence),
+    }
+
+
+def _text(answer: str | bytes | None) -> str | None:
+    """Old bindings answer in bytes."""
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+def _cuda(number: int | None) -> str | None:
+    """13010 → "13.1": NVML's thousands are the major version, its tens the minor one."""
+    return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _capability(pair: tuple[int, int] | None) -> str | None:
+    return None if pair is None else f"{pair[0]}.{pair[1]}"

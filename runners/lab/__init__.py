@@ -1,0 +1,1 @@
+"""The laptop lab: its corpus, its models and its environments. The training runs beside vLLM, not here."""

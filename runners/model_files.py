@@ -1,0 +1,134 @@
+"""Where a model's files lie and what they say: a local folder, or the Hugging Face cache.
+
+Reads configuration and tokenizer files and the sizes of the weights, never the weights. Nothing
+is downloaded here (``runners/probes/probe_hub.py`` does that, in vLLM's own environment).
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
+#: bytes of each end of a large file that go into a local folder's revision
+_EDGE = 1 << 20
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A model as this machine has it. ``folder`` None: not here, and ``reason`` says why not.
+
+    ``revision`` is the hub's commit; for a local folder a hash over its files, "local:…".
+    """
+
+    model: str
+    origin: Literal["folder", "cache", "hub", "nowhere"]
+    folder: Path | None = None
+    revision: str | None = None
+    weight_bytes: int | None = None
+    reason: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the study names a folder rather than a hub id."""
+        return self.origin == "folder" or is_path(self.model)
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """config.json; None where there is none that can be read."""
+        return None if self.folder is None else _json(self.folder / "config.json")
+
+
+def find(model: str, revision: str | None, env: Mapping[str, str]) -> ModelFiles:
+    """A model's files under the environment that the server will have (HF_HOME, HF_HUB_CACHE)."""
+    if is_path(model) or Path(model).is_dir():
+        return _local(model)
+    repository = hub_cache(env) / f"models--{model.replace('/', '--')}"
+    commit = _commit(repository, revision or "main")
+    folder = repository / "snapshots" / (commit or "none")
+    if commit is None or not folder.is_dir():
+        return ModelFiles(model, "nowhere", reason=f"{model} is not in the cache of this machine")
+    return ModelFiles(model, "cache", folder, commit, _weight_bytes(folder))
+
+
+def is_path(model: str) -> bool:
+    """Whether a name can only be a folder: a hub id is ``name`` or ``owner/name``."""
+    return model.startswith((".", "/", "~")) or model.count("/") > 1
+
+
+def hub_cache(env: Mapping[str, str]) -> Path:
+    """The folder in which huggingface_hub keeps repositories, by the variables that it reads."""
+    merged = {**os.environ, **env}
+    if merged.get("HF_HUB_CACHE"):
+        return Path(merged["HF_HUB_CACHE"]).expanduser()
+    cache = Path(merged.get("XDG_CACHE_HOME") or "~/.cache")
+    home = Path(merged.get("HF_HOME") or cache / "huggingface")
+    return home.expanduser() / "hub"
+
+
+def _local(model: str) -> ModelFiles:
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        return ModelFiles(model, "nowhere", reason=f"there is no folder {model}")
+    if not (folder / "config.json").is_file():
+        reason = f"the folder {model} has no config.json"
+        return ModelFiles(model, "folder", folder, None, _weight_bytes(folder), reason)
+    return ModelFiles(model, "folder", folder, local_revision(folder), _weight_bytes(folder))
+
+
+def _commit(repository: Path, revision: str) -> str | None:
+    """The commit that a branch or tag stood for when it was last fetched."""
+    if (repository / "snapshots" / revision).is_dir():
+        return revision
+    try:
+        return (repository / "refs" / revision).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def _weight_bytes(folder: Path) -> int | None:
+    """Bytes of the weight files of the kind that vLLM takes first; None where there are none."""
+    for pattern in _WEIGHTS:
+        sizes = [file.stat().st_size for file in folder.glob(pattern) if file.is_file()]
+        if sizes:
+            return None if _parts_missing(folder, pattern) else sum(sizes)
+    return None
+
+
+def _parts_missing(folder: Path, pattern: str) -> bool:
+    """Whether the index names weight files that are not here: a download that was cut off."""
+    index = _json(folder / "model.safetensors.index.json") if pattern == _WEIGHTS[0] else None
+    named = set((index or {}).get("weight_map", {}).values())
+    return any(not (folder / name).is_file() for name in named)
+
+
+def local_revision(folder: Path) -> str:
+    """A name for the content of a folder: names, sizes, and the content or its two ends."""
+    digest = hashlib.sha256()
+    for file in sorted(_files(folder)):
+        size = file.stat().st_size
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{size}\0".encode())
+        with file.open("rb") as opened:
+            digest.update(opened.read(_EDGE))
+            if size > _EDGE:
+                opened.seek(-min(_EDGE, size - _EDGE), os.SEEK_END)
+                digest.update(opened.read())
+    return f"local:{digest.hexdigest()[:16]}"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """What makes the model: no hidden files, no notes, no subfolders."""
+    for file in folder.iterdir():
+        if file.is_file() and not file.name.startswith(".") and file.suffix not in {".md", ".txt"}:
+            yield file
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None

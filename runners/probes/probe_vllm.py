@@ -1,0 +1,98 @@
+"""What this vLLM knows: speculative methods, their settings, its own command line.
+
+In: {"commands": [[word, …], …]}, the words after ``vllm serve``. Out: {"methods": […],
+"settings": […], "memory_share": default of --gpu-memory-utilization, "device": "cuda", "cpu" …,
+"suffix_decoding": whether its package is there, "refusals": [null or the parser's words, one for
+each command]}. What a release does not have is null. Takes seconds, as every import of vLLM does.
+"""
+
+import argparse
+import contextlib
+import importlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import typing
+from typing import Any
+
+
+def _member(module: str, name: str) -> Any:
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+def _words(literal: Any) -> list[str]:
+    """Every word of a Literal, and of the Literals inside it."""
+    members = typing.get_args(literal)
+    if not members:
+        return [literal] if isinstance(literal, str) else []
+    return [word for member in members for word in _words(member)]
+
+
+def _methods() -> list[str] | None:
+    return _words(_member("vllm.config.speculative", "SpeculativeMethod")) or None
+
+
+def _settings() -> list[str] | None:
+    fields = getattr(
+        _member("vllm.config.speculative", "SpeculativeConfig"), "__dataclass_fields__", None
+    )
+    return None if fields is None else sorted(fields)
+
+
+def _memory_share() -> float | None:
+    share = getattr(_member("vllm.config.cache", "CacheConfig"), "gpu_memory_utilization", None)
+    return float(share) if isinstance(share, (int, float)) else None
+
+
+def _device() -> str | None:
+    return getattr(_member("vllm.platforms", "current_platform"), "device_type", None) or None
+
+
+def _parser() -> argparse.ArgumentParser | None:
+    """The parser behind ``vllm serve``, made as the ``vllm`` command makes it."""
+    commands = _member("vllm.entrypoints.cli.serve", "cmd_init")
+    flexible = _member("vllm.utils.argparse_utils", "FlexibleArgumentParser")
+    flexible = flexible or _member("vllm.utils", "FlexibleArgumentParser")
+    if commands is None or flexible is None:
+        return None
+    made: argparse.ArgumentParser = commands()[0].subparser_init(flexible().add_subparsers())
+    return made
+
+
+def _refusal(parser: argparse.ArgumentParser, words: list[str]) -> str | None:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parser.parse_args(words)
+    except (SystemExit, ValueError, argparse.ArgumentError) as error:
+        last = said.getvalue().strip().splitlines()[-1:] or [str(error)]
+        return last[0].rpartition("error: ")[2]
+    return None
+
+
+def main() -> None:
+    asked = json.loads(sys.stdin.readline())
+    # vLLM logs to stdout; the answer alone goes there.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    parser = _parser() if asked["commands"] else None
+    answer = {
+        "methods": _methods(),
+        "settings": _settings(),
+        "memory_share": _memory_share(),
+        "device": _device(),
+        "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,
+        "refusals": [
+            None if parser is None else _refusal(parser, words) for words in asked["commands"]
+        ],
+    }
+    out.write(json.dumps(answer) + "\n")
+    out.close()
+
+
+main()

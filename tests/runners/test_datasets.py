@@ -1,0 +1,170 @@
+"""Where prompts come from: local files, the hub's library, texts made here."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from runners import dataset_rows, generators
+from runners.datasets import at, prompt_texts
+from runners.study import Study
+from tests.runners.conftest import lab_executable
+from warehouse.errors import StudyError
+
+StudyOf = Callable[..., Study]
+ROWS = [
+    {"ask": "What is a draft?", "lang": "en", "turns": [{"from": "human", "value": "Hello"}]},
+    {"ask": "Was ist ein Entwurf?", "lang": "de", "turns": [{"from": "gpt", "value": "Hallo"}]},
+    {"ask": "Why?", "lang": "en", "turns": []},
+]
+
+
+@pytest.fixture
+def texts(tmp_path: Path, study_of: StudyOf) -> Callable[..., list[str]]:
+    """The prompts of one dataset; its files lie beside the study."""
+
+    def read(**dataset: Any) -> list[str]:
+        return prompt_texts(study_of(datasets=[{"name": "asked"} | dataset]), "asked")
+
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "a.json").write_text(json.dumps(ROWS))
+    (tmp_path / "a.csv").write_text(
+        "ask,lang\n" + "".join(f"{row['ask']},{row['lang']}\n" for row in ROWS)
+    )
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet")
+    return read
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
+def test_every_file_format_gives_the_same_prompts(
+    texts: Callable[..., list[str]], ending: str
+) -> None:
+    found = texts(file=f"a.{ending}", field="ask", filter={"where": {"lang": "en"}})
+    assert found == ["What is a draft?", "Why?"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_field_and_a_filter_may_lie_deep(texts: Callable[..., list[str]], ending: str) -> None:
+    found = texts(
+        file=f"./a.{ending}",
+        field="turns.0.value",
+        filter={"where": {"turns.0.from": "human"}},
+    )
+    assert found == ["Hello"]
+
+
+def test_prompts_may_be_chosen_by_length(texts: Callable[..., list[str]]) -> None:
+    assert texts(file="a.jsonl", field="ask", filter={"min_chars": 5, "max_chars": 16}) == [
+        "What is a draft?"
+    ]
+
+
+def test_a_file_named_by_its_full_path_is_found(
+    texts: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    assert len(texts(file=str(tmp_path / "a.csv"), field="ask")) == 3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "said"),
+    [
+        ({"file": "b.jsonl"}, "there is no file b.jsonl"),
+        ({"file": "a.xlsx"}, "a.xlsx is none of .jsonl"),
+        ({"file": "a.jsonl", "field": "question"}, "none of its 3 rows .* field question"),
+        ({"file": "a.parquet", "field": "question"}, "no column question; it has ask, lang, turns"),
+        ({"file": "broken.jsonl"}, "broken.jsonl is not JSONL"),
+        ({"file": "list.jsonl"}, "list.jsonl has rows without columns"),
+        ({"file": "broken.parquet"}, "Dataset asked cannot be read: .*could not be asked"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_a_sentence(
+    texts: Callable[..., list[str]], tmp_path: Path, dataset: dict[str, str], said: str
+) -> None:
+    for name in ("broken.jsonl", "broken.parquet"):
+        (tmp_path / name).write_text("{")
+    (tmp_path / "list.jsonl").write_text("[1]\n")
+    with pytest.raises(StudyError, match=said):
+        texts(**dataset)
+
+
+def test_a_dataset_of_the_hub_is_read_by_the_library_that_guidellm_brings(
+    texts: Callable[..., list[str]], tmp_path: Path, study_of: StudyOf
+) -> None:
+    guidellm = lab_executable("guidellm", "guidellm-0.8.1")
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text((tmp_path / "a.jsonl").read_text())
+    study = study_of(
+        # A folder stands for an id of the hub: the same call of the same library, offline.
+        datasets=[{"name": "asked", "hub": {"id": str(folder)}, "field": "turns.0.value"}],
+        executables={"guidellm": str(guidellm)},
+        environment={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")},
+    )
+    assert prompt_texts(study, "asked") == ["Hello", "Hallo"]
+
+
+def test_without_the_library_and_guidellm_the_sentence_says_what_to_install(
+    study_of: StudyOf,
+) -> None:
+    study = study_of(
+        datasets=[{"name": "asked", "hub": {"id": "org/set"}}],
+        executables={"guidellm": "./not-there"},
+    )
+    with pytest.raises(StudyError, match=r"needs the library datasets.*install GuideLLM"):
+        prompt_texts(study, "asked")
+
+
+def test_a_hub_that_cannot_be_reached_is_said_for_its_dataset(
+    study_of: StudyOf, tmp_path: Path
+) -> None:
+    guidellm = lab_executable("guidellm", "guidellm-0.8.1")
+    study = study_of(
+        datasets=[{"name": "asked", "hub": {"id": "org/set"}}],
+        executables={"guidellm": str(guidellm)},
+        environment={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+    )
+    with pytest.raises(StudyError, match="Dataset asked cannot be read"):
+        prompt_texts(study, "asked")
+
+
+def test_what_does_not_stand_at_a_path_is_none() -> None:
+    assert at({"a": [{"b": "c"}]}, "a.0.b") == "c"
+    assert [at({"a": [1]}, path) for path in ("a.1", "b", "a.x", "a.0.b")] == [None] * 4
+
+
+@pytest.mark.parametrize("kind", generators.KINDS)
+def test_generated_prompts_are_distinct_of_the_asked_length_and_held_out(
+    kind: generators.Kind,
+) -> None:
+    found = generators.prompts(kind)
+    trained_on = "\0".join(d.text for d in generators.documents(kind, held_out=False)[:40])
+    assert len(found) == len(set(found)) > 300
+    assert {150 <= len(text) <= 320 for text in found} == {True}
+    assert found == generators.prompts(kind)
+    # Modules copy from one another: gzip, bz2 and lzma have docstrings in common.
+    assert sum(text in trained_on for text in found) < len(found) / 20
+
+
+def test_a_module_and_its_docstrings_are_held_out_together() -> None:
+    code, prose = (
+        {d.name for d in generators.documents(kind, held_out=True)} for kind in ("code", "prose")
+    )
+    other = {d.name for d in generators.documents("prose", held_out=False)}
+    assert code & prose
+    assert not code & other
+
+
+def test_structured_documents_are_what_they_look_like() -> None:
+    found = generators.documents("structured", held_out=True)
+    orders = [d.text for d in found if d.text.startswith("{")]
+    assert {len(json.loads(text)["orders"]) for text in orders} <= {2, 3, 4, 5, 6}
+
+
+def test_rows_are_read_by_this_python_where_it_has_the_library(study_of: StudyOf) -> None:
+    study = study_of(executables={"guidellm": "./not-there"})
+    assert dataset_rows.python_with(study, "pyarrow") == Path(sys.executable)

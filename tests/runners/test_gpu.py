@@ -1,0 +1,98 @@
+"""GPUs by NVML: the real binding over a fake driver library, because no test machine has a GPU."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runners import gpu
+
+ROOT = Path(__file__).parents[2]
+SAY = """
+import json, dataclasses
+from runners import gpu
+with gpu.PowerMeter([0]) as meter:
+    watts = meter()
+print(json.dumps({"survey": dataclasses.asdict(gpu.survey()), "watts": watts, "after": meter()}))
+"""
+TWO = gpu.Survey(gpus=(gpu.Gpu(0, "H200", "GPU-aaaa"), gpu.Gpu(1, "H200", "GPU-bbbb")))
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that finds the fake libnvidia-ml.so.1."""
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler to make the fake driver library with")
+    folder = tmp_path_factory.mktemp("driver")
+    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+
+
+@pytest.fixture(scope="session")
+def said(fake_driver: dict[str, str]) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-c", SAY],
+        cwd=ROOT,
+        env=fake_driver,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def test_every_gpu_is_read_with_its_units(said: dict[str, dict[str, object]]) -> None:
+    first = said["survey"]["gpus"][0]
+    assert first == {
+        "index": 0, "name": "FAKE H200", "uuid": "GPU-aaaa", "memory_bytes": 150_000_000_000,
+        "free_bytes": 150_000_000_000, "power_cap_watts": 700.0, "power_cap_default_watts": 700.0,
+        "sm_clock_mhz": 345, "sm_clock_max_mhz": 1980, "memory_clock_max_mhz": 3201,
+        "temperature_celsius": 31, "compute_capability": "9.0", "mig": False, "ecc": True,
+        "persistence_mode": True, "processes": 0,
+    }  # fmt: skip
+
+
+def test_what_a_card_does_not_support_is_unknown_and_the_rest_is_read(
+    said: dict[str, dict[str, object]],
+) -> None:
+    second = said["survey"]["gpus"][1]
+    assert (second["ecc"], second["power_cap_watts"], second["processes"]) == (None, 500.0, 1)
+
+
+def test_driver_and_cuda_are_those_of_the_driver(said: dict[str, dict[str, object]]) -> None:
+    assert (said["survey"]["driver"], said["survey"]["cuda"]) == ("590.44.01", "13.1")
+    assert said["survey"]["reason"] is None
+
+
+def test_the_power_meter_reads_watts_of_the_gpus_it_was_given(said: dict[str, object]) -> None:
+    assert said["watts"] == {"0": 512.3}
+
+
+def test_a_closed_power_meter_reads_nothing(said: dict[str, object]) -> None:
+    assert said["after"] == {}
+
+
+def test_without_a_driver_a_survey_says_so_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert gpu.survey() == gpu.Survey(reason=gpu.NO_BINDING)
+    with gpu.PowerMeter() as meter:
+        assert meter() == {}
+
+
+@pytest.mark.parametrize(
+    ("listed", "indices"),
+    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-bb", [1]), ("", []), ("0,7,1", [0])],
+)
+def test_visible_gpus_are_those_that_cuda_would_use(listed: str | None, indices: list[int]) -> None:
+    env = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
+    assert [each.index for each in gpu.visible(TWO, env)] == indices

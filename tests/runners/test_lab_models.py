@@ -1,0 +1,135 @@
+"""The lab: models that fit together and are small, a costlier one with the same answers, its set-up."""
+
+import json
+import os
+import platform
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.lab.corpus import corpus_hash, held_out_text, training_documents
+from runners.plan import make_plan
+from runners.prompts import problems
+from runners.study_file import read_study
+from tests.runners.conftest import LAB, ROOT, lab_executable
+
+MODELS = ROOT / "studies" / "lab-models"
+SETUP = ROOT / "runners" / "lab" / "setup.sh"
+TRAINING: dict[str, Any] = json.loads((MODELS / "training.json").read_text())
+
+
+def weights(model: str) -> dict[str, Any]:
+    """The header of a safetensors file: name, type and shape of each tensor."""
+    data = (MODELS / model / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header: dict[str, Any] = json.loads(data[8 : 8 + length])
+    return {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+
+
+def test_the_models_are_small_enough_to_ship() -> None:
+    assert sum(f.stat().st_size for f in MODELS.rglob("*") if f.is_file()) < 11_000_000
+
+
+def test_target_and_draft_speak_the_same_tokens() -> None:
+    target, draft = ((MODELS / m / "tokenizer.json").read_bytes() for m in ("target", "draft"))
+    assert target == draft
+    sizes = [json.loads((MODELS / m / "config.json").read_text()) for m in ("target", "draft")]
+    assert {s["vocab_size"] for s in sizes} == {2048}
+
+
+@pytest.mark.parametrize("model", ["target", "draft"])
+def test_the_weights_are_bf16_and_as_many_as_the_training_says(model: str) -> None:
+    found = weights(model)
+    assert {tensor["dtype"] for tensor in found.values()} == {"BF16"}
+    sizes = [tensor["data_offsets"] for tensor in found.values()]
+    assert sum(end - start for start, end in sizes) == 2 * TRAINING[model]["parameters"]
+
+
+@pytest.mark.skipif(
+    platform.python_version() != TRAINING["environment"]["python"],
+    reason="another Python carries other texts",
+)
+def test_the_shipped_models_were_trained_on_what_the_script_gathers() -> None:
+    assert corpus_hash(training_documents()) == TRAINING["corpus"]["hash"]
+
+
+def test_the_draft_agrees_most_with_the_target_where_the_text_is_least_open() -> None:
+    agreement = {kind: found["agreement"] for kind, found in TRAINING["held_out"].items()}
+    assert agreement["structured"] > 0.8 > max(agreement["code"], agreement["prose"]) > 0.5
+
+
+def test_nothing_held_out_is_trained_on() -> None:
+    trained = "".join(d.text for d in training_documents(chars_per_kind=300_000))
+    assert "apiVersion" in trained
+    assert held_out_text("structured", 500) not in trained
+
+
+def test_the_costlier_target_has_four_times_the_layers_and_the_same_answers(tmp_path: Path) -> None:
+    python = lab_executable("python", "vllm")
+    make = [
+        str(python),
+        "-m",
+        "runners.lab.costly",
+        str(MODELS / "target"),
+        str(tmp_path / "costly"),
+    ]
+    subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
+    compare = (
+        "import sys, torch\nfrom transformers import AutoModelForCausalLM as M\n"
+        "a, b = (M.from_pretrained(p, dtype=torch.float32) for p in sys.argv[1:])\n"
+        "t = torch.arange(5, 105)[None]\n"
+        "print(b.config.num_hidden_layers, torch.equal(a(t).logits, b(t).logits))\n"
+    )
+    folders = [str(MODELS / "target"), str(tmp_path / "costly")]
+    done = subprocess.run(
+        [str(python), "-c", compare, *folders], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["24", "True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "launches"),
+    [("laptop-lab", 189, 21), ("laptop-lab-quick", 12, 3), ("laptop-lab-costly", 108, 12)],
+)
+def test_a_lab_study_is_what_it_says_and_has_prompts_enough(
+    name: str, cells: int, launches: int
+) -> None:
+    study = read_study(ROOT / "studies" / f"{name}.yaml")
+    plan = make_plan(study)
+    assert (len(plan.cells), len(plan.launches)) == (cells, launches)
+    assert problems(study) == []
+    assert all(cell.prompts >= 8 * cell.concurrency for cell in plan.cells)
+    assert study.request.temperature == 0
+
+
+def set_up(*words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(SETUP), *words], capture_output=True, text=True, check=False, env={**os.environ, **env}
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "said"),
+    [
+        ((), {"LAB_PYTHON": "python-that-is-not"}, "python-that-is-not is not there"),
+        ((), {"LAB_PYTHON": "/bin/false"}, "/bin/false is not Python 3.11"),
+        (("sglang",), {}, "there is no environment sglang"),
+    ],
+)
+def test_a_set_up_that_cannot_be_says_why(
+    words: tuple[str, ...], env: dict[str, str], said: str
+) -> None:
+    done = set_up(*words, **env)
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+@pytest.mark.skipif(
+    not all((LAB / name / ".made").exists() for name in ("vllm", "guidellm-0.8.1")),
+    reason="`make lab-envs` was not run here",
+)
+def test_setting_up_twice_makes_nothing_again() -> None:
+    assert set_up().stdout.splitlines() == ["lab: vllm stands", "lab: guidellm-0.8.1 stands"]

@@ -1,0 +1,148 @@
+"""Launches side by side on this machine, each on GPUs of its own (which nobody opens here)."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from runners.executors import Job, Outcome, Update, gpus_needed
+from runners.executors.local import Local
+from runners.executors.settings import LocalSettings
+from runners.plan import Plan, make_plan
+from runners.study import Study
+from warehouse.errors import RunnerError
+
+FAKE_RUN = Path(__file__).with_name("fake_run.py")
+ROOT = Path(__file__).parents[2]
+GPUS = ("0", "1", "2", "3")
+
+
+@dataclass
+class Case:
+    """A study, its results folder, and what the executor said of it."""
+
+    plan: Plan
+    folder: Path
+    updates: list[Update] = field(default_factory=list)
+
+    def run(self, parallel: int, gpus: tuple[str, ...] | None = GPUS) -> Outcome:
+        job = Job(
+            study=self.folder / "study.yaml", results=self.folder / "results",
+            launches=self.plan.launches, report=self.updates.append,
+            program=(sys.executable, str(FAKE_RUN)),
+        )  # fmt: skip
+        return Local(LocalSettings(parallel=parallel, gpus=gpus)).run(self.plan, job)
+
+    def measured(self) -> list[dict[str, Any]]:
+        path = self.folder / "results" / self.plan.study.name / "measured.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def case_of(
+    study_of: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Case]:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return lambda **changes: Case(make_plan(study_of(**changes)), tmp_path)
+
+
+def test_each_launch_has_gpus_of_its_own_and_the_record_can_tell(case_of, monkeypatch) -> None:
+    case = case_of(tensor_parallel_sizes=[2])
+    monkeypatch.setenv("FAKE_CELL_S", "0.8")
+
+    outcome = case.run(parallel=4)
+
+    assert set(outcome.done) == {launch.launch_id for launch in case.plan.launches}
+    by_process: dict[int, set[str]] = {}
+    for line in case.measured():
+        assert (line["executor"], line["launches_side_by_side"]) == ("local", 4)
+        by_process.setdefault(line["pid"], set()).add(line["gpus"])
+    assert sorted(by_process.values(), key=str) == [{"0,1"}, {"0,1"}, {"2,3"}]
+
+
+def test_a_launch_that_needs_more_gpus_than_there_are_is_refused(case_of) -> None:
+    case = case_of(tensor_parallel_sizes=[1, 8])
+
+    with pytest.raises(RunnerError, match="needs 8 GPUs and this machine offers 4"):
+        case.run(parallel=2)
+
+    assert case.updates == []
+
+
+def test_a_failed_launch_is_named_and_the_others_go_on(case_of, monkeypatch) -> None:
+    case = case_of()
+    monkeypatch.setenv("FAKE_FAIL", "r0-baseline-tp1")
+
+    outcome = case.run(parallel=2)
+
+    assert sorted(outcome.done) == ["r0-ngram-k2-tp1", "r0-ngram-k3-tp1"]
+    assert outcome.failed[0][0] == "r0-baseline-tp1"
+    assert "the fake launch was told to fail" in outcome.failed[0][1]
+
+
+def test_a_study_that_pins_cores_is_not_run_side_by_side(case_of) -> None:
+    case = case_of(cpus={"engine": [0], "client": [1]})
+
+    with pytest.raises(RunnerError, match="pins its servers to the same cores"):
+        case.run(parallel=2)
+
+
+def test_nothing_is_left_when_the_command_is_killed(case_of, monkeypatch) -> None:
+    case = case_of()
+    monkeypatch.setenv("FAKE_CELL_S", "60")
+    program = (
+        "import sys; from pathlib import Path; from tests.runners.test_local import Case\n"
+        "from runners.plan import make_plan; from runners.study_file import read_study\n"
+        "folder = Path(sys.argv[1])\n"
+        "Case(make_plan(read_study(folder / 'study.yaml')), folder).run(parallel=2)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(case.folder)], cwd=ROOT) as process:
+        try:
+            wait_until(lambda: len(launches_of(case)) == 2)
+        finally:
+            process.kill()
+
+    wait_until(lambda: not launches_of(case))
+
+
+def launches_of(case: Case) -> list[int]:
+    """Processes that measure a launch of this case, their guards aside."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if words[1:3] == [str(FAKE_RUN), "run"] and str(case.folder) in " ".join(words):
+            found.append(process.pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"tensor_parallel_sizes": [4]}, 4),
+        ({"target": {"model": "m", "engine_args": {"pipeline_parallel_size": 2}}}, 2),
+        ({"target": {"model": "m", "engine_args": {"data-parallel-size": 3}}}, 3),
+        ({"evidence": "cpu"}, 0),
+        ({"cpus": {"engine": [0], "client": [1]}}, 0),
+    ],
+)
+def test_gpus_of_a_launch(study_of, changes: dict[str, Any], expected: int) -> None:
+    plan = make_plan(study_of(**changes))
+
+    assert {gpus_needed(plan.study, launch) for launch in plan.launches} == {expected}
+
+
+def wait_until(ready: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    until = time.monotonic() + timeout_s
+    while not ready():
+        assert time.monotonic() < until
+        time.sleep(0.1)

@@ -1,0 +1,57 @@
+"""What others use of the machine is told apart from what we use ourselves."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+
+from runners.neighbours import OTHERS, Neighbours
+
+SPIN = "while True: pass"
+# A spinning process of somebody else: its parent ends, so that it is nobody's child here.
+ELSEWHERE = f"""
+import subprocess, sys
+print(subprocess.Popen([sys.executable, "-c", "{SPIN}"], stdout=subprocess.DEVNULL).pid)
+"""
+
+
+@contextlib.contextmanager
+def _stranger() -> Iterator[None]:
+    told = subprocess.run([sys.executable, "-c", ELSEWHERE], stdout=subprocess.PIPE, check=True)
+    yield
+    os.kill(int(told.stdout), signal.SIGKILL)
+
+
+def _seconds(spinning: list[subprocess.Popen[bytes]]) -> float:
+    return sum(sum(psutil.Process(p.pid).cpu_times()[:2]) for p in spinning)
+
+
+def test_the_work_of_others_counts() -> None:
+    with _stranger():
+        look = Neighbours()
+        time.sleep(1.5)
+        assert look()[OTHERS] > 0.3
+
+
+def test_our_own_work_does_not_count() -> None:
+    """With every core kept busy, others can have had at most what we did not use."""
+    cores = psutil.cpu_count() or 1
+    spinning = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(cores)]
+    try:
+        time.sleep(0.3)
+        look, before, began = Neighbours(), _seconds(spinning), time.monotonic()
+        time.sleep(1.5)
+        others = look()[OTHERS]
+        ours = (_seconds(spinning) - before) / (time.monotonic() - began)
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+    assert ours > 0.3
+    assert others <= cores - ours + 0.15

@@ -1,0 +1,155 @@
+"""Plans: the cells, the fewest launches, the order, the estimate."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from draftboard import cli
+from runners.estimate import Assumed, Recorded, estimate, read_recorded
+from runners.plan import make_plan
+from runners.prompt_checks import few_prompts
+from runners.study import Study
+from runners.study_file import read_study
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "studies" / "gpt-oss-120b-eagle3.yaml"
+
+
+def test_the_published_study_has_60_cells_on_6_launches() -> None:
+    plan = make_plan(read_study(PUBLISHED))
+    assert len(plan.cells) == 60
+    assert Counter((c.dataset, c.tensor_parallel_size) for c in plan.cells) == {
+        ("ShareGPT", 1): 24,
+        ("MLPerf", 1): 12,
+        ("MLPerf", 2): 12,
+        ("SWE-bench", 1): 12,
+    }
+    assert sorted(launch.launch_id for launch in plan.launches) == [
+        "r0-baseline-tp1",
+        "r0-baseline-tp2",
+        "r0-eagle3-k2-tp1",
+        "r0-eagle3-k3-tp1",
+        "r0-eagle3-k3-tp2",
+        "r0-eagle3-k4-tp1",
+    ]
+    assert len({cell.key for cell in plan.cells}) == 60
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_study_of_ours_is_valid_and_its_keys_are_its_own(path: Path) -> None:
+    study = read_study(path)
+    plan = make_plan(study)
+    assert study.name == path.stem
+    assert len({cell.key for cell in plan.cells}) == len(plan.cells) > 0
+    assert [cell.order for cell in plan.cells] == list(range(len(plan.cells)))
+
+
+def test_a_server_configuration_is_started_once_a_repeat(study_of: Callable[..., Study]) -> None:
+    plan = make_plan(study_of(repeats=3))
+    assert Counter((x.variant.name, x.repeat) for x in plan.launches) == {
+        (arm, repeat): 1 for arm in ("baseline", "ngram-k2", "ngram-k3") for repeat in range(3)
+    }
+
+
+def test_arms_are_interleaved_in_an_order_of_each_repeats_own(
+    study_of: Callable[..., Study],
+) -> None:
+    many = [{"name": f"n{i}", "speculative_config": {"method": "ngram"}} for i in range(7)]
+    arms = [{"name": "baseline"}, *many]
+
+    def orders(seed: int) -> list[tuple[str, ...]]:
+        plan = make_plan(study_of(repeats=3, arms=arms, order_seed=seed))
+        return [
+            tuple(x.variant.name for x in plan.launches if x.repeat == repeat)
+            for repeat in range(3)
+        ]
+
+    first = orders(0)
+    assert first == orders(0)
+    assert len(set(first)) == 3
+    assert first != orders(1)
+    assert all(sorted(order) == sorted(first[0]) for order in first)
+
+
+def test_a_fingerprint_changes_with_what_changes_a_result_only(
+    study_of: Callable[..., Study],
+) -> None:
+    def prints(**changes: object) -> list[str]:
+        return [cell.fingerprint for cell in make_plan(study_of(**changes)).cells]
+
+    plain = prints()
+    assert len(set(plain)) == 6
+    for harmless in (
+        {"limits": {"cell_s": 10}},
+        {"price": {"usd_per_hour": 2.0, "gpus_per_instance": 8}},
+        {"description": "other words"},
+    ):
+        assert prints(**harmless) == plain
+    for telling in (
+        {"request": {"max_tokens": 7}},
+        {"target": {"model": "org/other"}},
+        {"prefix_cache": "keep"},
+        {"environment": {"A": "1"}},
+    ):
+        assert not set(prints(**telling)) & set(plain)
+    # One more level takes prompts of its own, so those of the others may move.
+    assert prints(concurrency=[1, 4, 8])[:2] != plain[:2]
+
+
+def test_too_few_prompts_are_said_before_anything_starts() -> None:
+    said = few_prompts(make_plan(read_study(PUBLISHED)))
+    assert len(said) == 6
+    assert "ShareGPT: 100 prompts at concurrency 200: fewer prompts than requests" in said[0]
+    assert "concurrency 25, 100" in said[1]
+
+
+def test_an_estimate_assumes_until_something_was_recorded(study_of: Callable[..., Study]) -> None:
+    price = {"usd_per_hour": 36.0, "gpus_per_instance": 8}
+    plan = make_plan(study_of(price=price, tensor_parallel_sizes=[2]))
+    # Three starts of 100 s; per arm 20 waves and 5 waves of 1 s, and 30 s for each of two cells.
+    seconds = 3 * (100 + 60 + 25)
+    found = estimate(plan, Recorded(), Assumed(1.0, 100.0))
+    assert found.basis == "assumed"
+    assert found.hours == pytest.approx(seconds / 3600)
+    assert found.gpu_hours == pytest.approx(2 * seconds / 3600)
+    assert found.usd == pytest.approx(36.0 * seconds / 3600)
+    recorded = Recorded((("code", 1, 10.0), ("code", 1, 20.0), ("prose", 4, 5.0)), (40.0,))
+    better = estimate(plan, recorded, Assumed())
+    assert better.basis == "recorded"
+    assert better.hours == pytest.approx(3 * (40 + 15 + 5) / 3600)
+
+
+def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
+    def record(name: str, **said: object) -> None:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(json.dumps(said))
+
+    timeline = {"server_start": 30.0, "total": 50.0}
+    record("a", dataset="code", concurrency=1, status="good", timeline=timeline)
+    record("b", dataset="code", concurrency=1, status="failed", timeline=timeline)
+    record("c", dataset="code", concurrency=1)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "record.json").write_text("{")
+    assert read_recorded(tmp_path) == Recorded((("code", 1, 20.0),), (30.0,))
+    assert read_recorded(tmp_path / "none") == Recorded()
+
+
+def test_the_command_prints_json_that_a_script_can_read() -> None:
+    result = CliRunner().invoke(cli, ["plan", str(PUBLISHED), "--json"], catch_exceptions=False)
+    said = json.loads(result.stdout)
+    assert (said["cells"], said["server_launches"]) == (60, 6)
+    assert len(said["commands"]) == 66
+    assert sum("serve openai/gpt-oss-120b" in line for line in said["commands"]) == 6
+    assert said["estimate"]["basis"] == "assumed"
+
+
+def test_the_command_prints_a_table_and_what_it_costs() -> None:
+    result = CliRunner().invoke(cli, ["plan", str(PUBLISHED)], catch_exceptions=False)
+    assert "60 cells on 6 server launches" in result.output
+    assert "r0-eagle3-k3-tp2" in result.output
+    assert "USD (whole instance of 8 GPUs at 41.62 USD/h" in result.output
+    assert "warning: ShareGPT" in result.output

@@ -1,0 +1,63 @@
+"""What a run tells its user."""
+
+import io
+
+from rich.console import Console
+
+from runners.plan import make_plan
+from runners.progress import Count, Panel, duration, live_line, progress
+
+
+def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
+    text = io.StringIO()
+    plan = make_plan(study_of())
+    with progress(2, Console(file=text, width=40)) as shown:
+        shown.starting(plan.launches[0])
+        shown.live({"running": 3.0})
+        shown.measured(
+            plan.cells[0], 12.0, "Only 3 of 20 requests were completed [odd].", last=False
+        )
+        shown.measured(plan.cells[0], 12.0, None, last=True)
+
+    lines = text.getvalue().splitlines()
+    assert lines[:2] == [
+        "r0-baseline-tp1: server starting",
+        "baseline/tp1/code/c1-r0: failed, trying again: Only 3 of 20 requests were completed [odd]. [0/2]",
+    ]
+    assert lines[2].startswith("baseline/tp1/code/c1-r0: good, 12 s [1/2")
+    assert "\x1b" not in text.getvalue()
+
+
+def test_on_a_terminal_a_panel_shows_the_cell_its_pace_and_how_far_it_is(study_of) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=100)
+    with progress(2, console) as shown:
+        assert isinstance(shown, Panel)
+        shown.measuring(make_plan(study_of()).cells[0], attempt=2)
+        shown.live({"tokens_per_s": 311.6, "running": 4.0, "waiting": 0.0})
+        with console.capture() as seen:
+            console.print(shown._draw())
+
+    assert "baseline/tp1/code/c1-r0, attempt 2" in seen.get()
+    assert "0/2" in seen.get()
+    assert "312 tok/s, 4 running, 0 waiting" in seen.get()
+
+
+def test_what_is_unknown_is_not_shown_as_zero() -> None:
+    assert live_line({"running": 4.0}) == "4 running"
+    assert live_line({}) == ""
+
+
+def test_the_rest_takes_as_long_as_the_cells_before_it(monkeypatch) -> None:
+    count = Count(total=4)
+    assert count.left_s() is None
+    monkeypatch.setattr("runners.progress.time.monotonic", lambda: count.began + 60)
+    count.ended(good=True)
+    count.ended(good=False)
+
+    assert count.left_s() == 60
+    assert str(count) == "2/4, 1 failed, about 60 s left"
+
+
+def test_durations_are_said_as_people_say_them() -> None:
+    assert [duration(s) for s in (3.2, 600, 7200)] == ["3 s", "10 min", "2.0 h"]

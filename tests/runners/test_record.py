@@ -1,0 +1,115 @@
+"""What a record says of a cell: the study's words, what the machine is, and no secrets."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from runners.diagnosis import Diagnosis
+from runners.plan import Plan, make_plan
+from runners.record import Happened, Setting, record, remote_setting, server_args, write
+from warehouse.contract import Record
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def happened(**changes: object) -> Happened:
+    timeline = {"server_start": 0.0, "load": 2.0, "overhead": 0.05, "total": 2.05}
+    return Happened(
+        **({"attempt": 1, "started_at": NOW, "ended_at": NOW, "timeline": timeline} | changes)
+    )
+
+
+def of_cell(plan: Plan, arm: str, went: Happened) -> Record:
+    launch = next(launch for launch in plan.launches if launch.variant.name == arm)
+    return record(Setting(plan.study, launch, {"engine": "vllm"}, {}), launch.cells[0], went)
+
+
+def test_a_baseline_says_that_nothing_was_drafted(study_of) -> None:
+    found = of_cell(make_plan(study_of()), "baseline", happened())
+
+    assert (found.spec_method, found.num_speculative_tokens, found.speculative_config) == (
+        "none",
+        None,
+        None,
+    )
+    assert (found.status, found.failure, found.load_profile) == ("good", None, "concurrent")
+
+
+def test_an_arm_says_its_method_and_what_it_was_configured_with(study_of) -> None:
+    arms = [
+        {"name": "e3", "num_speculative_tokens": [2],
+         "speculative_config": {"method": "eagle3", "model": "org/draft", "revision": "abc",
+                                "rejection_sample_method": "synthetic"}},
+        {"name": "plain", "speculative_config": {"model": "org/draft"}, "num_speculative_tokens": 1},
+    ]  # fmt: skip
+    plan = make_plan(study_of(arms=arms))
+    found = of_cell(plan, "e3-k2", happened())
+
+    assert (found.spec_method, found.num_speculative_tokens) == ("eagle3", 2)
+    assert (found.draft_model, found.draft_revision) == ("org/draft", "abc")
+    assert found.synthetic_acceptance is True
+    assert of_cell(plan, "plain", happened()).spec_method == "draft_model"
+
+
+def test_a_failed_attempt_says_why_and_shows_the_end_of_the_log(study_of) -> None:
+    lines = tuple(f"line {number}" for number in range(100))
+    went = happened(problem=Diagnosis("killed", "It was killed."), log_excerpt=lines, attempt=3)
+    found = of_cell(make_plan(study_of()), "baseline", went)
+
+    assert (found.status, found.failure, found.failure_cause) == (
+        "failed",
+        "It was killed.",
+        "killed",
+    )
+    assert found.log_excerpt == list(lines[-40:])
+    assert found.attempt == 3
+
+
+def test_a_record_holds_no_secret(study_of, tmp_path) -> None:
+    secret = "hf_" + "x" * 30
+    study = study_of(target={"model": "org/target", "engine_args": {"api-key": secret}})
+    launch = make_plan(study).launches[0]
+    known = server_args(study, launch)
+    setting = Setting(study, launch, known, {}, ("vllm", "serve", "--api-key", secret))
+    went = happened(
+        problem=Diagnosis("ended", f"It ended. Its last error: {secret}"), log_excerpt=(secret,)
+    )
+    write(record(setting, launch.cells[0], went), tmp_path)
+
+    assert secret not in (tmp_path / "record.json").read_text()
+    assert Record.model_validate(json.loads((tmp_path / "record.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("given", "caching"),
+    [
+        ({"enable-prefix-caching": False}, False),
+        ({"--enable_prefix_caching": True}, True),
+        ({"no-enable-prefix-caching": True}, False),
+        ({}, None),
+    ],
+)
+def test_prefix_caching_is_a_fact_of_its_own(study_of, given, caching) -> None:
+    study = study_of(target={"model": "org/target", "engine_args": given | {"max-model-len": 512}})
+    found = server_args(study, make_plan(study).launches[0])
+
+    assert found == {"server_args": {"max_model_len": 512}, "prefix_caching": caching}
+
+
+def test_of_somebody_elses_server_only_what_it_says_is_known(study_of) -> None:
+    study = study_of()
+    launch = make_plan(study).launches[0]
+    found = record(remote_setting(study, launch, {}), launch.cells[0], happened())
+
+    unknown = (
+        "engine",
+        "engine_version",
+        "gpu",
+        "gpu_count",
+        "server_args",
+        "prefix_caching",
+        "evidence",
+    )
+    assert [getattr(found, name) for name in unknown] == [None] * len(unknown)
+    assert (found.model, found.arm, found.concurrency) == ("org/target", "baseline", 1)

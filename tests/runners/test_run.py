@@ -1,0 +1,321 @@
+"""``draftboard run`` end to end: the FAKE engine, the real GuideLLM 0.8.1, real processes and signals."""
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ingest.formats.drop import open_drop
+from runners.executors import PROGRAM
+from runners.prompts import prompt_sets
+from runners.resume import look
+from runners.study_file import read_study
+from tests.runners.conftest import ROOT
+from tests.runners.engine import fake_engine
+from tests.runners.small_study import PROMPTS, SmallStudy, end, small_study, wait_for
+from warehouse.contract import Record
+
+pytestmark = pytest.mark.slow
+
+
+def good(study: SmallStudy) -> list[str]:
+    return [cell.key for cell in look(study.plan, study.layout).good]
+
+
+def failures(study: SmallStudy) -> list[dict]:
+    found = sorted(study.layout.root.rglob("*.failed-*"))
+    return [study.record(folder) for folder in found]
+
+
+def leftovers(study: SmallStudy) -> list[Path]:
+    return list(study.layout.root.rglob("*.partial"))
+
+
+def test_a_run_measures_what_is_missing_and_the_same_command_then_does_nothing(tmp_path) -> None:
+    study = small_study(tmp_path)
+    first = study.run()
+
+    assert first.returncode == 0, first.stderr
+    assert good(study) == [cell.key for cell in study.plan.cells]
+    assert study.starts() == len(study.plan.launches)
+    assert study.running() == []
+    assert leftovers(study) == []
+    before = {path: path.stat().st_mtime_ns for path in study.layout.root.rglob("record.json")}
+
+    again = study.run()
+
+    assert again.returncode == 0
+    assert "2 good already, 0 to run" in again.stderr
+    assert study.starts() == len(study.plan.launches)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+    check_drop(study, "draft/tp1/numbers/c2-r0")
+    check_whole_folder_ingests(study, tmp_path)
+
+
+def check_drop(study: SmallStudy, key: str) -> None:
+    """What ingest reads of a cell: identity, prompts, counters of this load alone."""
+    cell = next(cell for cell in study.plan.cells if cell.key == key)
+    drop = open_drop(study.layout.cell(key))
+    record = drop.record
+    assert isinstance(record, Record)
+    assert (record.study, record.arm, record.dataset, record.repeat) == (
+        "small",
+        "draft",
+        "numbers",
+        0,
+    )
+    assert (record.spec_method, record.num_speculative_tokens) == ("draft_model", 3)
+    assert (record.engine, record.engine_version, record.evidence) == ("vllm", "0.32.0", "mock")
+    assert (record.fingerprint, record.planned_requests) == (cell.fingerprint, PROMPTS)
+    assert (record.attempt, record.launch) == (1, "r0-draft-tp1")
+    sets = prompt_sets(read_study(study.path), "numbers")
+    assert record.prompt_set_hash == sets[2].hash
+    assert set(record.timeline) == {"server_start", "warm_up", "load", "overhead", "total"}
+    parts = sum(value for name, value in record.timeline.items() if name != "total")
+    assert record.timeline["total"] == pytest.approx(parts, abs=0.01)
+    assert record.commands["vllm"][1:3] == ["serve", "org/small"]
+    assert "--per-request-spec-decode-metrics" in record.commands["vllm"]
+    assert record.commands["vllm"][6].isdigit()
+    assert record.commands["guidellm"][1] == "run"
+    assert drop.before is not None
+    assert drop.after is not None
+    assert drop.series
+    texts = [prompt.text for prompt in sets[2].prompts]
+    written = (study.layout.cell(key) / "record.json").read_text()
+    assert not any(text in written for text in texts)
+
+
+def check_whole_folder_ingests(study: SmallStudy, tmp_path: Path) -> None:
+    """Nothing that a run leaves in its folder is rejected."""
+    done = subprocess.run(
+        [*PROGRAM, "ingest", str(study.results), "--warehouse",
+         str(tmp_path / "warehouse"), "--json"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    said = json.loads(done.stdout)
+    assert said["rejected"] == []
+
+
+def test_a_server_killed_in_a_cell_is_a_failed_attempt_and_the_next_one_is_good(tmp_path) -> None:
+    # GuideLLM ends with status 0 and a report that looks normal.
+    study = small_study(tmp_path, f"--fake-crash-after 6 --fake-once {tmp_path / 'once'}")
+    done = study.run("--only", "arm=draft")
+
+    assert done.returncode == 0, done.stderr
+    assert "trying again" in done.stderr
+    assert good(study) == ["draft/tp1/numbers/c2-r0"]
+    (failed,) = failures(study)
+    assert (failed["status"], failed["attempt"]) == ("failed", 1)
+    assert any("told to die" in line for line in failed["log_excerpt"])
+    assert study.record(study.layout.cell(good(study)[0]))["attempt"] == 2
+    assert study.starts() == 2
+    assert study.running() == []
+
+
+def test_an_engine_that_hangs_is_replaced_long_before_the_cells_limit(tmp_path) -> None:
+    once = tmp_path / "once"
+    study = small_study(
+        tmp_path, f"--fake-hang-after 6 --fake-once {once}", limits={"retries": 1, "cell_s": 60}
+    )
+    done = study.run("--only", "arm=draft")
+
+    assert done.returncode == 0, done.stderr
+    (failed,) = failures(study)
+    assert failed["failure_cause"] == "hangs"
+    assert failed["timeline"]["load"] < 60
+    assert study.starts() == 2
+    assert study.running() == []
+
+
+def test_cells_that_stay_bad_are_recorded_and_the_sweep_goes_on(tmp_path) -> None:
+    study = small_study(tmp_path, "--fake-crash-after 6", limits={"retries": 0, "cell_s": 60})
+    done = study.run()
+
+    assert done.returncode == 1
+    assert "2 cells are not good" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [record["arm"] for record in failures(study)] == ["baseline", "draft"]
+    assert good(study) == []
+    assert study.running() == []
+
+
+def test_a_server_that_never_comes_up_is_not_started_for_each_cell(tmp_path) -> None:
+    study = small_study(tmp_path, "--fake-oom", concurrency=[1, 2])
+    done = study.run("--only", "arm=baseline")
+
+    assert done.returncode == 1
+    assert study.starts() == 2  # once, and one retry
+    causes = [record["failure_cause"] for record in failures(study)]
+    assert set(causes) == {"out_of_memory"}
+    assert {record["concurrency"] for record in failures(study)} == {1, 2}
+    assert any("out of memory" in line for line in failures(study)[0]["log_excerpt"])
+
+
+def in_the_load(study: SmallStudy) -> bool:
+    return any(path.stat().st_size for path in study.layout.root.rglob(".*.partial/*samples*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_asked_to_end_leaves_nothing_and_goes_on_later(tmp_path, number) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.2")
+    process = study.start("--only", "arm=baseline")
+    wait_for(lambda: in_the_load(study), "the load of a cell")
+    status, said = end(process, number)
+
+    assert status == 128 + number
+    assert "Traceback" not in said
+    assert study.running() == []
+    assert (leftovers(study), failures(study), good(study)) == ([], [], [])
+
+    assert study.run("--only", "arm=baseline").returncode == 0
+    assert good(study) == ["baseline/tp1/numbers/c2-r0"]
+
+
+def test_a_killed_runner_leaves_nothing_running_and_no_half_result(tmp_path) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.2 --fake-workers 2")
+    process = study.start()
+    wait_for(lambda: in_the_load(study), "the load of a cell")
+    end(process, signal.SIGKILL)
+
+    wait_for(lambda: study.running() == [], "the end of every process", limit_s=30)
+    assert good(study) == []
+    check_whole_folder_ingests(study, tmp_path)
+
+    done = study.run("--only", "arm=baseline")
+    assert done.returncode == 0, done.stderr
+    assert good(study) == ["baseline/tp1/numbers/c2-r0"]
+    assert leftovers(study) == []
+
+
+def test_without_guidellm_nothing_is_started(tmp_path) -> None:
+    study = small_study(tmp_path)
+    text = study.path.read_text()
+    lines = [
+        "  guidellm: ./no-guidellm" if line.strip().startswith("guidellm:") else line
+        for line in text.splitlines()
+    ]
+    study.path.write_text("\n".join(lines))
+    done = study.run()
+
+    assert done.returncode == 1
+    assert "GuideLLM cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert study.starts() == 0
+
+
+def test_a_dataset_that_is_too_small_is_said_before_anything_starts(tmp_path) -> None:
+    study = small_study(tmp_path, concurrency=[2, 4, 8, 16, 32, 64, 128])
+    done = study.run()
+
+    assert done.returncode == 1
+    assert "has 60 different prompts, but its levels need 70" in done.stderr
+    assert study.starts() == 0
+
+
+def test_a_changed_study_says_what_it_loses_and_fresh_measures_again(tmp_path) -> None:
+    study = small_study(tmp_path)
+    only = ("--only", "arm=baseline")
+    assert study.run(*only).returncode == 0
+    old = study.record(study.layout.cell(good(study)[0]))
+
+    study.path.write_text(study.path.read_text().replace("max_tokens: 8", "max_tokens: 9"))
+    changed = study.run(*only)
+
+    assert changed.returncode == 0, changed.stderr
+    assert "under another version of the study" in changed.stderr
+    assert "baseline/tp1/numbers/c2-r0" in changed.stderr
+    new = study.record(study.layout.cell(good(study)[0]))
+    assert (old["max_tokens"], new["max_tokens"]) == (8, 9)
+    assert len(list(study.layout.root.glob(".superseded/**/record.json"))) == 1
+
+    assert study.run(*only, "--fresh").returncode == 0
+    assert len(list(study.layout.root.glob(".superseded/**/record.json"))) == 2
+
+
+def test_a_server_of_somebody_else_is_loaded_and_what_it_hides_stays_unknown(tmp_path) -> None:
+    study = small_study(tmp_path)
+    with fake_engine(tmp_path, "--served-model-name", "small") as url:
+        refused = study.run("--target-url", url)
+        done = study.run("--target-url", f"{url}/v1", "--only", "arm=baseline")
+
+        assert refused.returncode == 1
+        assert "--only arm=" in refused.stderr
+        assert done.returncode == 0, done.stderr
+    assert study.starts() == 0
+    record = open_drop(study.layout.cell("baseline/tp1/numbers/c2-r0")).record
+    assert (record.engine, record.engine_version) == ("vllm", "0.32.0")
+    assert (record.gpu, record.gpu_count, record.server_args, record.prefix_caching) == (None,) * 4
+    assert "vllm" not in record.commands
+    assert record.timeline["server_start"] == 0
+
+
+def test_two_runs_never_measure_the_same_launch(tmp_path) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.2")
+    process = study.start("--only", "arm=baseline")
+    wait_for(lambda: in_the_load(study), "the load of a cell")
+    second = study.run("--only", "arm=baseline")
+    end(process, signal.SIGTERM)
+
+    assert second.returncode == 1
+    assert "Another run is measuring r0-baseline-tp1" in second.stderr
+    assert study.starts() == 1
+
+
+SMALL_DISK = """
+set -e
+mount -t tmpfs -o size="$1" tmpfs "$2"
+shift 2
+exec "$@"
+"""
+
+
+def run_on_a_small_disk(study: SmallStudy, size: str) -> "subprocess.Popen[str]":
+    """Start a run whose results folder is a disk of its own; only the run itself sees it."""
+    unshare = ["unshare", "-rm"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*unshare, "true"], check=False).returncode
+    ):
+        pytest.skip("this machine does not let an unprivileged process mount a small disk")
+    study.results.mkdir()
+    argv = [*unshare, "sh", "-c", SMALL_DISK, "sh", size, str(study.results), *study.command()]
+    return subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+
+
+def test_a_disk_without_room_for_a_cell_is_said_before_its_load(tmp_path) -> None:
+    study = small_study(tmp_path)
+    process = run_on_a_small_disk(study, "100k")
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 1, said
+    assert "is full; nothing good was lost" in said
+    assert "Traceback" not in said
+    assert study.running() == []
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+
+
+def test_a_disk_that_fills_during_a_load_ends_the_run_with_a_sentence(tmp_path) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.5")
+    process = run_on_a_small_disk(study, "2m")
+    seen = Path(f"/proc/{process.pid}/root") / str(study.results).lstrip("/")
+    wait_for(lambda: any(seen.rglob(".*.partial/*samples*")), "the load of a cell")
+    fill(seen / "big")
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 1, said
+    assert "is full; nothing good was lost" in said
+    assert study.running() == []

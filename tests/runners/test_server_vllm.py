@@ -1,0 +1,211 @@
+"""Real vLLM on a CPU: it starts, is watched, fails in the ways it can fail, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from runners import endpoint
+from runners.prefix_cache import empty_prefix_cache
+from runners.sampler import Sampler
+from runners.server import Server, ServerFailed, ServerSpec, start
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--max-model-len", "256", "--max-num-seqs", "8", "--served-model-name", "tiny")
+ENVIRONMENT = {
+    **os.environ,
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+}
+CORES = sorted(os.sched_getaffinity(0))
+# A runner that can be killed: it starts a server from what it is given and waits.
+RUNNER = """
+import os, sys, time
+from pathlib import Path
+from runners.server import ServerSpec, start
+argv, env, log = eval(sys.argv[1]), eval(sys.argv[2]), Path(sys.argv[3])
+server = start(ServerSpec(argv, env, "tiny", log, 600.0))
+print(" ".join(str(process.pid) for process in server.process.tree()), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def models(vllm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two tiny models, ``target`` and ``other``, of different vocabularies."""
+    folder = tmp_path_factory.mktemp("models")
+    script = Path(__file__).with_name("tiny_model.py")
+    for name, vocabulary in (("target", "512"), ("other", "300")):
+        python = vllm.with_name("python")
+        subprocess.run([python, script, folder / name, vocabulary], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def spec(vllm: Path, models: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """How vLLM is started on a model; ``draft`` is a speculative config, keywords replace fields."""
+
+    def make(model: str = "target", draft: Any = None, **changes: Any) -> ServerSpec:
+        path = model if model.startswith("/") else str(models / model)
+        argv = [str(vllm), "serve", path, "--host", "127.0.0.1", "--port", "{port}", *SMALL]
+        if draft:
+            argv += ["--speculative-config", json.dumps(draft)]
+        fields: dict[str, Any] = {
+            "argv": (*argv, "--enforce-eager"),
+            "env": ENVIRONMENT,
+            "model": "tiny",
+            "log": tmp_path_factory.mktemp("logs") / "server.log",
+            "ready_timeout_s": 600.0,
+        }
+        return ServerSpec(**(fields | changes))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def server(spec: Callable[..., ServerSpec], models: Path) -> Iterator[Server]:
+    """A server whose draft is the target itself, so that nearly everything drafted is accepted."""
+    draft = {"method": "draft_model", "model": str(models / "target"), "num_speculative_tokens": 2}
+    pinned = {"engine_cpus": frozenset(CORES[:1]), "api_cpus": frozenset(CORES[-1:])}
+    with start(spec(draft=draft, **pinned)) as running:
+        yield running
+
+
+def _generate(server: Server, tokens: int) -> None:
+    body = {"model": "tiny", "prompt": "def main", "max_tokens": tokens, "ignore_eos": True}
+    endpoint.send(server.url + "/v1/completions", {**body, "temperature": 0}, 120)
+
+
+def _last(path: Path, name: str) -> float:
+    texts = json.loads(path.read_text().splitlines()[-1])[1]
+    return sum(float(text.rpartition(" ")[2]) for text in texts if text.startswith(name + "{"))
+
+
+def _until(said: Callable[[], bool], seconds: float = 60) -> bool:
+    end = time.monotonic() + seconds
+    while not said() and time.monotonic() < end:
+        time.sleep(0.05)
+    return said()
+
+
+def _shared(tree: list[psutil.Process]) -> list[Path]:
+    """Files of shared memory that a server's processes have open."""
+    maps = {m.path for process in tree for m in process.memory_maps()}
+    return [Path(path) for path in maps if path.startswith("/dev/shm/") and "deleted" not in path]
+
+
+def test_it_is_ready_alive_and_its_log_is_kept(server: Server) -> None:
+    assert server.alive()
+    assert server.died() is None
+    assert "Application startup complete" in "\n".join(server.log_tail(50))
+
+
+def test_its_counters_are_sampled(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "metrics-samples.jsonl"
+    with Sampler(server.url, path, every_s=0.2) as sampler:
+        _generate(server, 100)
+
+    drafted = _last(path, "vllm:spec_decode_num_draft_tokens_total")
+    accepted = _last(path, "vllm:spec_decode_num_accepted_tokens_total")
+    by_position = _last(path, "vllm:spec_decode_num_accepted_tokens_per_pos_total")
+    assert drafted >= 60
+    assert 0.9 * drafted <= accepted <= drafted
+    assert by_position == accepted
+    assert {"running", "waiting", "tokens_per_s"} <= set(sampler.latest)
+
+
+def test_its_prefix_cache_can_be_emptied(server: Server) -> None:
+    _generate(server, 5)
+    assert empty_prefix_cache(server.url, "reset") == "reset"
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="pinning needs two cores")
+def test_its_engine_computes_on_the_engines_cores_only(server: Server) -> None:
+    _generate(server, 5)
+    masks = {
+        process.pid: {frozenset(os.sched_getaffinity(t.id)) for t in process.threads()}
+        for process in server.process.tree()
+    }
+    assert masks.pop(server.pid) == {server.spec.api_cpus}
+    assert len(masks) >= 1
+    assert set.union(*masks.values()) == {server.spec.engine_cpus}
+
+
+def test_all_its_processes_carry_the_mark_of_their_guard(server: Server) -> None:
+    tree = server.process.tree()
+    assert len(tree) >= 2
+    assert len({process.environ()["DRAFTBOARD_GUARD"] for process in tree}) == 1
+
+
+def test_an_engine_that_is_killed_takes_the_server_down_and_leaves_nothing(server: Server) -> None:
+    """Last of this server's tests."""
+    tree = server.process.tree()
+    shared = _shared(tree)
+    engine = next(p for p in tree if "EngineCore" in " ".join(p.cmdline()))
+    engine.kill()
+
+    assert _until(lambda: not server.alive(timeout_s=2))
+    server.stop()
+    assert server.died() is not None
+    assert not [p for p in tree if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert not [path for path in shared if path.exists()]
+
+
+def test_nothing_of_it_outlives_a_runner_that_is_killed(spec: Callable[..., ServerSpec]) -> None:
+    asked = spec()
+    said = [repr(asked.argv), repr(asked.env), str(asked.log)]
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNER, *said], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as runner:
+        assert runner.stdout is not None
+        tree = [psutil.Process(int(pid)) for pid in runner.stdout.readline().split()]
+        assert len(tree) >= 2
+        shared = _shared(tree)
+        runner.kill()
+
+    assert _until(lambda: not [process for process in tree if process.is_running()])
+    assert not [path for path in shared if path.exists()]
+
+
+def _cause(spec: ServerSpec) -> tuple[str, str]:
+    with pytest.raises(ServerFailed) as caught:
+        start(spec)
+    return caught.value.diagnosis.cause, caught.value.diagnosis.sentence
+
+
+def test_a_missing_model_is_named(spec: Callable[..., ServerSpec]) -> None:
+    cause, sentence = _cause(spec(model="/nowhere/target"))
+    assert cause == "model_missing"
+    assert "/nowhere/target" in sentence
+
+
+def test_a_hub_that_cannot_be_reached_is_said(spec: Callable[..., ServerSpec]) -> None:
+    asked = spec()
+    argv = ("org/target" if word.endswith("/target") else word for word in asked.argv)
+    away = {**ENVIRONMENT, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}
+    assert _cause(spec(argv=tuple(argv), env=away))[0] == "hub_unreachable"
+
+
+def test_a_draft_of_another_vocabulary_is_said(
+    spec: Callable[..., ServerSpec], models: Path
+) -> None:
+    draft = {"method": "draft_model", "model": str(models / "other"), "num_speculative_tokens": 2}
+    cause, sentence = _cause(spec(draft=draft))
+    assert cause == "vocabulary_mismatch"
+    assert "300" in sentence
+
+
+def test_a_method_that_vllm_does_not_know_is_said(spec: Callable[..., ServerSpec]) -> None:
+    cause, sentence = _cause(spec(draft={"method": "telepathy", "num_speculative_tokens": 2}))
+    assert cause == "unknown_method"
+    assert "ngram" in sentence
