@@ -9,14 +9,13 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from runners.layout import RECORD, Layout
+from runners.layout import RECORD, Layout, records_under
 from warehouse.errors import RunnerError
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.
@@ -71,17 +70,15 @@ def _studies(source: Path) -> list[Path]:
     source = source.resolve()
     if (source / "study.yaml").is_file():
         return [source]
-    found = [path for path in sorted(source.iterdir()) if path.is_dir() and any(_records(path))]
+    found = [
+        path for path in sorted(source.iterdir()) if path.is_dir() and any(records_under(path))
+    ]
     if not found:
         raise RunnerError(
             f"{source} holds no results: a results folder has a folder for each study, and in it "
             f"folders with a {RECORD}."
         )
     return found
-
-
-def _records(root: Path) -> Iterator[Path]:
-    return root.rglob(RECORD)
 
 
 def _refuse_itself(sources: list[Path], results: Path) -> None:
@@ -106,10 +103,10 @@ class _Merge:
 
     def all(self) -> None:
         """Everything that belongs to the study."""
-        for record in sorted(_records(self.layout.root)):
+        for record in sorted(records_under(self.layout.root)):
             if self._counts(record.parent, self.layout.root):
                 self._note_prompts(record.parent, self.layout.root)
-        for record in sorted(_records(self.root)):
+        for record in sorted(records_under(self.root)):
             if self._counts(record.parent, self.root):
                 self._cell(record.parent)
         for pattern in _SHARED:

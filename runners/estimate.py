@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
+from runners.layout import records_under
 from runners.plan import Launch, Plan, PlannedCell
 
 #: Assumed where nothing was recorded, and said wherever the figures are shown.
@@ -90,7 +91,7 @@ def read_recorded(results: Path | None) -> Recorded:
 
 
 def _records(results: Path | None) -> Iterator[dict[str, Any]]:
-    for path in sorted(results.rglob("record.json")) if results is not None else ():
+    for path in sorted(records_under(results)) if results is not None else ():
         try:
             said = json.loads(path.read_bytes())
         except (OSError, ValueError):

@@ -6,7 +6,9 @@
 a changed study no longer stands for goes to ``.superseded/``.
 """
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,3 +72,13 @@ class Layout:
     def prompts(self, dataset: str, concurrency: int) -> Path:
         """The prompts of one level; the same file for every arm."""
         return self.root / "prompts" / f"{dataset}-c{concurrency}.jsonl"
+
+
+def records_under(root: Path) -> Iterator[Path]:
+    """Every record below a folder, also while others write there and rename.
+
+    ``Path.rglob`` of Python 3.11 ends with an error where a folder goes away under it.
+    """
+    for folder, _, names in os.walk(root):
+        if RECORD in names:
+            yield Path(folder) / RECORD

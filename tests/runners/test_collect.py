@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from runners.collect import collect
 from runners.collect_cli import collect_command
+from runners.layout import records_under
 from warehouse.errors import RunnerError
 
 CELL = "baseline/tp1/code/c1-r0"
@@ -176,7 +177,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_stopped(tmp_path: Path) -> Non
 
 def whole(results: Path) -> list[Path]:
     """The cells that lie under a name of their own."""
-    found = (record.parent for record in results.rglob("record.json"))
+    found = (record.parent for record in records_under(results))
     return [folder for folder in found if not folder.name.startswith(".")]
 
 
