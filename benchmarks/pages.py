@@ -37,8 +37,8 @@ def full_page(number: int | None, chosen: dict[str, list[str]]) -> None:
     """The frame and one page, or the frame alone. Its text alone becomes a script."""
     import streamlit as st
 
-    from dashboard.filters import sidebar
     from dashboard import data
+    from dashboard.filters import sidebar
     from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS
 
