@@ -11,7 +11,7 @@ from rich.table import Table
 
 from benchmarks.result import Result, progress
 
-NAMES = ("ingest", "queries", "pages", "concurrency", "kills")
+NAMES = ("ingest", "queries", "pages", "concurrency", "kills", "runner", "runner_kills")
 WORD = {True: "yes", False: "NO", None: "-"}
 
 
