@@ -2,7 +2,7 @@
 
 ``metrics-before.prom`` and ``metrics-after.prom`` are snapshots of ``/metrics`` around a report of
 one level; ``metrics-samples.jsonl`` (``[unix_time, ["name{labels} value", …]]`` a line) is a series
-from which every level takes its own difference.
+from which every level takes its own difference. Each may be compressed (``.gz``, ``.zst``).
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from ingest.counters import before_after, over_window, samples_within
 from ingest.prometheus import Snapshot, parse_exposition
+from ingest.read import open_content
 from ingest.samples import Series, read_series
 from ingest.secrets import scrub
 from ingest.speculation import completed
@@ -27,6 +28,7 @@ NAME = "drop"
 RECORD = "record.json"
 _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
 _RECORD_LIMIT = 16 << 20
+_PACKED = ("", ".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Drop:
     def source_id(self, report_hash: str | None) -> str:
         """sha256 over the drop's file names and content hashes."""
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES]
-        hashed = {n: _file_hash(self.folder / n) for n in names if (self.folder / n).is_file()}
+        found = ((name, _beside(self.folder, name)) for name in names)
+        hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
         if report_hash is not None:
             hashed["report"] = report_hash
         lines = "".join(f"{name}:{digest}\n" for name, digest in sorted(hashed.items()))
@@ -68,9 +71,9 @@ def open_drop(folder: Path) -> Drop:
         folder=folder,
         record=record,
         report=_report(folder, record),
-        before=_snapshot(folder / _BEFORE),
-        after=_snapshot(folder / _AFTER),
-        series=read_series(folder / _SAMPLES),
+        before=_snapshot(_beside(folder, _BEFORE)),
+        after=_snapshot(_beside(folder, _AFTER)),
+        series=read_series(_beside(folder, _SAMPLES) or b""),
     )
 
 
@@ -204,7 +207,7 @@ def _report(folder: Path, record: Record) -> Path | None:
         raise InvalidInput(
             f"{RECORD} names the report {record.report!r}, which is not a file name in its folder."
         )
-    for suffix in ("", ".gz", ".zst"):
+    for suffix in _PACKED:
         path = folder / (record.report + suffix)
         if path.is_file():
             return path
@@ -216,12 +219,16 @@ def _report(folder: Path, record: Record) -> Path | None:
     )
 
 
-def _snapshot(path: Path) -> Snapshot | None:
-    if not path.is_file():
+def _beside(folder: Path, name: str) -> bytes | None:
+    """A file of the drop, unpacked; None where there is none."""
+    for suffix in _PACKED:
+        path = folder / (name + suffix)
+        if path.is_file():
+            return bytes(open_content(path).data) if suffix else path.read_bytes()
+    return None
+
+
+def _snapshot(data: bytes | None) -> Snapshot | None:
+    if data is None:
         return None
-    return parse_exposition(path.read_text(encoding="utf-8", errors="replace").splitlines())
-
-
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return parse_exposition(data.decode("utf-8", errors="replace").splitlines())

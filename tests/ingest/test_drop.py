@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import zstandard
 
 from warehouse import queries
 
@@ -162,3 +163,17 @@ def test_how_it_was_measured_is_a_flag(
     assert (
         set(run.flags(run.cells()[0]["cell_id"])) & {"neighbours", "prefix_cache_kept"} == expected
     )
+
+
+def test_packed_metrics_files_are_the_same_source(run: Any, drop: Any) -> None:
+    folder = drop(files=snapshots(exposition(100), exposition(300)), spec_method="ngram")
+    assert run(folder).status == 0
+    known = acceptances(run)
+    for name in ("metrics-before.prom", "metrics-after.prom"):
+        packed = zstandard.compress((folder / name).read_bytes())
+        (folder / f"{name}.zst").write_bytes(packed)
+        (folder / name).unlink()
+    again = run(folder)
+    assert again.status == 0
+    assert len(run.cells()) == 1
+    assert acceptances(run) == known

@@ -67,7 +67,7 @@ def test_samples_are_taken_again_and_again_and_ingest_reads_them(
         _generate(server, 200)
         latest = dict(sampler.latest)
 
-    series = read_series(path)
+    series = read_series(path.read_bytes())
     assert len(series.at) >= 4
     assert list(series.at) == sorted(series.at)
     assert series.snapshots[-1].counters is not None
