@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
+    "report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
     "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
     "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
 }  # fmt: skip

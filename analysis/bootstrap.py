@@ -140,7 +140,7 @@ def resample(
     chance = np.random.default_rng(0)
     one, other = (_keyed(arm) for arm in (baseline, speculative))
     common = one.index.intersection(other.index)
-    if len(common) >= 0.9 * max(len(one), len(other)):
+    if len(common) >= 0.9 * max(len(baseline), len(speculative)):
         counts = _counts(chance, len(common))
         return Resampled(one.loc[common], counts), Resampled(other.loc[common], counts)
     return (

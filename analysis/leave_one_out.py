@@ -35,6 +35,8 @@ def leave_one_out(
         for value in values if len(values) > 1 else []:
             gone = points[(points[what] == value) & (points["dataset"] == dataset)]
             rest = points[points[what] != value], positions[positions[what] != value]
+            if not ((rest[0]["dataset"] == dataset) & (rest[0]["k"] > 0)).any():
+                continue  # Nothing speculative is left to predict from.
             found += _withheld(build(*rest, dataset, lengths), gone, what)
     return pd.DataFrame(found, columns=COLUMNS)
 

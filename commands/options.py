@@ -40,4 +40,5 @@ def filter_options(command: Command) -> Command:
 
 def filters_from(given: dict[str, Any]) -> Filters:
     """The filters among a command's parameters, e.g. ``{"dataset": ("code",), …}``."""
-    return Filters(**{name: tuple(given[name]) for name in FILTER_FIELDS})
+    chosen: dict[str, Any] = {name: tuple(given[name]) for name in FILTER_FIELDS}
+    return Filters(**chosen)

@@ -4,28 +4,48 @@ Start with ``python -m streamlit run dashboard/app.py`` from the root of the rep
 """
 
 import functools
+import logging
+from collections.abc import Callable
 
 import streamlit as st
 
-from dashboard import data
+from dashboard import data, links
 from dashboard.components import plain
-from dashboard.filters import sidebar
+from dashboard.filters import DAYS, LABELS, sidebar
 from dashboard.shelf import open_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError
+
+_logger = logging.getLogger("draftboard.dashboard")
 
 
 def main() -> None:
     """Draw the frame and the page that was asked for."""
     st.set_page_config(page_title="Draftboard", layout="wide")
+    guarded(_draw)
+
+
+def guarded(draw: Callable[[], None]) -> None:
+    """Call ``draw``; an error is one sentence on the page, never a traceback."""
     try:
-        _draw()
+        draw()
     except DraftboardError as error:
         st.error(plain(str(error)))
-        st.stop()
+    except Exception as error:
+        # The last place that can say it in a sentence; the traceback is for the server's log.
+        _logger.exception("A page failed")
+        st.error(plain(_unforeseen(error)))
+
+
+def _unforeseen(error: Exception) -> str:
+    return (
+        f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not yours. "
+        "Choose other filters or another page; the server's log has the details to report."
+    )
 
 
 def _draw() -> None:
+    asked = links.parameters()
     shelf = open_shelf()
     filters = sidebar(data.filter_options(shelf))
     pages = [
@@ -37,7 +57,15 @@ def _draw() -> None:
         )
         for view in VIEWS
     ]
-    st.navigation(pages, position="top").run()
+    page = st.navigation(pages, position="top")
+    notes = st.container()
+    # It appears after half a second: what takes longer should not look like nothing.
+    with st.spinner("Reading the warehouse…", show_time=True):
+        page.run()
+    with notes:
+        links.report_gone(asked, LABELS | DAYS)
+    with st.sidebar:
+        links.share()
 
 
 if __name__ == "__main__":

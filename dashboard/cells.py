@@ -85,7 +85,8 @@ def newest_runs(runs: pd.DataFrame, text: str, asked: str) -> tuple[dict[str, in
     ``asked`` is the name of a run that stays choosable however old it is.
     """
     names = run_names(runs)
-    said = runs[["run_id", "model", "dataset", "gpu", "path"]].astype(str).agg(" ".join, axis=1)
+    texts = runs[["run_id", "model", "dataset", "gpu", "path"]].astype(object)
+    said = texts.where(texts.notna(), "unknown").agg(" ".join, axis=1)
     holds = said.str.contains(text, case=False, regex=False).to_numpy()
     found = [(name, row) for name, row in names.items() if holds[row]]
     extra = [(asked, names[asked])] if asked in names else []

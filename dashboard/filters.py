@@ -1,11 +1,11 @@
 """The filters in the frame, bound to the URL: a link shows what its sender saw."""
 
 import re
+from datetime import date
 
 import pandas as pd
 import streamlit as st
 
-from dashboard.components import plain
 from warehouse.filters import Filters
 
 #: Filter (its name is also its name in the URL) -> label.
@@ -16,8 +16,12 @@ LABELS: dict[str, str] = {
     "dataset": "Dataset",
     "tensor_parallel_size": "Tensor parallel size",
     "arm": "Arm",
+    "study": "Study",
 }
-_GONE = "values_of_the_link_that_are_gone"
+#: Bounds of the day on which a cell started, UTC, both included.
+DAYS: dict[str, str] = {"since": "Started from (UTC)", "until": "Started until (UTC)"}
+#: Streamlit would offer ten years around today, and drop other days of a link.
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 1, 1)
 
 
 def sidebar(values: dict[str, list[str]]) -> Filters:
@@ -26,9 +30,18 @@ def sidebar(values: dict[str, list[str]]) -> Filters:
     ``values``: filter -> the values that occur, as ``option_values`` orders them.
     """
     with st.sidebar:
-        _report_values_that_are_gone(values)
         chosen = {field: _choose(field, values[field]) for field in LABELS}
-    return Filters(**chosen)
+        since, until = (_day(name) for name in DAYS)
+    return Filters(**chosen, since=since, until=until)
+
+
+def _day(name: str) -> str:
+    """A day that bounds when cells started, as ISO text; empty for none."""
+    chosen = st.date_input(
+        DAYS[name], value=None, key=name, bind="query-params", format="YYYY-MM-DD",
+        min_value=FIRST_DAY, max_value=LAST_DAY,
+    )  # fmt: skip
+    return chosen.isoformat() if isinstance(chosen, date) else ""
 
 
 def _choose(field: str, values: list[str]) -> tuple[str, ...]:
@@ -38,7 +51,6 @@ def _choose(field: str, values: list[str]) -> tuple[str, ...]:
         key=field,
         bind="query-params",
         placeholder="all",
-        on_change=_forget_values_that_are_gone,
     )
     return tuple(picked)
 
@@ -56,27 +68,3 @@ def _values(field: str, options: pd.DataFrame) -> list[str]:
 def _natural(text: str) -> list[tuple[int, str]]:
     """Sorts K=3 before K=10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
-
-
-def _report_values_that_are_gone(values: dict[str, list[str]]) -> None:
-    """Name the values of a link that the warehouse does not hold.
-
-    Streamlit drops such values from the URL in silence, and the page would show more than asked.
-    They are kept in the session, because the URL has forgotten them at the next rerun.
-    """
-    gone = [
-        f"{LABELS[field]} {value}"
-        for field in LABELS
-        for value in st.query_params.get_all(field)
-        if value not in values[field]
-    ]
-    if gone:
-        st.session_state[_GONE] = gone
-    for what in st.session_state.get(_GONE, []):
-        st.warning(
-            f"The link asks for {plain(what)}, which is not in the warehouse. It is left out."
-        )
-
-
-def _forget_values_that_are_gone() -> None:
-    st.session_state.pop(_GONE, None)

@@ -10,6 +10,9 @@ from typing import Any
 import pandas as pd
 
 from analysis.comparison import SETTING, Comparison
+from analysis.confidence import SERIES, Confidence
+from analysis.evidence_tables import interval_text
+from analysis.frames import records
 from dashboard.charts import Scales
 from warehouse.catalogue import METRICS, Metric
 
@@ -20,6 +23,15 @@ CHARTED: tuple[str, ...] = (
     "itl",
     "tpot",
     "request_latency",
+)
+
+#: Drawn only when asked for: not in every warehouse, or neither direction is better.
+MORE: tuple[str, ...] = (
+    "request_throughput",
+    "chunk_gap",
+    "achieved_concurrency",
+    "prompt_tokens",
+    "output_tokens",
 )
 
 #: What may tell panels apart, beside dataset and TP, which always stand in the name.
@@ -61,9 +73,17 @@ def places(found: Comparison) -> pd.DataFrame:
 
 def _panel_names(settings: pd.DataFrame) -> pd.Series:
     parts = [settings["dataset"].map(_text), settings["tensor_parallel_size"].map(_tensor_parallel)]
-    parts += [settings[name].map(_text) for name in _TOLD if _varies(settings, name)]
+    parts += [settings[name].map(_WORDS.get(name, _text)) for name in _telling(settings)]
     return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
                                index=settings.index, dtype=object))  # fmt: skip
+
+
+def _telling(settings: pd.DataFrame) -> list[str]:
+    """What tells settings apart beside dataset and TP; a GPU per rank goes without saying."""
+    told = [name for name in _TOLD if _varies(settings, name)]
+    if "gpu_count" in told and (settings["gpu_count"] == settings["tensor_parallel_size"]).all():
+        told.remove("gpu_count")
+    return told
 
 
 def _arm_names(arms: pd.DataFrame) -> pd.Series:
@@ -90,6 +110,10 @@ def _tensor_parallel(size: object) -> str:
     return f"TP {_text(size)}"
 
 
+def _gpus(count: object) -> str:
+    return f"{_text(count)} GPUs"
+
+
 def _text(value: object) -> str:
     if pd.isna(value):  # type: ignore[call-overload]
         return "unknown"
@@ -97,25 +121,43 @@ def _text(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def charted(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
+#: Values that say nothing without a word beside them.
+_WORDS: dict[str, Callable[[object], str]] = {"gpu_count": _gpus}
+
+
+def charted(rows: pd.DataFrame, statistic: str, metrics: tuple[str, ...] = CHARTED) -> pd.DataFrame:
     """The rows of charted metrics, at the statistic that each metric is shown with."""
-    shown = {key: shown_statistic(METRICS[key], statistic) for key in CHARTED}
+    shown = {key: shown_statistic(METRICS[key], statistic) for key in metrics}
     wanted = rows["metric"].map(shown) == rows["statistic"]
-    return rows[wanted & rows["improvement"].notna()]
+    return rows[wanted & rows["baseline"].notna() & rows["speculative"].notna()]
 
 
-def level_rows(found: Comparison, statistic: str) -> pd.DataFrame:
-    """One row per setting, arm, concurrency and charted metric, with the extremes of the repeats.
+def level_rows(
+    found: Comparison, sure: Confidence, statistic: str, metrics: tuple[str, ...] = CHARTED
+) -> pd.DataFrame:
+    """One row per setting, arm, concurrency and charted metric.
 
-    ``baseline``, ``speculative`` and ``improvement`` are the comparison's own means; each has
-    ``_low`` and ``_high`` from the pairs. ``pairs`` counts the repeats.
+    ``baseline``, ``speculative`` and ``improvement`` are the comparison's own means. ``_low`` and
+    ``_high`` of the first two are the extremes of the repeats, of the improvement its interval
+    (NaN for none), whose ``verdict`` and ``covers`` are those of ``sure``. ``pairs`` counts the
+    repeats; ``baseline_cell`` and ``speculative_cell`` name one cell each.
     """
-    kinds = ["baseline", "speculative", "improvement"]
-    spread = charted(found.pairs, statistic).groupby(_LEVEL)[kinds].agg(["min", "max"])
-    spread.columns = pd.Index([f"{kind}_{end}" for kind in kinds for end in ("low", "high")])
-    rows = charted(found.levels, statistic).join(spread, on=_LEVEL)
-    rows = rows.dropna(subset="concurrency")
+    kinds = ("baseline", "speculative")
+    grouped = charted(found.pairs, statistic, metrics).groupby(_LEVEL)
+    ends = {f"{kind}_{end}": (kind, how) for kind in kinds for end, how in _ENDS.items()}
+    cells = {f"{kind}_cell": (f"{kind}_id", "first") for kind in kinds}
+    rows = charted(found.levels, statistic, metrics).join(grouped.agg(**ends, **cells), on=_LEVEL)
+    rows = rows.dropna(subset="concurrency").merge(_intervals(sure), on=_INTERVAL, how="left")
     return rows.join(places(found), on=_PLACE).reset_index(drop=True)
+
+
+_ENDS = {"low": "min", "high": "max"}
+_INTERVAL = [*SERIES, "concurrency"]
+
+
+def _intervals(sure: Confidence) -> pd.DataFrame:
+    told = sure.levels[[*_INTERVAL, "low", "high", "verdict", "covers"]]
+    return told.rename(columns={"low": "improvement_low", "high": "improvement_high"})
 
 
 def titles(rows: pd.DataFrame) -> dict[str, str]:
@@ -130,29 +172,46 @@ def titles(rows: pd.DataFrame) -> dict[str, str]:
 
 def improvements(rows: pd.DataFrame) -> pd.DataFrame:
     """Level rows of one metric -> one mark per panel, arm and concurrency."""
-    return _with_ends(
-        _marks(rows, "improvement"), lambda row: f"{row.arm} {row.value * 100:+.1f} %"
-    )
+    known = rows[rows["improvement"].notna()]
+    marks = _marks(known, "improvement", [_interval(row) for row in records(known)])
+    return _with_ends(marks, lambda row: f"{row.arm} {row.value * 100:+.1f} %")
 
 
-def values(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Level rows of one metric -> one mark per panel, arm (baseline too) and concurrency.
+def _interval(row: dict[str, Any]) -> str:
+    """What a tooltip says of how sure an improvement is."""
+    text = interval_text(row["improvement_low"], row["improvement_high"])
+    if not text:
+        return "none: one repeat" if isinstance(row["covers"], str) else "not calculated"
+    if row["covers"] == "sampling":
+        return f"{text}, sampling of requests only"
+    return f"{text}: {row['verdict']}"
 
-    Arms may have different repeats of the baseline: the one with most is drawn.
+
+def values(rows: pd.DataFrame, metric: Metric, reference: str = "baseline") -> pd.DataFrame:
+    """Level rows of one metric -> one mark per panel, arm (``reference`` too) and concurrency.
+
+    Arms may have different repeats of the reference: the one with most is drawn.
     """
-    baseline = rows.sort_values("pairs", ascending=False, kind="stable").assign(arm="baseline")
+    baseline = rows.sort_values("pairs", ascending=False, kind="stable").assign(arm=reference)
     baseline = baseline.drop_duplicates(["panel", "concurrency"])
-    both = pd.concat([_marks(baseline, "baseline"), _marks(rows, "speculative")])
+    both = pd.concat([_values(baseline, "baseline", metric), _values(rows, "speculative", metric)])
     number = f",.{metric.decimals}f"
     return _with_ends(both.reset_index(drop=True), lambda row: f"{row.arm} {row.value:{number}}")
 
 
-def _marks(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Value with its extremes over repeats; a single repeat is not solid."""
+def _values(rows: pd.DataFrame, kind: str, metric: Metric) -> pd.DataFrame:
+    ends = zip(rows[f"{kind}_low"], rows[f"{kind}_high"], strict=True)
+    number = f",.{metric.decimals}f"
+    return _marks(rows, kind, [f"repeats {low:{number}} to {high:{number}}" for low, high in ends])
+
+
+def _marks(rows: pd.DataFrame, kind: str, intervals: list[str]) -> pd.DataFrame:
+    """Value with its interval (also in words) and its cell; a single repeat is not solid."""
+    cell = "baseline_cell" if kind == "baseline" else "speculative_cell"
     marks = rows[["panel", "arm", "concurrency"]].assign(
         concurrency=rows["concurrency"].astype(int), value=rows[kind],
         low=rows[f"{kind}_low"], high=rows[f"{kind}_high"], repeats=rows["pairs"],
-        solid=(rows["pairs"] > 1).astype(int),
+        solid=(rows["pairs"] > 1).astype(int), interval=intervals, cell=rows[cell],
     )  # fmt: skip
     ordered: pd.DataFrame = marks.sort_values(["panel", "arm", "concurrency"])
     return ordered.reset_index(drop=True)
@@ -167,7 +226,8 @@ def _with_ends(marks: pd.DataFrame, label: Callable[[Any], str]) -> pd.DataFrame
 
 def improvement_scales(marks: pd.DataFrame) -> Scales:
     """One scale for all panels; zero always stands on it."""
-    low, high = min(marks["low"].min(), 0.0), max(marks["high"].max(), 0.0)
+    ends = marks[["value", "low", "high"]]
+    low, high = min(ends.min().min(), 0.0), max(ends.max().max(), 0.0)
     room = max(high - low, 0.05) * 0.12
     return Scales(_levels(marks), float(low - room), float(high + room))
 

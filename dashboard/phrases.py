@@ -9,14 +9,16 @@ from analysis.improvement import geometric_mean
 from warehouse.catalogue import METRICS, Metric, percentile_label
 
 NOTHING = "Does speculation pay? No pair to compare yet."
+#: What a chart of amounts shows of its repeats.
+BARS = "Bars reach from the lowest to the highest repeat. Hollow: a single repeat."
 #: More settings than this are summed up instead of listed.
 _LISTED = 3
 #: Below this a difference is not worth a direction.
 _SAME = 0.005
 
 
-def headline(totals: pd.DataFrame) -> str:
-    """What speculation does to output throughput, for the best arm.
+def headline(totals: pd.DataFrame, reference: str = "baseline") -> str:
+    """What speculation does to output throughput against ``reference``, for the best arm.
 
     ``totals``: one row per setting and arm with ``arm``, ``panel``, ``improvement`` (ratio of the
     geometric means over the levels) and ``concurrencies`` (those levels).
@@ -28,7 +30,8 @@ def headline(totals: pd.DataFrame) -> str:
     gains = dict(zip(mine["panel"], mine["improvement"], strict=True))
     levels = sorted({level for levels in mine["concurrencies"] for level in levels})
     best = " (the best of several arms)" if totals["arm"].nunique() > 1 else ""
-    return f"{arm}{best} serves {_gains(gains)}{_at(levels)}"
+    than = "" if reference == "baseline" else f", compared with {reference}"
+    return f"{arm}{best} serves {_gains(gains)}{_at(levels)}{than}"
 
 
 def losses(totals: pd.DataFrame, levels: pd.DataFrame) -> str:
@@ -135,4 +138,20 @@ def evidence(repeats: pd.Series, flags: Iterable[Sequence[str]]) -> str:
     return (
         f"Evidence: {counted(number, 'pair')}, at most {counted(most, 'repeat')} per level. "
         f"Flags: {doubts or 'none'}."
+    )
+
+
+def against(reference: str) -> str:
+    """How a chart of improvements is read."""
+    return (
+        f"Above the dashed line is better than {reference}. Bands are 95 % intervals from repeats; "
+        "hollow: a single repeat. A triangle marks the load at which a gain ends."
+    )
+
+
+def cut(drawn: int, there: int) -> str:
+    """What is not drawn, and how to see it."""
+    return (
+        f"{drawn} of {there} settings are drawn, those with most levels. "
+        "Choose a dataset or a GPU in the sidebar to see the others."
     )

@@ -17,7 +17,9 @@ from ingest.redact import redact
 from runners.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
 
 #: What ingest reads of an exposition; the rest is of the web server and of Python.
-_KEPT = re.compile(r"(vllm:(spec_decode|num_requests|kv_cache|gpu_cache|generation|prompt)|draftboard:)")
+_KEPT = re.compile(
+    r"(vllm:(spec_decode|num_requests|kv_cache|gpu_cache|generation|prompt)|draftboard:)"
+)
 
 
 def packed(data: bytes) -> bytes:

@@ -143,6 +143,7 @@ def _take_drop(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
         provenance=drop.record.provenance,
         commands=drop.record.commands,
         environment=drop.record.environment,
+        report_config=scrub(parsed.report_config) | {"record": drops.how_it_went(drop.record)},
     )
     _add(source, parsed.cells, store, options, outcome)
 

@@ -21,10 +21,16 @@ class Filters:
     tensor_parallel_size: tuple[str, ...] = ()
     arm: tuple[str, ...] = ()
     study: tuple[str, ...] = ()
+    since: str = ""
+    """First day (UTC, ``2026-11-21``) on which a cell may have started; empty: any, or unknown."""
+    until: str = ""
+    """Last such day."""
 
-    def as_parameters(self) -> dict[str, list[str]]:
+    def as_parameters(self) -> dict[str, list[str] | str | None]:
         """The named parameters of every filtered query in ``warehouse/sql``."""
-        return {name: list(getattr(self, name)) for name in FILTER_FIELDS}
+        days = {"since": self.since or None, "until": self.until or None}
+        return {name: list(getattr(self, name)) for name in FILTER_FIELDS} | days
 
 
-FILTER_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Filters))
+#: The fields that hold lists of values.
+FILTER_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(Filters) if f.default == ())

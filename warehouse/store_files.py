@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CURRENT = "CURRENT"
 REQUESTS = "requests"
 LOCK = "lock"

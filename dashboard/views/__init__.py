@@ -5,6 +5,28 @@ A page is a module with ``TITLE``, ``URL_PATH`` and ``render(shelf, filters)``.
 
 from types import ModuleType
 
-from dashboard.views import compare, runs
+from dashboard.views import (
+    claims,
+    compare,
+    cost,
+    draft_tokens,
+    explore,
+    runs,
+    slo,
+    trends,
+    verdict,
+    whatif,
+)
 
-VIEWS: tuple[ModuleType, ...] = (compare, runs)
+VIEWS: tuple[ModuleType, ...] = (
+    verdict,
+    compare,
+    draft_tokens,
+    slo,
+    cost,
+    whatif,
+    trends,
+    runs,
+    claims,
+    explore,
+)

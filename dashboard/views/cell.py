@@ -3,11 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard import data
+from dashboard import answers_runs, data, data_runs
 from dashboard.components import table
 from dashboard.panels import badge
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
+
+_ACROSS = 3
 
 
 def render(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
@@ -19,14 +21,23 @@ def render(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
         place.vega_lite_chart(drawing)
     for drawing in drafts:
         st.vega_lite_chart(drawing)
-    _server(shelf, cell)
+    _server(shelf, filters, cell)
     with st.expander("Every number of this cell"):
         table(data.cell_measurements(shelf, cell["cell_id"]), "numbers")
 
 
-def _server(shelf: Shelf, cell: pd.Series) -> None:
+def _server(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
+    st.markdown("**The server while it was measured**", help=answers_runs.SERVER_HELP)
     names = data.server_names(shelf, cell["cell_id"])
-    if names:
+    if not names:
+        st.caption("No server metrics were sampled during this cell.")
+        return
+    drawings = data_runs.server_drawings(shelf, filters, cell["cell_id"])
+    for start in range(0, len(drawings), _ACROSS):
+        row = drawings[start : start + _ACROSS]
+        for place, drawing in zip(st.columns(_ACROSS), row, strict=False):
+            place.vega_lite_chart(drawing)
+    with st.expander("Any single server metric as it was sampled"):
         name = st.selectbox("Server metric over time", names, key="server", bind="query-params")
         note = badge(cell["evidence"])
         st.vega_lite_chart(data.server_drawing(shelf, cell["cell_id"], name, note))

@@ -12,72 +12,111 @@ from dashboard import data, panels, phrases
 from dashboard.answers import MOST_PANELS, Answer, Drawing
 from dashboard.components import explanation, nothing_matches, plain, table
 from dashboard.data import Question
+from dashboard.empty import nothing
 from dashboard.shelf import Shelf
 from dashboard.tables import TOTAL_COLUMNS, pair_rows
+from dashboard.views import pair
 from warehouse.catalogue import METRICS, PERCENTILES, Metric, percentile_label
 from warehouse.filters import Filters
 
 TITLE = "Compare"
 URL_PATH = "compare"
 _ACROSS = 3
-_LABELS = {METRICS[key].label: key for key in panels.CHARTED}
+_LABELS = {METRICS[key].label: key for key in (*panels.CHARTED, *panels.MORE)}
 _STATISTICS = {percentile_label(name): name for name in ("mean", *PERCENTILES)}
+_RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """What the controls say: the metric that is drawn, how, and the question behind it."""
+
+    metric: Metric
+    absolute: bool
+    question: Question
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     if data.cells(shelf, filters).empty:
         st.header(phrases.NOTHING)
-        _nothing(shelf)
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     top, body, last = st.container(), st.container(), st.container()
     with last:
         allowed = _allowed()
     with body:
-        metric, question = _question(filters, allowed)
-    known = data.answer(shelf, question)
+        asked = _asked(shelf, filters, allowed)
+    known = data.answer(shelf, asked.question)
     with top:
         _answer(known)
     with body:
-        _body(shelf, question, known, metric)
+        _body(shelf, asked, known)
     with last:
         _unmatched(known)
 
 
-def _body(shelf: Shelf, question: Question, known: Answer, metric: Metric) -> None:
+def _body(shelf: Shelf, asked: _Asked, known: Answer) -> None:
     if not known.titles:
         sentence = "No cell has a partner among these filters. The reasons stand below."
         nothing_matches(data.combinations(shelf), sentence)
         return
-    _improvement(shelf, question, known, metric)
-    _absolute(shelf, question, known)
+    _over_load(shelf, asked, known)
+    name = _setting(known)
+    _absolute(shelf, asked.question, name)
+    with st.expander("Every load of this setting, with intervals and verdicts"):
+        table(data.level_table(shelf, asked.question, name), "rows", TOTAL_COLUMNS)
+    pair.render(shelf, asked.question, name)
     _totals(known)
-    _download(shelf, question)
+    _download(shelf, asked.question)
 
 
-def _nothing(shelf: Shelf) -> None:
-    if data.cells(shelf, Filters()).empty:
-        st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
-        return
-    sentence = "No result matches these filters. Remove one in the sidebar."
-    nothing_matches(data.combinations(shelf), sentence)
-
-
-def _question(filters: Filters, allowed: list[str]) -> tuple[Metric, Question]:
-    """What to compare; a choice of arms keeps the baseline, without which there are no pairs."""
+def _asked(shelf: Shelf, filters: Filters, allowed: list[str]) -> _Asked:
+    places = st.columns(4, vertical_alignment="bottom")
+    metric = METRICS[_LABELS[_choice(places[0], "Metric", list(_LABELS), "metric")]]
+    statistics = list(_STATISTICS)
+    statistic = _STATISTICS[
+        places[1].selectbox(
+            "Statistic of latencies",
+            statistics,
+            index=statistics.index("median"),
+            key="statistic",
+            bind="query-params",
+        )
+    ]
+    reference = _choice(places[2], "Compared with", data.arms(shelf, filters), "reference")
     if filters.arm:
-        filters = dataclasses.replace(filters, arm=tuple({*filters.arm, "baseline"}))
-    left, right = st.columns(2)
-    metric = left.selectbox("Metric", list(_LABELS), key="metric", bind="query-params")
-    statistic = right.selectbox(
-        "Statistic of latencies",
-        list(_STATISTICS),
-        index=list(_STATISTICS).index("median"),
-        key="statistic",
-        bind="query-params",
+        # Without the arm that the others are compared with there are no pairs.
+        filters = dataclasses.replace(filters, arm=tuple({*filters.arm, reference}))
+    view = places[3].segmented_control(
+        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True, key="view",
+        bind="query-params", disabled=metric.better == "neither",
+    )  # fmt: skip
+    extra = () if metric.key in panels.CHARTED else (metric.key,)
+    question = Question(
+        filters,
+        statistic,
+        tuple(sorted(allowed)),
+        (*panels.CHARTED, *extra),
+        reference,
+        _sampling(),
     )
-    question = Question(filters, _STATISTICS[statistic], tuple(sorted(allowed)))
-    return METRICS[_LABELS[metric]], question
+    return _Asked(metric, view == _ABSOLUTE or metric.better == "neither", question)
+
+
+def _choice(place: DeltaGenerator, label: str, options: list[str], key: str) -> str:
+    chosen: str = place.selectbox(label, options, key=key, bind="query-params")
+    return chosen
+
+
+def _sampling() -> bool:
+    return st.toggle(
+        "Where there is one repeat, draw the interval of its sampled requests",
+        key="sampling",
+        bind="query-params",
+        help="It covers the sampling of requests only, not run-to-run noise, and decides nothing. "
+        "It reads the requests of these cells, which takes a while.",
+    )
 
 
 def _allowed() -> list[str]:
@@ -104,28 +143,34 @@ def _answer(known: Answer) -> None:
         st.caption(plain(known.evidence))
 
 
-def _improvement(shelf: Shelf, question: Question, known: Answer, metric: Metric) -> None:
+def _over_load(shelf: Shelf, asked: _Asked, known: Answer) -> None:
+    """The chosen metric over the load, a chart per setting."""
+    metric, question = asked.metric, asked.question
     statistic = panels.shown_statistic(metric, question.statistic)
-    st.subheader(
-        f"Does it pay? {phrases.named(metric, statistic)}, improvement",
-        help=explanation(metric, statistic),
-    )
-    st.caption("Above the dashed line is better than the baseline. Hollow: a single repeat.")
+    name = phrases.named(metric, statistic)
+    if asked.absolute:
+        title, read = f"{name}, {metric.unit}", data.value_drawings
+        note = phrases.BARS
+    else:
+        title, read = f"Does it pay? {name}, improvement", data.improvement_drawings
+        note = phrases.against(known.reference)
+    st.subheader(plain(title), help=explanation(metric, statistic))
+    st.caption(plain(note))
     if len(known.titles) > MOST_PANELS:
-        st.caption(
-            f"{MOST_PANELS} of {len(known.titles)} settings are drawn, those with most levels. "
-            "Choose a dataset or a GPU in the sidebar to see the others."
-        )
-    drawings = data.improvement_drawings(shelf, question, metric.key)
-    for place, drawing in _places(drawings):
+        st.caption(phrases.cut(MOST_PANELS, len(known.titles)))
+    for place, drawing in _places(read(shelf, question, metric.key)):
         place.vega_lite_chart(drawing)
 
 
-def _absolute(shelf: Shelf, question: Question, known: Answer) -> None:
+def _setting(known: Answer) -> str:
     st.subheader("How fast is it?")
-    name = next(iter(known.titles))
-    if len(known.titles) > 1:
-        name = st.selectbox("Setting", list(known.titles), key="setting", bind="query-params")
+    if len(known.titles) == 1:
+        return next(iter(known.titles))
+    chosen: str = st.selectbox("Setting", list(known.titles), key="setting", bind="query-params")
+    return chosen
+
+
+def _absolute(shelf: Shelf, question: Question, name: str) -> None:
     drawings = data.metric_drawings(shelf, question, name)
     for (place, drawing), key in zip(_places(drawings), panels.CHARTED, strict=True):
         place.vega_lite_chart(drawing)
@@ -144,6 +189,8 @@ def _places(drawings: list[Drawing]) -> Iterator[tuple[DeltaGenerator, Drawing]]
 def _totals(known: Answer) -> None:
     st.subheader("In total: geometric mean over the concurrency levels that both arms have")
     table(known.totals, "rows", TOTAL_COLUMNS)
+    for note in known.notes:
+        st.caption(plain(note))
 
 
 def _download(shelf: Shelf, question: Question) -> None:
@@ -158,7 +205,9 @@ def _download(shelf: Shelf, question: Question) -> None:
 
 def csv_text(shelf: Shelf, question: Question) -> str:
     """The pairs that the page stands on, as CSV."""
-    return pair_rows(data.study(shelf, question), question.statistic).to_csv(index=False)
+    return pair_rows(data.study(shelf, question), question.statistic, question.metrics).to_csv(
+        index=False
+    )
 
 
 def _unmatched(known: Answer) -> None:

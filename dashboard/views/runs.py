@@ -1,13 +1,11 @@
 """Runs: what was ingested, where it comes from, what is doubtful about it, and one cell in depth."""
 
-import json
-
-import pandas as pd
 import streamlit as st
 
-from dashboard import data
+from dashboard import answers_runs, data, data_runs, links
 from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun
-from dashboard.components import nothing_matches, plain, shown, table
+from dashboard.components import plain, shown, table
+from dashboard.empty import nothing
 from dashboard.shelf import Shelf
 from dashboard.views import cell as one_cell
 from warehouse.filters import Filters
@@ -20,22 +18,15 @@ def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     st.header("What was measured, and can it be trusted?")
     if data.runs(shelf, filters).empty:
-        _nothing(shelf)
+        nothing(shelf, "No run matches these filters. Remove one in the sidebar.")
         _rejections(shelf)
         return
+    _open_linked_cell(shelf, filters)
     sentence, newest = data.runs_table(shelf, filters)
     st.markdown(sentence)
     table(newest, "runs", RUN_COLUMNS)
     _one_run(shelf, filters)
     _rejections(shelf)
-
-
-def _nothing(shelf: Shelf) -> None:
-    if data.cells(shelf, Filters()).empty:
-        st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
-        return
-    sentence = "No run matches these filters. Remove one in the sidebar."
-    nothing_matches(data.combinations(shelf), sentence)
 
 
 def _one_run(shelf: Shelf, filters: Filters) -> None:
@@ -52,7 +43,7 @@ def _one_run(shelf: Shelf, filters: Filters) -> None:
         table(run.flags, "flags")
     else:
         st.caption("No flags: nothing doubtful was found.")
-    _how_it_was_run(run.head)
+    _how_it_was_run(run)
     _one_cell(shelf, filters, run)
 
 
@@ -62,21 +53,46 @@ def _choices(shelf: Shelf, filters: Filters) -> dict[str, int]:
         return data.run_names(shelf, filters, "", "")[0]
     text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
                          bind="query-params") or ""  # fmt: skip
-    names, found = data.run_names(shelf, filters, text, st.query_params.get("run", ""))
+    asked = st.session_state.get("run") or st.query_params.get("run", "")
+    names, found = data.run_names(shelf, filters, text, asked)
     if found > NEWEST:
         st.caption(f"The newest {NEWEST} of {found:,} runs can be chosen; write more of a name.")
     return names
 
 
-def _how_it_was_run(run: pd.Series) -> None:
+def _how_it_was_run(run: OneRun) -> None:
+    went = answers_runs.how_it_went(run.head)
+    if went:
+        st.caption(plain(went))
+    log = answers_runs.log_excerpt(run.head)
+    if log:
+        st.text("The server's log ended with")
+        st.code("\n".join(log), language=None, wrap_lines=True)
     with st.expander("Commands, environment and configuration"):
-        for name, words in json.loads(run["commands"]).items():
+        for name, line in answers_runs.command_lines(run.head).items():
             st.text(name)
-            st.code(" ".join(words), language=None, wrap_lines=True)
+            st.code(line, language=None, wrap_lines=True)
         for name in ("environment", "settings", "report_config"):
             st.text(name.replace("_", " "))
-            st.json(run[name], expanded=False)
-        st.text(f"source {run['source_id']}")
+            st.json(run.head[name], expanded=False)
+        st.text(f"source {run.head['source_id']}")
+    with st.expander("Run it again"):
+        st.code(answers_runs.again(run.head, run.cells), language="bash", wrap_lines=True)
+
+
+def _open_linked_cell(shelf: Shelf, filters: Filters) -> None:
+    """A link from another page names a cell; its run and cell become the chosen ones."""
+    cell_id = st.query_params.pop(links.CELL, None)
+    if cell_id is None:
+        return
+    place = data_runs.place_of(shelf, filters, cell_id)
+    if place is None:
+        st.warning("The link asks for a cell that is not here, or that these filters leave out.")
+        return
+    for name, value in zip(("run", "cell"), place, strict=True):
+        st.session_state[name] = value
+        # A control that is set by code before it is first drawn does not write itself there.
+        st.query_params[name] = value
 
 
 def _one_cell(shelf: Shelf, filters: Filters, run: OneRun) -> None:

@@ -28,6 +28,8 @@ NAME = "drop"
 RECORD = "record.json"
 _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
 _RECORD_LIMIT = 16 << 20
+#: Of a server's last words so much is kept.
+_LOG_LINES, _LOG_WIDTH = 80, 500
 _PACKED = ("", ".gz", ".zst")
 
 
@@ -113,6 +115,16 @@ def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
         status="failed",
         flags=(_failure(record),),
     )
+
+
+def how_it_went(record: Record) -> dict[str, Any]:
+    """What the record says of the run's course and is not a fact of its cells."""
+    said = record.model_dump(
+        include={"attempt", "failure_cause", "log_excerpt", "timeline"}, exclude_defaults=True
+    )
+    if record.log_excerpt:
+        said["log_excerpt"] = [line[:_LOG_WIDTH] for line in record.log_excerpt[-_LOG_LINES:]]
+    return said
 
 
 def _with_record(cell: Cell, record: Record) -> Cell:

@@ -19,6 +19,8 @@ MARKS = pd.DataFrame(
         "low": [0.9, 1.9, 1.4, 2.9],
         "high": [1.1, 2.1, 1.6, 3.1],
         "repeats": [1, 3, 1, 3],
+        "interval": ["none", "1 to 2", "none", "2 to 3"],
+        "cell": ["a", "b", "c", "d"],
         "solid": [0, 1, 0, 1],
         "end_label": ["", "baseline 2", "", "eagle3 K=3 3"],
         "end_y": [1.0, 2.0, 1.5, 3.0],
@@ -26,7 +28,12 @@ MARKS = pd.DataFrame(
 )
 SCALES = Scales((1, 8), 0.0, 4.0)
 CHARTS = {
-    "improvement": charts.improvement_by_concurrency(MARKS, "code [CPU lab]", SCALES),
+    "improvement": charts.improvement_by_concurrency(
+        MARKS,
+        ("code [CPU lab]", ""),
+        SCALES,
+        pd.DataFrame({"arm": ["eagle3 K=3"], "concurrency": [5.5]}),
+    ),
     "metric": charts.metric_by_concurrency(MARKS, METRICS["ttft"], ("TTFT, ms", "code"), SCALES),
     "distribution": charts_requests.distribution(
         pd.DataFrame({"share": [0.5, 1.0], "value": [1.0, 2.0]}), METRICS["itl"], "#111111"
@@ -58,7 +65,7 @@ def test_every_encoded_field_exists_in_the_data(name: str) -> None:
 
 
 def test_the_concurrency_axis_is_log2_with_the_real_levels_as_ticks() -> None:
-    x = CHARTS["metric"].to_dict()["layer"][1]["encoding"]["x"]
+    x = CHARTS["metric"].to_dict()["layer"][2]["encoding"]["x"]
 
     assert x["scale"]["type"] == "log"
     assert x["scale"]["base"] == 2
@@ -73,8 +80,16 @@ def test_the_improvement_chart_draws_a_zero_line() -> None:
     assert spec["datasets"][first["data"]["name"]] == [{"zero": 0}]
 
 
+def test_intervals_are_bands_and_the_end_of_a_gain_is_marked_on_the_zero_line() -> None:
+    layers = CHARTS["improvement"].to_dict()["layer"]
+
+    assert layers[1]["mark"]["type"] == "area"
+    assert layers[1]["encoding"]["y2"]["field"] == "high"
+    assert layers[-1]["encoding"]["y"]["field"] == "zero"
+
+
 def test_a_single_repeat_is_hollow() -> None:
-    points = CHARTS["metric"].to_dict()["layer"][2]["encoding"]
+    points = CHARTS["metric"].to_dict()["layer"][3]["encoding"]
 
     assert points["fillOpacity"]["field"] == "solid"
 

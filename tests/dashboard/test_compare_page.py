@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +11,36 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import answers, data, panels
+from analysis.confidence import intervals
+from analysis.evidence_tables import interval_text
+from dashboard import data, data_pair, panels
 from dashboard.answers import MOST_PANELS
 from dashboard.data import Question
 from dashboard.shelf import open_shelf
 from dashboard.tables import pair_rows
 from dashboard.views import compare
+from warehouse import queries
 from warehouse.contract import Facts
 from warehouse.filters import Filters
+from warehouse.rows import Cell, Measurement, Source
+from warehouse.store import open_writer
 
-APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 Fill = Callable[..., None]
 BASELINE = {"spec_method": "none"}
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "one"}
+
+
+def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.shelf import open_shelf as shelf
+    from dashboard.views import compare as view
+
+    view.render(shelf(), filters)
+
+
+def _open(filters: Filters | None = None) -> AppTest:
+    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=30).run()
+    assert not page.exception, page.exception
+    return page
 
 
 def _question(**changes: Any) -> Question:
@@ -48,9 +67,8 @@ def test_cells_without_a_partner_are_listed_with_the_field_and_both_values() -> 
 
 @pytest.mark.usefixtures("other_engine")
 def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
-    page = AppTest.from_file(APP, default_timeout=30).run()
+    page = _open()
 
-    assert not page.exception
     assert "No cell has a partner" in page.info[0].value
     assert any("Without a partner: 2 cells" in text.value for text in page.markdown)
 
@@ -124,7 +142,10 @@ def test_at_most_twelve_panels_are_drawn(
     known_answer = data.answer(open_shelf(), _question(statistic="p50"))
 
     assert len(known_answer.titles) == MOST_PANELS + 2
-    assert len(answers.improvement_drawings(known_answer, "ttft")) == MOST_PANELS
+    assert (
+        len(data.improvement_drawings(open_shelf(), _question(statistic="p50"), "ttft"))
+        == MOST_PANELS
+    )
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -136,3 +157,202 @@ def test_the_table_stands_in_the_order_of_the_study() -> None:
         "Inter-token latency", "Request latency median",
     ]  # fmt: skip
     assert all(row["improvement"][0] in "+-" for row in rows)
+
+
+@pytest.fixture
+def repeated(
+    empty_place: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
+) -> Path:
+    """Three repeats of a baseline and two arms at two loads, 50 % and 20 % faster, with texts."""
+    with open_writer(empty_place) as writer:
+        for name, k, speed in (("none", None, 1.0), ("eagle3", 3, 1.5), ("ngram", 5, 1.2)):
+            source = make_source(
+                name, commands={"vllm": ["vllm", "serve", "tiny", f"--for={name}"]}
+            )
+            cells = [
+                make_cell(
+                    source, place,
+                    facts={
+                        "spec_method": name, "num_speculative_tokens": k, "concurrency": load,
+                        "repeat": repeat, "evidence": "gpu",
+                    },
+                    measurements=_values(100.0 * load * speed * (1 + 0.002 * repeat)),
+                )
+                for place, (load, repeat) in enumerate(product((1, 8), range(3)))
+            ]  # fmt: skip
+            writer.add(source, iter(cells))
+        writer.commit()
+    return empty_place
+
+
+def _values(rate: float) -> tuple[Measurement, ...]:
+    values = {
+        ("output_throughput", "mean"): rate,
+        ("request_throughput", "mean"): rate / 100,
+        ("ttft", "p99"): 1e5 / rate,
+        ("achieved_concurrency", "mean"): 7.5,
+    }
+    return tuple(Measurement("canonical", m, s, value) for (m, s), value in values.items())
+
+
+@pytest.mark.usefixtures("repeated")
+def test_repeats_give_an_interval_and_a_verdict_to_every_line_and_level() -> None:
+    shelf, question = open_shelf(), _question()
+    sure = intervals(data.study(shelf, question).pairs)
+    rate = sure.geomean[sure.geomean["metric"] == "output_throughput"]
+
+    rows = data.answer(shelf, question).totals.rows.to_pylist()
+    first = next(row for row in rows if row["metric"].startswith("Output throughput"))
+    levels = data.level_table(shelf, question, first["setting"]).rows.to_pylist()
+
+    assert first["95 % interval"] == interval_text(rate["low"].iloc[0], rate["high"].iloc[0])
+    assert first["verdict"] == "better"
+    assert {row["concurrency"] for row in levels} == {1, 8}
+    assert all("%" in row["95 % interval"] for row in levels)
+
+
+@pytest.mark.usefixtures("repeated")
+def test_the_band_of_the_chart_is_the_interval() -> None:
+    shelf, question = open_shelf(), _question()
+    sure = data.confidence(shelf, question).levels
+    known = data.answer(shelf, question).levels
+    marks = panels.improvements(known[known["metric"] == "output_throughput"])
+
+    assert set(marks["high"].round(9)) == set(
+        sure.loc[sure["metric"] == "output_throughput", "high"].round(9)
+    )
+    assert all(words.endswith(": better") for words in marks["interval"])
+
+
+@pytest.mark.usefixtures("repeated")
+def test_any_arm_can_stand_where_the_baseline_stands() -> None:
+    page = _open()
+    page.selectbox(key="reference").set_value("ngram K=5").run()
+
+    headline = page.header[0].value.replace("\\", "")
+    assert headline.startswith("eagle3 K=3 (the best of several arms) serves 25.0\u202f% more")
+    assert headline.endswith("compared with ngram K=5")
+    rows = data.answer(open_shelf(), _question(reference="ngram K=5")).totals.rows.to_pylist()
+    assert {row["arm"] for row in rows} == {"baseline", "eagle3 K=3"}
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_metric_of_which_neither_direction_is_better_is_drawn_in_its_own_unit() -> None:
+    page = _open()
+
+    page.selectbox(key="metric").set_value("Achieved concurrency").run()
+
+    assert not page.exception
+    assert any(text.value == "Achieved concurrency, requests" for text in page.subheader)
+
+
+@pytest.mark.usefixtures("repeated")
+def test_any_percentile_can_be_chosen() -> None:
+    page = _open()
+    page.selectbox(key="metric").set_value("Time to first token (TTFT)").run()
+    page.selectbox(key="statistic").set_value("P99").run()
+
+    question = _question(statistic="p99")
+    levels = data.answer(open_shelf(), question).levels
+    assert any("TTFT\\), P99, improvement" in text.value for text in page.subheader)
+    assert set(levels.loc[levels["metric"] == "ttft", "statistic"]) == {"p99"}
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_pair_shows_what_differs_in_its_configuration_and_nothing_else() -> None:
+    page = _open()
+
+    rows = next(f.value for f in page.dataframe if "setting" in f.value.columns
+                and len(f.value.columns) == 3)  # fmt: skip
+    told = {row.setting: (row.iloc[1], row.iloc[2]) for _, row in rows.iterrows()}
+    assert told["spec_method"] == ("none", "eagle3")
+    assert told["num_speculative_tokens"] == ("not stated", "3")
+    assert told["commands.vllm.for"] == ("none", "eagle3")
+    assert "model" not in told
+
+
+@pytest.mark.usefixtures("repeated")
+def test_single_requests_are_read_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    known = queries.requests
+    monkeypatch.setattr(
+        queries, "requests", lambda reader, cell, *rest: (asked.append(cell), known(reader, cell, *rest))[1]
+    )  # fmt: skip
+
+    page = _open()
+    charts_before = len(page.get("vega_lite_chart"))
+    assert not asked
+    page.toggle(key="requests").set_value(True).run()
+
+    assert len(asked) == 2
+    assert len(page.get("vega_lite_chart")) == charts_before + 5
+    assert any("Median output over 20 prompts" in text.value for text in page.markdown)
+
+
+@pytest.mark.usefixtures("repeated")
+def test_the_charts_of_a_pair_say_where_they_come_from_and_how_many_they_draw() -> None:
+    shelf, question = open_shelf(), _question()
+    name = next(iter(data.answer(shelf, question).titles))
+    pair = next(iter(data_pair.pairs(shelf, question, name).values()))
+
+    found = data_pair.requests(shelf, question.filters, replace(pair, note="CPU lab"))
+
+    drawings = [*found.distributions, *found.first_tokens]
+    assert all("[CPU lab]" in drawing["title"]["text"] for drawing in drawings)
+    assert found.first_tokens[0]["title"]["text"].startswith("baseline: 20 requests")
+
+
+@pytest.fixture
+def filled_once(
+    empty_place: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
+) -> Path:
+    """One repeat of a baseline and an arm."""
+    with open_writer(empty_place) as writer:
+        for name, speed in (("none", 1.0), ("eagle3", 1.5)):
+            source = make_source(name)
+            writer.add(source, iter([make_cell(source, 0, speed, facts={"spec_method": name})]))
+        writer.commit()
+    return empty_place
+
+
+@pytest.mark.usefixtures("filled_once")
+def test_a_single_repeat_gets_the_interval_of_its_requests_only_when_asked_for() -> None:
+    shelf = open_shelf()
+    with_it = data.answer(shelf, _question(sampling=True))
+    without = data.answer(shelf, _question())
+
+    rate = "output_throughput"
+    covers = with_it.levels.loc[with_it.levels["metric"] == rate, "covers"]
+    assert set(covers) == {"sampling"}
+    assert set(without.levels.loc[without.levels["metric"] == rate, "covers"]) == {"nothing"}
+    assert any("decides nothing" in note for note in with_it.notes)
+    assert not without.notes
+
+
+def test_unknown_values_everywhere_are_told_as_unknown(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    nothing = dict.fromkeys(
+        ("model", "gpu", "gpu_count", "engine_version", "tensor_parallel_size", "dataset",
+         "evidence", "prompt_set_hash", "concurrency")
+    )  # fmt: skip
+    for arm in (BASELINE, DRAFT):
+        fill_cells(empty_place, str(arm), [make_facts(**(arm | nothing))])
+
+    page = _open()
+
+    assert page.header
+    assert not page.exception
+
+
+@pytest.mark.usefixtures("repeated")
+def test_too_many_settings_get_no_intervals_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(data, "MOST_INTERVALS", 1)
+
+    known = data.answer(open_shelf(), _question())
+
+    assert known.levels["improvement_low"].isna().all()
+    assert "choose a model" in known.notes[0]
+    assert "not calculated" in set(panels.improvements(known.levels)["interval"])

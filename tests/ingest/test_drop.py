@@ -8,6 +8,8 @@ import pytest
 import zstandard
 
 from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store import Reader
 
 START = 1_795_252_000.0
 
@@ -106,12 +108,22 @@ def test_the_record_says_what_the_report_cannot_and_set_has_the_last_word(
 
 
 def test_a_failed_run_without_a_report_is_kept_with_its_diagnosis(run: Any, write: Any) -> None:
-    record = {"schema_version": 1, "status": "failed", "failure": "out of memory", "gpu": "H200"}
+    record = {
+        "schema_version": 1, "status": "failed", "failure": "out of memory", "gpu": "H200",
+        "failure_cause": "out_of_memory", "attempt": 2, "timeline": {"server_start": 4.5},
+        "log_excerpt": [f"line {number}" for number in range(200)],
+    }  # fmt: skip
     done = run(write("drop/record.json", record).parent, "--json")
     assert done.json["accepted"] == 1
     (cell,) = run.cells()
     assert (cell["status"], cell["gpu"], cell["completed"]) == ("failed", "H200", 0)
     assert "failed" in run.flags(cell["cell_id"])
+    with Reader(run.root) as reader:
+        (kept,) = queries.runs(reader, Filters()).to_pylist()
+    said = json.loads(kept["report_config"])["record"]
+    assert said["log_excerpt"][-1] == "line 199"
+    assert len(said["log_excerpt"]) == 80
+    assert (said["failure_cause"], said["attempt"]) == ("out_of_memory", 2)
 
 
 @pytest.mark.parametrize(

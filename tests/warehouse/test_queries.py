@@ -1,5 +1,7 @@
 """Every query, on whole rows."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from warehouse import queries
@@ -127,3 +129,26 @@ def test_a_cell_without_records_has_no_requests(warehouse_path, make_source, mak
     with Reader(warehouse_path) as opened:
         assert queries.requests(opened, cell.cell_id).num_rows == 0
         assert queries.request_distribution(opened, cell.cell_id, "ttft").num_rows == 0
+
+
+def test_days_keep_the_cells_that_started_then_both_included(
+    warehouse_path, make_source, make_cell
+):
+    source = make_source()
+    starts = [datetime(2026, 11, day, 23, 30, tzinfo=UTC) for day in (1, 2, 3)] + [None]
+    with open_writer(warehouse_path) as writer:
+        writer.add(
+            source,
+            [make_cell(source, index=i, started_at=start) for i, start in enumerate(starts)],
+        )
+        writer.commit()
+    with Reader(warehouse_path) as opened:
+
+        def days(**bounds):
+            rows = queries.cells(opened, Filters(**bounds)).column("started_at").to_pylist()
+            return [start and start.day for start in rows]
+
+        assert days(since="2026-11-02", until="2026-11-02") == [2]
+        assert days(since="2026-11-02") == [2, 3]
+        assert days(until="2026-11-02") == [1, 2]
+        assert days() == [1, 2, 3, None]

@@ -1,9 +1,11 @@
 -- One row per kept cell, metric and statistic: canonical where there is one, else reported.
--- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study), $metrics, $statistics.
+-- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study,
+-- $since, $until), $metrics, $statistics.
 with kept as (
     from chosen(
     $model::varchar[], $gpu::varchar[], $engine_version::varchar[], $dataset::varchar[],
-    $tensor_parallel_size::varchar[], $arm::varchar[], $study::varchar[]
+    $tensor_parallel_size::varchar[], $arm::varchar[], $study::varchar[],
+    $since::date, $until::date
 )
 )
 

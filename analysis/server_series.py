@@ -1,0 +1,75 @@
+"""What a server did during a cell, from its sampled gauges and counters.
+
+Counters become rates between two moments: tokens per second, accepted / drafted tokens, and
+1 + accepted tokens / drafts (Leviathan et al. 2023, arXiv:2211.17192, as vLLM counts them).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+#: Gauges that are shown as they were sampled: name of a sample -> name of its line.
+GAUGES: dict[str, str] = {
+    "num_requests_running": "running",
+    "num_requests_waiting": "waiting",
+    "kv_cache_usage_perc": "KV cache",
+}
+_DRAFTS, _DRAFTED, _ACCEPTED = (
+    "spec_decode_num_drafts",
+    "spec_decode_num_draft_tokens",
+    "spec_decode_num_accepted_tokens",
+)
+_COUNTERS = ("generation_tokens", _DRAFTS, _DRAFTED, _ACCEPTED)
+#: Rates are taken over windows at least so long: a step of the engine is no trend. Seconds.
+WINDOW_S = 2.0
+#: A line has at most about so many points.
+MOST_POINTS = 240
+
+
+def lines(samples: pd.DataFrame) -> pd.DataFrame:
+    """``line``, ``at`` (s since the first sample), ``value`` of what can be told from samples.
+
+    ``samples``: at (unix s), name, value. Lines: running, waiting (requests), KV cache,
+    acceptance rate (ratios), mean acceptance length (tokens/step), output (tok/s).
+    """
+    if samples.empty:
+        return pd.DataFrame({"line": [], "at": [], "value": []})
+    plain = samples.assign(name=samples["name"].str.removeprefix("vllm:"))
+    wide = plain.pivot_table(index="at", columns="name", values="value", aggfunc="last")
+    wide.index = wide.index - wide.index.min()
+    found = {line: wide[name].dropna() for name, line in GAUGES.items() if name in wide}
+    found |= _rates(wide)
+    told = [_rows(line, values) for line, values in found.items() if not values.empty]
+    return pd.concat(told, ignore_index=True) if told else lines(samples.iloc[:0])
+
+
+def _rates(wide: pd.DataFrame) -> dict[str, pd.Series]:
+    """Lines that are told by what counters grew by in windows of WINDOW_S."""
+    grown = _grown(wide)
+    made: dict[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], pd.Series]]] = {
+        "output": (("generation_tokens",), lambda g: g["generation_tokens"] / g["seconds"]),
+        "acceptance rate": ((_ACCEPTED, _DRAFTED), lambda g: g[_ACCEPTED] / g[_DRAFTED]),
+        "mean acceptance length": ((_ACCEPTED, _DRAFTS), lambda g: 1 + g[_ACCEPTED] / g[_DRAFTS]),
+    }
+    return {
+        line: formula(grown).replace([np.inf, -np.inf], np.nan).dropna()
+        for line, (needed, formula) in made.items()
+        if set(needed) <= set(grown)
+    }
+
+
+def _grown(wide: pd.DataFrame) -> pd.DataFrame:
+    """Growth of every counter from window to window; a window in which one fell is left out."""
+    counters = [name for name in _COUNTERS if name in wide]
+    windows = (wide.index.to_numpy() // WINDOW_S).astype(int)
+    last = wide[counters].groupby(windows).last()
+    moments = pd.Series(wide.index, index=wide.index).groupby(windows).last()
+    grown = last.diff().assign(seconds=moments.diff())
+    grown.index = moments.to_numpy()
+    return grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]
+
+
+def _rows(line: str, values: pd.Series) -> pd.DataFrame:
+    thin = values.iloc[:: len(values) // MOST_POINTS + 1]
+    return pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()})

@@ -1,0 +1,80 @@
+"""What charts of several pages have alike: titles, the axis of loads, the colours of arms."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from dashboard.palette import arm_colour
+
+#: Neither an arm nor a judgement: rules, borders, labels that must be seen on both grounds.
+QUIET = arm_colour("baseline")
+#: Better and worse are told by sign and word; where colour helps, blue against orange. White text
+#: is read on each of them (contrast 4.6 and more), on a light page and on a dark one.
+WORSE, EVEN, BETTER, ON_THESE = "#a85508", "#6b7280", "#1d5fb4", "#ffffff"
+
+
+def title(text: str, subtitle: str = "") -> alt.TitleParams:
+    """A title that answers, and a line that says what is drawn."""
+    return alt.TitleParams(
+        text=text,
+        subtitle=subtitle or alt.Undefined,
+        anchor="start",
+        fontSize=14,
+        # Vega's own subtitle is black: invisible on a dark ground.
+        subtitleColor=QUIET,
+        subtitleFontSize=12,
+        fontWeight=600,
+        offset=10,
+    )
+
+
+def loads(levels: Sequence[float], room: float = 1.12) -> alt.X:
+    """Column ``concurrency`` on a log2 axis, the real levels as ticks; ``room``: factor at right."""
+    return alt.X(
+        field="concurrency",
+        type="quantitative",
+        title="concurrency",
+        scale=alt.Scale(
+            type="log", base=2, nice=False, domain=[min(levels) / 1.12, max(levels) * room]
+        ),
+        axis=alt.Axis(
+            values=list(levels),
+            format="d",
+            grid=False,
+            domain=False,
+            titleAnchor="start",
+            labelOverlap="greedy",
+        ),
+    )
+
+
+def amounts(field: str, high: float, share: bool = False) -> alt.Y:
+    """An axis from zero; ``share``: of ratios, shown in percent."""
+    number = "~s" if high >= 10_000 else ",~r"
+    return alt.Y(
+        field=field,
+        type="quantitative",
+        title=None,
+        axis=alt.Axis(tickCount=5, format=".0%" if share else number),
+        scale=alt.Scale(domain=[0, high], nice=False),
+    )
+
+
+Channel = Literal["color", "stroke", "fill"]
+
+
+def colour(rows: pd.DataFrame, channel: Channel = "color") -> Any:
+    """Column ``arm`` in the colours that arms have everywhere."""
+    arms = sorted(rows["arm"].unique())
+    scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])
+    kinds = {"color": alt.Color, "stroke": alt.Stroke, "fill": alt.Fill}
+    return kinds[channel](field="arm", type="nominal", scale=scale, legend=None)
+
+
+def tip(field: str, name: str, number: str = "") -> alt.Tooltip:
+    """One line of a tooltip; ``number``: a d3 format of a number, text without."""
+    if not number:
+        return alt.Tooltip(field=field, type="nominal", title=name)
+    return alt.Tooltip(field=field, type="quantitative", title=name, format=number)

@@ -1,0 +1,51 @@
+"""The download buttons under what a page shows; a file is made when its button is clicked."""
+
+import functools
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+import pyarrow as pa
+import streamlit as st
+
+from dashboard import downloads
+from dashboard.answers import Drawing
+from dashboard.components import plain
+
+#: Ending of a file -> how it is made and what it is.
+_CHART_FILES: dict[str, tuple[Callable[[Drawing], bytes], str]] = {
+    "png": (downloads.png_bytes, "image/png"),
+    "svg": (downloads.svg_bytes, "image/svg+xml"),
+    "vl.json": (downloads.vega_lite_bytes, "application/json"),
+}
+_CHART_LABELS = {"png": "PNG", "svg": "SVG", "vl.json": "Vega-Lite"}
+
+
+def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | None = None) -> None:
+    """Two buttons: the rows as CSV and as Parquet (``whole``: what Parquet holds, if it can hold
+    more than a spreadsheet). ``name`` becomes the file's name and the widgets' keys."""
+    with st.container(horizontal=True):
+        _button(f"{name}.csv", "Rows as CSV", lambda: downloads.csv_bytes(rows()), "text/csv")
+        _button(
+            f"{name}.parquet",
+            "Rows as Parquet",
+            lambda: downloads.parquet_bytes(rows() if whole is None else whole),
+            "application/vnd.apache.parquet",
+        )
+
+
+def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
+    """A menu that offers each chart as PNG, SVG and Vega-Lite; ``drawings``: title -> chart."""
+    with st.popover("Charts as files"):
+        for number, (title, drawing) in enumerate(drawings.items(), 1):
+            if title:
+                st.markdown(plain(title))
+            with st.container(horizontal=True):
+                for ending, (make, kind) in _CHART_FILES.items():
+                    _button(f"{name}-{number}.{ending}", _CHART_LABELS[ending],
+                            functools.partial(make, drawing), kind)  # fmt: skip
+
+
+def _button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
+    st.download_button(
+        label, make, file_name=f"draftboard-{file}", mime=kind, key=file, on_click="ignore"
+    )

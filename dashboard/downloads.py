@@ -1,0 +1,74 @@
+"""Files of what a page shows: rows as CSV and Parquet, charts as PNG, SVG and Vega-Lite.
+
+Charts are rendered in this process, from fonts and code that are installed: no network.
+"""
+
+import io
+import json
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import vl_convert
+
+from dashboard.answers import Drawing
+
+#: A spreadsheet runs a text that starts so as a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: A chart in a file has no page that gives it a width.
+_WIDTH = 640
+#: Twice the resolution of the page, so that it prints well.
+_SCALE = 2.0
+
+
+def csv_bytes(rows: pd.DataFrame) -> bytes:
+    """The rows as CSV in UTF-8, unrounded; a text that a spreadsheet would run stays text."""
+    texts = rows.select_dtypes(include=["object", "string"]).columns
+    safe = rows.assign(**{name: rows[name].map(_inert) for name in texts})
+    said: str = safe.to_csv(index=False)
+    return said.encode()
+
+
+def _inert(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
+    """The rows as one Parquet file."""
+    if isinstance(rows, pd.DataFrame):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    return sink.getvalue()
+
+
+def vega_lite(drawing: Drawing) -> Drawing:
+    """The chart with its data as plain rows, as any Vega-Lite tool reads it."""
+    data = {name: _rows(sent) for name, sent in drawing.get("datasets", {}).items()}
+    return {"width": _WIDTH, "background": "white"} | drawing | {"datasets": data}
+
+
+def vega_lite_bytes(drawing: Drawing) -> bytes:
+    """The chart as a ``.vl.json`` file."""
+    return json.dumps(vega_lite(drawing), indent=1).encode()
+
+
+def png_bytes(drawing: Drawing) -> bytes:
+    """The chart as a picture, on white."""
+    picture: bytes = vl_convert.vegalite_to_png(vega_lite(drawing), scale=_SCALE)
+    return picture
+
+
+def svg_bytes(drawing: Drawing) -> bytes:
+    """The chart as vectors, on white."""
+    text: str = vl_convert.vegalite_to_svg(vega_lite(drawing))
+    return text.encode()
+
+
+def _rows(sent: Any) -> list[dict[str, Any]]:
+    """The rows of a data set that is already in the bytes that a browser gets."""
+    if not isinstance(sent, bytes):
+        return list(sent)
+    rows: list[dict[str, Any]] = pa.ipc.open_stream(sent).read_all().to_pylist()
+    return rows

@@ -1,0 +1,94 @@
+"""Links between pages and to other people: what a link asked for, and what is gone since.
+
+Widgets with ``bind="query-params"`` write themselves into the URL and read themselves from it.
+Streamlit drops a value that a widget no longer offers in silence, so the page would show something
+else than asked: here that is said.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from dashboard.components import plain
+
+#: The parameter by which any page leads to one cell on the Runs page.
+CELL = "open"
+_GONE = "values_of_the_link_that_are_gone"
+_SEEN = "controls_after_the_link_was_read"
+
+Parameters = dict[str, list[str]]
+
+
+def cell_link(cell_id: str) -> str:
+    """The address of one cell, relative to any page."""
+    return f"runs?{urlencode({CELL: cell_id})}"
+
+
+def parameters() -> Parameters:
+    """What stands in the URL now."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def report_gone(asked: Parameters, labels: Mapping[str, str]) -> None:
+    """Say what the link ``asked`` for and the page has not taken, until the reader moves on.
+
+    Call it after everything that is bound to the URL was drawn.
+    """
+    view = _view()
+    if _SEEN not in st.session_state:
+        st.session_state[_GONE] = gone(asked, parameters(), labels)
+    elif st.session_state[_SEEN] != view:
+        st.session_state[_GONE] = []
+    st.session_state[_SEEN] = view
+    for what in st.session_state[_GONE]:
+        st.warning(f"The link asks for {plain(what)}, which does not exist here. It is left out.")
+
+
+def _view() -> dict[str, str]:
+    """What every control of the view is set to."""
+    own = (_SEEN, _GONE)
+    return {str(name): repr(value) for name, value in st.session_state.items() if name not in own}
+
+
+def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list[str]:
+    """``Dataset chat`` for each value that is asked for, and neither in the URL nor in a widget.
+
+    A widget's default does not stand in the URL: it is no loss.
+    """
+    return [
+        f"{labels.get(name, name.replace('_', ' '))} {value}"
+        for name, values in asked.items()
+        if name != CELL
+        for value in values
+        if not {value, _number(value)} & {*left.get(name, []), *_held(name)}
+    ]
+
+
+def _held(name: str) -> set[str]:
+    """What a widget of this name shows, as text."""
+    value = st.session_state.get(name, ())
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return {text for each in values for text in (str(each), _number(str(each)))}
+
+
+def _number(text: str) -> str:
+    """``5`` and ``5.0`` are one number to a widget."""
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
+
+
+def address() -> str:
+    """The address that shows this view again, also in a fresh browser."""
+    words = urlencode(parameters(), doseq=True)
+    here = str(st.context.url or "").partition("?")[0]
+    return f"{here}?{words}" if words else here
+
+
+def share() -> None:
+    """The address of this view, ready to be copied."""
+    with st.popover("Share this view", icon=":material/link:"):
+        st.caption("Whoever opens this address on the same results sees the same view.")
+        st.code(address(), language=None, wrap_lines=True)

@@ -1,0 +1,23 @@
+"""The button that makes a report of the view; the file is made when it is clicked."""
+
+import streamlit as st
+
+from dashboard import links
+from dashboard.data_report import Wanted, report
+from dashboard.report import html
+from dashboard.shelf import Shelf
+from warehouse.filters import Filters
+
+
+def report_button(shelf: Shelf, filters: Filters, subject: str, arm: str) -> None:
+    """Offer the report on a subject and an arm, named as on the Verdict page."""
+    wanted = Wanted(filters, subject, arm, link=links.address())
+    st.download_button(
+        "Report",
+        lambda: html(report(shelf, wanted)),
+        file_name="draftboard-report.html",
+        mime="text/html",
+        key="report",
+        on_click="ignore",
+        icon=":material/download:",
+    )

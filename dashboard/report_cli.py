@@ -1,0 +1,61 @@
+"""``draftboard report``: the dashboard's view as one HTML file for stakeholders."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commands.options import filter_options, filters_from, warehouse_option
+from warehouse.errors import InvalidInput
+
+#: Streamlit tells whoever uses its cache outside a page that there is no page.
+_CHATTY = "streamlit.runtime"
+
+
+@click.command()
+@warehouse_option
+@filter_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
+@click.option("--subject", help="Model, hardware and engine, named as on the Verdict page.")
+@click.option("--tokens-per-day", type=float, help="A demand in output tokens: GPUs, cost a year.")
+@click.option("--price", metavar="NAME", help="A price of `draftboard cost --list-prices`.")
+@click.option("--usd-per-hour", type=float, help="Your price: USD per hour of an instance.")
+@click.option("--gpus-per-instance", type=int, default=1, help="GPUs that this price buys [1].")
+@click.option("--link", default="", help="Where the same view can be opened.")
+def report(warehouse: Path | None, out: Path, **given: Any) -> None:
+    """Write one self-contained HTML file: verdict, charts, tables, cost, method, provenance.
+
+    Example: draftboard report --model openai/gpt-oss-120b --tokens-per-day 50e6 --out report.html
+    """
+    logging.getLogger(_CHATTY).setLevel(logging.ERROR)
+    from dashboard.data_report import Wanted
+    from dashboard.data_report import report as collected
+    from dashboard.report import html
+    from dashboard.shelf import Shelf
+    from warehouse.store import Reader, warehouse_path
+
+    with Reader(warehouse_path(warehouse)) as opened:
+        shelf = Shelf(str(opened.root), opened.generation)
+    wanted = Wanted(
+        filters_from(given), given["subject"], None, _paying(given), given["tokens_per_day"],
+        given["link"],
+    )  # fmt: skip
+    text = html(collected(shelf, wanted))
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"The report cannot be written to {out} ({error.strerror}); name another --out."
+        ) from error
+    click.echo(f"Wrote {out} ({len(text.encode()) / 1e6:.1f} MB).")
+
+
+def _paying(given: dict[str, Any]) -> Any:
+    from dashboard.paying import LISTED, OWN, Paying
+
+    if given["price"] and given["usd_per_hour"] is not None:
+        raise InvalidInput("--usd-per-hour and --price both name a price; give one of them.")
+    if given["usd_per_hour"] is not None:
+        return Paying(OWN, given["usd_per_hour"], given["gpus_per_instance"])
+    return Paying(given["price"] or LISTED)

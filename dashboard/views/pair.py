@@ -1,0 +1,53 @@
+"""One pair of cells in depth, drawn within the Compare page; requests only when asked for."""
+
+from typing import Any
+
+import streamlit as st
+
+from dashboard import data_pair
+from dashboard.answers_pair import Pair
+from dashboard.components import plain, table
+from dashboard.data import Question
+from dashboard.links import cell_link
+from dashboard.shelf import Shelf
+
+
+def render(shelf: Shelf, question: Question, panel: str) -> None:
+    """What differs between two cells, and how their single requests fared."""
+    st.subheader("One pair: what differs, and how did single requests fare?")
+    named = data_pair.pairs(shelf, question, panel)
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    chosen = left.selectbox("Pair", list(named), key="pair", bind="query-params")
+    asked = right.toggle("Load single requests", key="requests", bind="query-params")
+    pair = named[chosen]
+    _configuration(shelf, question, pair)
+    if asked:
+        with st.spinner("Reading the requests of both cells"):
+            found = data_pair.requests(shelf, question.filters, pair)
+        _requests(found)
+
+
+def _configuration(shelf: Shelf, question: Question, pair: Pair) -> None:
+    changes = data_pair.configuration(shelf, question.filters, pair)
+    links = " and ".join(f"[{plain(arm)}]({cell_link(cell)})" for cell, arm in pair.arms.items())
+    st.markdown(f"Configuration: what differs between {links}.")
+    if changes.total:
+        table(changes, "settings")
+    else:
+        st.caption("Nothing that is recorded differs.")
+
+
+def _requests(found: data_pair.Requests) -> None:
+    if not found.distributions:
+        st.caption("These reports hold no requests, so there is no distribution.")
+    _row(found.distributions)
+    _row(found.first_tokens)
+    st.markdown("Did both arms answer the same?")
+    for sentence in found.outputs:
+        st.markdown(f"- {plain(sentence)}")
+
+
+def _row(drawings: list[dict[str, Any]]) -> None:
+    if drawings:
+        for place, drawing in zip(st.columns(len(drawings)), drawings, strict=True):
+            place.vega_lite_chart(drawing)

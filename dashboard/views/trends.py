@@ -1,0 +1,113 @@
+"""Trends: did something break, since when, and what changed with it?"""
+
+import streamlit as st
+
+from dashboard import answers_trends, data, data_trends
+from dashboard.answers_trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
+from dashboard.components import plain, table
+from dashboard.data_trends import Watch
+from dashboard.empty import nothing
+from dashboard.shelf import Shelf
+from warehouse.filters import Filters
+
+TITLE = "Trends"
+URL_PATH = "trends"
+_HOW = (
+    "A series is one model, hardware, arm, dataset and load; a point is a night (from noon to noon "
+    "UTC) and version: the geometric mean of its repeats. Where the level moved is found by PELT; "
+    "the nights from there on are held against those before by a t interval whose noise is that "
+    "of repeats or of nights, whichever is larger. A regression is worse by more than the budget, "
+    "beyond its interval, and stands among all series that are judged. `draftboard gate` says the "
+    "same and ends with its exit status."
+)
+_READ = (
+    "Points: nights, hollow for a single repeat. Dashed: the level. Band: three standard "
+    "deviations of a night around it. Thin dotted upright: the configuration changed; bold "
+    "upright: the level moved. The value axis does not start at zero."
+)
+_BOTH = (
+    "All nights of one engine version are held against all nights of the other, in each series "
+    "that knows both. Several nights count as repeats of their version."
+)
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page."""
+    if data.cells(shelf, filters).empty:
+        st.header(answers_trends.NOTHING)
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        return
+    top = st.container()
+    watch = Watch(filters, _budget())
+    known = data_trends.overview(shelf, watch)
+    with top:
+        st.header(plain(known.headline), help=_HOW)
+        st.markdown(plain(known.counts))
+    if not known.found:
+        st.info("No good cell with a known start matches, so there is no night to draw.")
+        return
+    _one_series(shelf, watch, known)
+    st.subheader("All series, worst first", help=_HOW)
+    table(known.table, "series", TABLE_COLUMNS)
+    _releases(shelf, watch)
+
+
+def _budget() -> str:
+    text: str = st.text_input(
+        "How much worse is still fine?",
+        value="5%",
+        key="budget",
+        bind="query-params",
+        help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
+    )
+    return text
+
+
+def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
+    left, right = st.columns([1, 2])
+    line = left.selectbox("Metric", list(known.lines), key="line", bind="query-params")
+    places = known.lines[line]
+    names = list(places)[: answers_trends.MOST_SERIES]
+    name = right.selectbox("Series, worst first", names, key="series", bind="query-params")
+    one = known.found[places[name]]
+    chart, changes, nights = data_trends.one_series(shelf, watch, places[name])
+    st.markdown(plain(answers_trends.said_of(one)))
+    st.vega_lite_chart(chart)
+    st.caption(_READ)
+    if changes.total:
+        st.markdown("What changed in the configuration, newest first:")
+        table(changes, "changes")
+    else:
+        st.caption("Nothing that is recorded changed in the configuration.")
+    with st.expander("The nights behind it"):
+        table(nights, "nights", NIGHT_COLUMNS)
+    if len(places) > len(names):
+        st.caption(f"The worst {len(names)} of {len(places):,} series can be chosen; use filters.")
+
+
+def _releases(shelf: Shelf, watch: Watch) -> None:
+    st.subheader("One release against another", help=_BOTH)
+    known = data_trends.releases(shelf, watch.filters)
+    if not known:
+        st.caption("No series among these filters was measured with two engine versions.")
+        return
+    left, middle, right = st.columns(3)
+    names = list(known)
+    newest = len(names) - 1
+    after = left.selectbox("Release", names, index=newest, key="release", bind="query-params")
+    last = len(known[after]) - 1
+    before = middle.selectbox(
+        "against", known[after], index=last, key="against", bind="query-params"
+    )
+    found = data_trends.released(shelf, watch, before, after)
+    st.markdown(plain(answers_trends.releases_headline(found, before, after)))
+    lines = list(dict.fromkeys(one.line for one in found))
+    if not lines:
+        return
+    line = right.selectbox("Metric of the comparison", lines, key="forest", bind="query-params")
+    drawing = data_trends.forest(shelf, watch, (before, after), line)
+    if drawing is None:
+        st.caption("Nothing tells the noise of this metric: run repeats or more nights.")
+        return
+    st.vega_lite_chart(drawing)
+    st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")

@@ -1,0 +1,191 @@
+"""What-if: what a K, load, acceptance or length that was not measured would give, and how sure."""
+
+import functools
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from analysis.forecast import Forecast
+from analysis.textbook import DECODE_CAPS
+from dashboard import answers_whatif as words
+from dashboard import data, data_families
+from dashboard import data_whatif as whatif
+from dashboard.answers_whatif import DRAWN, Given, Reach, Textbook
+from dashboard.components import explanation, plain, table
+from dashboard.data_whatif import Place
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.drawing_titles import titled
+from dashboard.empty import nothing
+from dashboard.shelf import Shelf
+from warehouse.catalogue import METRICS
+from warehouse.filters import Filters
+
+TITLE = "What-if"
+URL_PATH = "what-if"
+_QUESTION = "What if K, load, acceptance or lengths were others?"
+_MEASURED, _TEXTBOOK = "what was measured", "textbook models"
+_METRICS = {METRICS[name].label: name for name in DRAWN}
+_MODEL = (
+    "ITL = T / L. Request latency = TTFT + (output tokens − 1) × ITL. Output throughput = "
+    "e × concurrency × output tokens / latency. T, the time of a verification step, and TTFT are "
+    "fitted to the measured points; L, the tokens of a step, comes from the acceptance by position "
+    "and its decay; e is what ramp and drain left of Little's law. Improvement: positive is better."
+)
+_BAND = (
+    "Every measured K, and every measured load, is withheld in turn and predicted from the others. "
+    "The band reaches from the lowest to the highest measured / predicted of these points; within "
+    "the measured range, of those alone that the others surround."
+)
+_BOOK = (
+    "End to end: only decoding becomes faster (Amdahl's law), up to a cap for the kind of text. One "
+    "stream: (1 + μ) / ((1 + μ) × c + 1) with μ accepted tokens a step and c the draft's cost. "
+    "Both are read off articles, not off a server."
+)
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page."""
+    if data.cells(shelf, filters).empty:
+        st.header(_QUESTION)
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        if data.cells(shelf, Filters()).empty:
+            _textbook(shelf)
+        return
+    wide = data_families.with_baseline(filters)
+    if not whatif.families(shelf, wide):
+        st.header(_QUESTION)
+        sentence = (
+            "No speculative cell with latencies, lengths and acceptance is among these results, "
+            "so only the textbook models can answer."
+        )
+        nothing(shelf, sentence)
+        _textbook(shelf)
+        return
+    top = st.container()
+    basis = st.segmented_control(
+        "Predict from", [_MEASURED, _TEXTBOOK], default=_MEASURED, required=True, key="basis",
+        bind="query-params",
+    )  # fmt: skip
+    if basis == _TEXTBOOK:
+        top.header(_QUESTION)
+        _textbook(shelf)
+    else:
+        _measured(shelf, wide, top)
+
+
+def _measured(shelf: Shelf, filters: Filters, top: DeltaGenerator) -> None:
+    place = _place(shelf, filters)
+    known = whatif.reach(shelf, place)
+    given = _given(known)
+    if given.prompt is not None:
+        place = Place(filters, place.family, place.dataset, lengths=True)
+    with st.spinner("Predicting each measured point from the others"):
+        found = whatif.forecast(shelf, place, given)
+    with top:
+        _answer(found, place)
+    _drawings(shelf, place, given)
+    st.subheader("In numbers", help=_MODEL)
+    table(whatif.numbers(shelf, place, given), "rows")
+    for line in words.trust(found):
+        st.caption(plain(line))
+    st.subheader("What was measured")
+    table(data_families.measured(shelf, filters), "arms")
+
+
+def _place(shelf: Shelf, filters: Filters) -> Place:
+    names = whatif.families(shelf, filters)
+    left, right = st.columns([3, 1])
+    name = left.selectbox("Arm", list(names), key="whatif_arm", bind="query-params")
+    known = whatif.datasets(shelf, filters, names[name])
+    dataset = right.selectbox("Dataset", known, key="whatif_dataset", bind="query-params")
+    return Place(filters, names[name], dataset)
+
+
+def _given(known: Reach) -> Given:
+    """What is asked; nothing far beyond what was measured can be."""
+    left, right = st.columns(2)
+    k = left.select_slider(
+        "Draft tokens K (0: no drafts)", known.ks, known.start[0], key="k", bind="query-params"
+    )
+    load = right.select_slider(
+        "Concurrency", known.loads, known.start[1], key="load", bind="query-params"
+    )
+    one, two, three = st.columns(3)
+    with one:
+        rate = _rate(known)
+    prompt = two.slider(
+        "Prompt tokens", *known.prompt, key="prompt", bind="query-params",
+        disabled=not known.prompts_count,
+        help="Per request. Changes nothing where the measured prompts are all about as long: "
+        "then nobody knows what a prompt token costs.",
+    )  # fmt: skip
+    output = three.slider("Output tokens", *known.output, key="output", bind="query-params",
+                          help="Per request.")  # fmt: skip
+    return Given(
+        k, load, rate,
+        None if prompt == known.prompt[2] or not known.prompts_count else float(prompt),
+        None if output == known.output[2] else float(output),
+    )  # fmt: skip
+
+
+def _rate(known: Reach) -> float | None:
+    own = st.toggle(
+        "Another acceptance rate", not known.accepts, key="own_rate", bind="query-params",
+        help=explanation(METRICS["acceptance_rate"], "mean"),
+    )  # fmt: skip
+    rate: float = st.slider(
+        "Acceptance rate", 0.0, 1.0, 0.6, 0.01, key="rate", bind="query-params", disabled=not own,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    return rate if own else None
+
+
+def _answer(found: Forecast, place: Place) -> None:
+    st.header(plain(words.headline(found)))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("predicted", color="gray")
+        for text in place.family.badges:
+            st.badge(text, color="gray")
+        st.caption("How is this calculated?", help=_MODEL)
+    if found.prediction.warnings:
+        st.warning(plain(" ".join(found.prediction.warnings)))
+
+
+def _drawings(shelf: Shelf, place: Place, given: Given) -> None:
+    st.subheader("Measured and predicted", help=_BAND)
+    label = st.segmented_control(
+        "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
+        key="whatif_metric", bind="query-params",
+    )  # fmt: skip
+    st.caption(
+        "Points were measured; lines are predicted, with the band of errors of withheld points. "
+        "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
+    )
+    drawings = whatif.drawings(shelf, place, given, _METRICS[label])
+    load, by_k, errors = drawings
+    left, right = st.columns(2)
+    left.vega_lite_chart(load, alt=f"{label} over concurrency, measured and predicted")
+    right.vega_lite_chart(by_k, alt=f"{label} over draft tokens, measured and predicted")
+    st.vega_lite_chart(errors, alt=f"Errors of predictions of withheld points, {label}")
+    st.caption("As files: the withheld points with their predictions, and the charts.")
+    rows_menu("withheld-points", functools.partial(whatif.errors, shelf, place))
+    charts_menu("what-if", titled(drawings))
+
+
+def _textbook(shelf: Shelf) -> None:
+    """Two models that need no measurement."""
+    st.subheader("Textbook models: no measurement stands behind these figures", help=_BOOK)
+    left, middle, right = st.columns(3)
+    rate = left.slider("Acceptance rate", 0.0, 1.0, 0.7, 0.01, key="book_rate", bind="query-params")
+    k = left.slider("Draft tokens K", 1, 16, 4, key="book_k", bind="query-params")
+    share = middle.slider("Share of the time that is decoding", 0.0, 1.0, 0.6, 0.05,
+                          key="book_share", bind="query-params")  # fmt: skip
+    cost = middle.slider("Cost of a drafted token / a step of the target", 0.0, 1.0, 0.1, 0.01,
+                         key="book_cost", bind="query-params")  # fmt: skip
+    text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
+                           bind="query-params")  # fmt: skip
+    given = Textbook(rate, k, text, share, cost)
+    st.markdown(plain(words.textbook_headline(given)))
+    drawing, numbers = whatif.textbook(shelf, given)
+    st.vega_lite_chart(drawing, alt="Speedup over the acceptance rate by two textbook models")
+    table(numbers, "models")

@@ -1,0 +1,166 @@
+"""Links: what a link asks for is shown, what is gone is said, an error is one sentence."""
+
+import logging
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import links
+from dashboard.filters import LABELS
+from warehouse.errors import InvalidInput
+
+APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+
+
+def _app(**asked: str | list[str]) -> AppTest:
+    page = AppTest.from_file(APP, default_timeout=30)
+    for name, value in asked.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+def _warnings(page: AppTest) -> list[str]:
+    return [element.value.replace("\\", "") for element in page.warning]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_link_chooses_what_its_sender_chose() -> None:
+    page = _app(dataset=["code", "structured"])
+
+    assert page.multiselect(key="dataset").value == ["code", "structured"]
+    assert not page.warning
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_values_that_are_gone_are_named_and_the_others_stay() -> None:
+    page = _app(dataset=["code", "<b>gone</b>"], gpu="A100")
+
+    assert page.multiselect(key="dataset").value == ["code"]
+    assert _warnings(page) == [
+        "The link asks for Dataset <b>gone</b>, which does not exist here. It is left out.",
+        "The link asks for GPU A100, which does not exist here. It is left out.",
+    ]
+
+
+def _controls() -> None:
+    import streamlit as st
+
+    from dashboard import links
+
+    asked = links.parameters()
+    st.selectbox("Metric", ["ttft", "itl"], key="metric", bind="query-params")
+    st.number_input("K", 1, 9, 3, key="k", bind="query-params")
+    links.report_gone(asked, {})
+
+
+def _asked(**asked: str) -> list[str]:
+    page = AppTest.from_function(_controls)
+    for name, value in asked.items():
+        page.query_params[name] = value
+    return _warnings(page.run())
+
+
+def test_a_control_of_a_page_that_cannot_be_set_so_is_named_too() -> None:
+    assert _asked(metric="beauty") == [
+        "The link asks for metric beauty, which does not exist here. It is left out."
+    ]
+
+
+def test_a_default_and_a_number_written_otherwise_are_no_loss() -> None:
+    assert _asked(metric="ttft", k="5.0") == []
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_warning_goes_when_the_reader_moves_on() -> None:
+    page = _app(dataset="gone")
+    page.run()
+    assert page.warning
+
+    page.multiselect(key="dataset").set_value(["code"]).run()
+
+    assert not page.warning
+
+
+@pytest.mark.parametrize(
+    ("asked", "left", "told"),
+    [
+        ({"arm": ["a", "b"]}, {"arm": ["a"]}, ["Arm b"]),
+        ({"k": ["5"]}, {"k": ["5.0"]}, ["k 5"]),
+        ({"unbound": ["x"]}, {"unbound": ["x"]}, []),
+        ({links.CELL: ["x"]}, {}, []),
+        ({"page_size": ["9"]}, {}, ["page size 9"]),
+    ],
+)
+def test_what_is_gone(
+    asked: dict[str, list[str]], left: dict[str, list[str]], told: list[str]
+) -> None:
+    assert links.gone(asked, left, LABELS) == told
+
+
+def test_a_cell_is_linked_by_its_identity() -> None:
+    assert links.cell_link("a&b") == "runs?open=a%26b"
+
+
+def _broken(error):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.app import guarded
+
+    def draw() -> None:
+        raise error
+
+    guarded(draw)
+
+
+def test_a_mistake_of_the_reader_is_one_sentence() -> None:
+    error = InvalidInput("The file <x> is empty.")
+
+    page = AppTest.from_function(_broken, args=(error,)).run()
+
+    assert not page.exception
+    assert page.error[0].value.replace("\\", "") == "The file <x> is empty."
+
+
+def test_a_mistake_of_ours_is_one_sentence_and_its_traceback_goes_to_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        page = AppTest.from_function(_broken, args=(KeyError("secret name"),)).run()
+
+    assert not page.exception
+    assert "cannot be drawn (KeyError)" in page.error[0].value.replace("\\", "")
+    assert "secret name" not in page.error[0].value
+    assert "secret name" in caplog.text
+
+
+def test_the_study_is_a_filter(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., object]
+) -> None:
+    fill_cells(empty_place, "one", [make_facts(study="spring"), make_facts(study="autumn")])
+
+    page = _app(study="spring")
+
+    assert page.multiselect(key="study").options == ["autumn", "spring"]
+    assert page.multiselect(key="study").value == ["spring"]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_days_in_a_link_bound_when_cells_started() -> None:
+    page = _app(since="2026-11-02", until="2026-11-02")
+
+    assert page.date_input(key="since").value == date(2026, 11, 2)
+    assert not page.warning
+    assert "Remove one in the sidebar" in _app(since="2026-11-03").info[0].value
+    assert "Remove one in the sidebar" in _app(until="2026-11-01").info[0].value
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_day_that_is_none_is_named() -> None:
+    page = _app(since="yesterday")
+
+    assert _warnings(page) == [
+        "The link asks for Started from (UTC) yesterday, which does not exist here. It is left out."
+    ]

@@ -1,0 +1,155 @@
+"""The Runs page: links to one cell, the server over time, the log, and how to run it again."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import answers_runs, data, data_runs
+from dashboard.shelf import open_shelf
+from warehouse.contract import Facts
+from warehouse.filters import Filters
+from warehouse.rows import Sample
+
+
+def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.shelf import open_shelf
+    from dashboard.views import runs
+
+    runs.render(open_shelf(), filters)
+
+
+def _open(filters: Filters = Filters(), **asked: str) -> AppTest:  # noqa: B008
+    page = AppTest.from_function(_page, args=(filters,), default_timeout=30)
+    for name, value in asked.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
+    cells = data.cells(open_shelf(), Filters())
+    asked = cells[(cells["dataset"] == "structured") & (cells["concurrency"] == 8)].iloc[1]
+
+    page = _open(open=asked["cell_id"])
+
+    assert page.selectbox(key="run").value == asked["run_id"]
+    name = f"structured, {asked['arm_label']}, concurrency 8"
+    assert page.selectbox(key="cell").value == name
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_link_to_a_cell_that_is_gone_or_filtered_out_says_so() -> None:
+    assert "not here" in _open(open="0" * 20).warning[0].value
+
+    cell_id = str(data.cells(open_shelf(), Filters(dataset=("structured",)))["cell_id"].iloc[0])
+    assert "leave out" in _open(Filters(dataset=("code",)), open=cell_id).warning[0].value
+
+
+def _samples() -> tuple[Sample, ...]:
+    rates = {"num_requests_running": 0, "kv_cache_usage_perc": 0.0, "generation_tokens": 100,
+             "spec_decode_num_drafts": 10, "spec_decode_num_draft_tokens": 30,
+             "spec_decode_num_accepted_tokens": 18}  # fmt: skip
+    return tuple(
+        Sample(1e9 + second, name, float(rate * second + (not rate)))
+        for name, rate in rates.items()
+        for second in range(12)
+    )
+
+
+def test_the_server_is_drawn_over_time_with_the_evidence_in_each_title(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
+) -> None:
+    fill_cells(empty_place, "one", [make_facts()], samples=_samples())
+    shelf = open_shelf()
+    cell_id = str(data.cells(shelf, Filters())["cell_id"].iloc[0])
+
+    drawings = data_runs.server_drawings(shelf, Filters(), cell_id)
+
+    assert [drawing["title"]["text"] for drawing in drawings] == [
+        "Requests in the server  [CPU lab]",
+        "KV cache in use  [CPU lab]",
+        "Output, tok/s  [CPU lab]",
+        "Acceptance rate  [CPU lab]",
+        "Acceptance length, tokens/step  [CPU lab]",
+    ]
+    assert len(_open().get("vega_lite_chart")) >= len(drawings)
+
+
+def test_a_cell_without_samples_says_so(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
+) -> None:
+    fill_cells(empty_place, "one", [make_facts()], samples=())
+
+    assert any("No server metrics" in caption.value for caption in _open().caption)
+
+
+def test_unknown_everywhere_is_shown_as_unknown(
+    empty_place: Path, fill_cells: Callable[..., None]
+) -> None:
+    fill_cells(empty_place, "bare", [Facts(**dict.fromkeys(Facts.model_fields))])
+
+    page = _open()
+
+    assert page.selectbox(key="cell").value == "unknown, unknown, concurrency unknown"
+    assert any("unknown" in code.value for code in page.code)
+
+
+def _run(**changes: Any) -> pd.Series:
+    commands = {"vllm": ["vllm", "serve", "a model"], "guidellm": ["guidellm", "benchmark"]}
+    values = {
+        "commands": json.dumps(commands), "report_config": "{}", "gpu": "H200", "study": "spring",
+        "load_generator": "guidellm", "load_generator_version": "0.8.1",
+    }  # fmt: skip
+    return pd.Series(values | changes)
+
+
+CELLS = pd.DataFrame(
+    {"engine": ["vllm"] * 2, "engine_version": ["0.32.0"] * 2, "model_revision": [None] * 2,
+     "model": ["a model"] * 2, "gpu": ["H200"] * 2, "dataset": ["code", "chat"],
+     "spec_method": ["eagle3"] * 2, "num_speculative_tokens": [3] * 2}
+)  # fmt: skip
+
+
+def test_the_instructions_state_software_commands_and_facts() -> None:
+    said = answers_runs.again(_run(), CELLS)
+
+    assert "vllm 0.32.0, guidellm 0.8.1" in said
+    assert "vllm serve 'a model' &" in said
+    assert said.index("vllm serve") < said.index("guidellm benchmark") < said.index("ingest")
+    assert "--set 'model=a model'" in said
+    assert "dataset=" not in said
+    assert "draftboard run STUDY.yaml" in said
+    assert "Model revision: unknown" in said
+
+
+def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
+    said = answers_runs.again(_run(gpu="H200\nrm -rf /", study="x\nrm -rf /"), CELLS)
+
+    assert not [line for line in said.splitlines() if line.startswith("rm")]
+
+
+def test_without_commands_the_instructions_say_what_is_missing() -> None:
+    said = answers_runs.again(_run(commands="{}", study=None), CELLS)
+
+    assert said.count("The record does not state") == 2
+    assert "STUDY.yaml" not in said
+
+
+def test_a_log_excerpt_and_how_it_went_are_read_where_the_record_kept_them() -> None:
+    record = {"log_excerpt": ["one", "two"], "attempt": 2, "failure_cause": "out_of_memory",
+              "timeline": {"server_start": 41.04}}  # fmt: skip
+    run = _run(report_config=json.dumps({"record": record}))
+
+    assert answers_runs.log_excerpt(run) == ["one", "two"]
+    assert answers_runs.how_it_went(run) == (
+        "attempt 2, failed: out of memory, server start 41.0 s"
+    )
+    assert answers_runs.log_excerpt(_run()) == []
+    assert answers_runs.how_it_went(_run()) == ""

@@ -1,0 +1,193 @@
+"""The Trends page: what became worse over nights, and one release against another."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from streamlit.testing.v1 import AppTest
+
+from analysis.regressions import REGRESSION
+from commands.gate import gate
+from dashboard import answers_trends, charts_trends, data_trends
+from dashboard.data_trends import Watch
+from dashboard.shelf import open_shelf
+from warehouse.catalogue import METRICS
+from warehouse.contract import Facts
+from warehouse.errors import UnknownKey
+from warehouse.filters import Filters
+from warehouse.rows import Measurement
+
+Fill = Callable[..., None]
+START = datetime.fromisoformat("2026-11-02T22:00:00+00:00")
+NIGHTS = 8
+SLOWER_FROM = 5
+
+
+def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.shelf import open_shelf
+    from dashboard.views import trends
+
+    trends.render(open_shelf(), filters)
+
+
+def _open(filters: Filters = Filters()) -> AppTest:  # noqa: B008
+    page = AppTest.from_function(_page, args=(filters,), default_timeout=30).run()
+    assert not page.exception, page.exception
+    return page
+
+
+def _values(rate: float) -> tuple[Measurement, ...]:
+    return (
+        Measurement("canonical", "output_throughput", "mean", rate),
+        Measurement("canonical", "itl", "p95", 1000 / rate),
+    )
+
+
+@pytest.fixture
+def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Path:
+    """Eight nights of one cell, a tenth slower from the sixth on, which has another version."""
+    for night in range(NIGHTS):
+        slower = night >= SLOWER_FROM
+        known = make_facts(engine_version="2.0" if slower else "1.0", evidence="simulated")
+        rate = (90.0 if slower else 100.0) * (1 + 0.002 * (night % 2))
+        start = START + timedelta(days=night)
+        fill_cells(
+            empty_place, f"night {night}", [known], started_at=start, measurements=_values(rate)
+        )
+    return empty_place
+
+
+@pytest.mark.usefixtures("nightly")
+def test_the_title_says_what_became_worse_and_since_when() -> None:
+    page = _open()
+
+    assert page.header[0].value.replace("\\", "") == (
+        "2 of 2 series became worse, the worst by 11.1 % since 2026-11-07 (2.0)"
+    )
+    assert any("engine_version" in frame.value.to_numpy() for frame in page.dataframe)
+    assert len(page.get("vega_lite_chart")) == 2
+
+
+@pytest.mark.usefixtures("nightly")
+def test_the_page_judges_as_the_gate_does(nightly: Path) -> None:
+    said = CliRunner().invoke(gate, ["--warehouse", str(nightly), "--json"])
+    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found
+
+    told = {(row["metric"], row["status"], row["improvement"], row["first_bad"])
+            for row in json.loads(said.output)["series"]}  # fmt: skip
+    assert told == {(one.series.metric, one.status, one.improvement, one.first) for one in found}
+
+
+@pytest.mark.usefixtures("nightly")
+def test_a_larger_budget_lets_it_pass_and_stands_in_the_link() -> None:
+    page = AppTest.from_function(_page, args=(Filters(),), default_timeout=30)
+    page.query_params["budget"] = "20%"
+    page.run()
+
+    assert page.text_input(key="budget").value == "20%"
+    assert page.header[0].value.startswith("Nothing became worse")
+
+
+@pytest.mark.usefixtures("nightly")
+def test_a_release_is_held_against_the_one_before() -> None:
+    page = _open()
+
+    assert page.selectbox(key="release").value == "2.0"
+    assert page.selectbox(key="against").value == "1.0"
+    texts = [text.value.replace("\\", "") for text in page.markdown]
+    assert "2.0 against 1.0: 0 better, 2 worse and 0 without a clear difference, of 2 series." in (
+        texts
+    )
+
+
+@pytest.mark.usefixtures("nightly")
+def test_a_budget_that_cannot_be_read_is_an_error_of_one_sentence() -> None:
+    with pytest.raises(UnknownKey, match="is no budget; write itl=3%"):
+        data_trends.overview(open_shelf(), Watch(Filters(), "lots"))
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_one_night_is_said_to_be_one_night() -> None:
+    page = _open()
+
+    assert "every series has one night only" in page.header[0].value
+    assert page.get("vega_lite_chart")
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_filters_that_match_nothing_show_what_there_is() -> None:
+    page = _open(Filters(dataset=("no such dataset",)))
+
+    assert "Remove one in the sidebar" in page.info[0].value
+    assert not page.get("vega_lite_chart")
+    assert len(page.dataframe) == 1
+
+
+def test_unknown_everywhere_is_shown_as_unknown(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    nothing: dict[str, Any] = dict.fromkeys(Facts.model_fields)
+    fill_cells(empty_place, "bare", [Facts(**nothing)])
+
+    page = _open()
+
+    name = page.selectbox(key="series").value
+    assert name == "unknown, unknown, unknown, unknown, unknown load"
+
+
+def test_cells_without_a_start_are_no_night(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    fill_cells(empty_place, "undated", [make_facts()], started_at=None)
+
+    page = _open()
+
+    assert page.header[0].value.startswith("Did something break?")
+    assert "known start" in page.info[0].value
+
+
+@pytest.mark.usefixtures("nightly")
+def test_series_with_one_name_can_be_told_apart() -> None:
+    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found
+
+    names = answers_trends.series_names([found[0], found[0]])
+
+    assert len(set(names)) == 2
+
+
+def _fields(spec: Any) -> set[str]:
+    if isinstance(spec, dict):
+        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
+        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
+    if isinstance(spec, list):
+        return set().union(*(_fields(v) for v in spec))
+    return set()
+
+
+@pytest.mark.usefixtures("nightly")
+def test_the_run_chart_encodes_columns_that_exist_and_marks_the_night() -> None:
+    one = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found[0]
+    assert one.status == REGRESSION
+    rows = answers_trends.points(one)
+    rows = rows.assign(solid=0, at=[at.timestamp() * 1000 for at in rows["at"]])
+
+    spec = charts_trends.run_chart(rows, METRICS["itl"], "baseline", "ITL [simulated]").to_dict()
+
+    columns = {column for data in spec["datasets"].values() for column in data[0]}
+    assert _fields(spec) <= columns
+    rules = [layer for layer in spec["layer"] if layer["mark"]["type"] == "rule"]
+    marked = [spec["datasets"][rule["data"]["name"]] for rule in rules]
+    assert [[row["night"] for row in rows] for rows in marked] == [["2026-11-07 (2.0)"]] * 2
+
+
+@pytest.mark.usefixtures("nightly")
+def test_the_charts_title_carries_the_evidence() -> None:
+    one = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found[0]
+
+    title = answers_trends.run_chart(one)["title"]["text"]
+
+    assert title.endswith("[simulated]")

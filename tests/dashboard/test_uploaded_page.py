@@ -1,0 +1,160 @@
+"""Reports that a reader drops: compared like any other, refused alike, and gone afterwards."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from streamlit.testing.v1 import AppTest
+
+from dashboard import answers_upload, data, data_upload, upload
+from dashboard.shelf import open_shelf
+from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, take_in
+from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
+
+LAB = Path(__file__).parents[2] / "examples" / "lab-first"
+COMMON = ("dataset=code", "gpu=some GPU", "tensor_parallel_size=1")
+ARMS = {
+    "baseline": ("spec_method=none",),
+    "draft-model-k3": ("spec_method=draft_model", "num_speculative_tokens=3"),
+}
+HOSTILE = "../../<b onmouseover=alert(1)>.json"
+
+
+def _report(arm: str) -> Report:
+    data = (LAB / arm / "code" / "guidellm.json.zst").read_bytes()
+    return Report(f"{arm}.json.zst", data, (*COMMON, *ARMS[arm]))
+
+
+@pytest.fixture(scope="module")
+def lab() -> Uploaded:
+    """Both arms of the laptop lab and a file that is no report."""
+    return take_in([_report("baseline"), _report("draft-model-k3"), Report(HOSTILE, b'{"a": 1}')])
+
+
+def test_two_reports_are_compared_without_any_warehouse(lab: Uploaded) -> None:
+    told = answers_upload.told(lab, None)
+
+    assert told.cells.total == 6
+    assert told.answer is not None
+    assert "draft_model K=3 serves" in told.answer.headline
+    assert len(told.drawings) == 1
+
+
+def test_a_file_that_is_no_report_is_refused_with_the_reason_of_ingest(lab: Uploaded) -> None:
+    assert lab.rejections.to_dict("records") == [
+        {
+            "file": HOSTILE,
+            "reason": "This is neither a GuideLLM report nor a vllm bench result: give the JSON "
+            "file that the load generator wrote.",
+        }
+    ]
+
+
+def test_nothing_stays_on_the_disk_and_the_real_warehouse_is_untouched(
+    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")}
+
+    take_in([_report("baseline")])
+
+    assert list(tmp_path.iterdir()) == []
+    assert {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")} == before
+
+
+def test_an_uploaded_arm_finds_its_baseline_in_the_warehouse(
+    empty_place: Path, lab: Uploaded
+) -> None:
+    from click.testing import CliRunner
+
+    from draftboard import cli
+
+    words = ["ingest", str(LAB / "baseline" / "code" / "guidellm.json.zst")]
+    words += [f"--set={fact}" for fact in (*COMMON, *ARMS["baseline"])]
+    assert CliRunner().invoke(cli, [*words, "--warehouse", str(empty_place)]).exit_code == 0
+    mine = take_in([_report("draft-model-k3")])
+
+    together = data_upload.told(open_shelf(), Filters(), mine)
+    alone = data_upload.told(open_shelf(), None, mine)
+
+    assert together.answer is not None
+    assert alone.answer is not None
+    assert (
+        together.answer.headline == (answers_upload.told(lab, None).answer or alone.answer).headline
+    )
+    assert not alone.answer.titles
+    assert len(data.cells(open_shelf(), Filters())) == 3
+
+
+def test_a_wrong_fact_is_one_sentence() -> None:
+    with pytest.raises(InvalidInput, match="does not know the key 'gpuu'"):
+        take_in([Report("a.json", b"{}", ("gpuu=3",))])
+
+
+def test_too_much_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(InvalidInput, match=f"larger than {MOST_MB} MB"):
+        take_in([Report("large.json", b" " * ((MOST_MB << 20) + 1))])
+    with pytest.raises(InvalidInput, match=f"at most {MOST_FILES}"):
+        take_in([Report("a.json", b"{}")] * (MOST_FILES + 1))
+
+
+def test_a_file_that_unpacks_without_end_is_refused() -> None:
+    bomb = zstandard.compress(b"[" + b" " * (512 << 20))
+
+    told = take_in([Report("bomb.json.zst", bomb)])
+
+    assert told.cells.empty
+    assert len(told.rejections) == 1
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "_SECONDS", 0.05)
+
+    told = take_in([_report("baseline")])
+
+    assert "too much time" in told.rejections["reason"][0]
+
+
+def _page(mine: Uploaded | None) -> AppTest:
+    def script():  # type: ignore[no-untyped-def]  # its text alone becomes a script
+        from dashboard.shelf import open_shelf
+        from dashboard.views import uploaded
+        from warehouse.filters import Filters
+
+        uploaded.render(open_shelf(), Filters())
+
+    page = AppTest.from_function(script, default_timeout=60)
+    if mine is not None:
+        page.session_state["uploaded_reports"] = mine
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_page_shows_the_answer_and_what_was_refused_as_text(lab: Uploaded) -> None:
+    page = _page(lab)
+
+    assert "draft\\_model K=3 serves" in page.header[0].value
+    assert page.get("vega_lite_chart")
+    shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
+    assert HOSTILE in shown
+    assert not any(element.allow_html for element in page.markdown)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_page_without_reports_asks_for_them() -> None:
+    page = _page(None)
+
+    assert page.header[0].value == "Compare a report of your own"
+    assert page.button[0].disabled
+
+
+def test_files_that_hold_no_result_say_so(warehouse: Any) -> None:
+    page = _page(take_in([Report("a.json", b"{}")]))
+
+    assert page.header[0].value == "None of these files holds a result"
+    assert page.dataframe

@@ -1,0 +1,142 @@
+"""A warehouse in which K was varied: what a fake server of simple laws would have measured.
+
+Two datasets with prompts of different length, a draft model with K = 1 to 4, five loads, three
+repeats with a little noise. The laws are a fake, so every cell is marked as simulated.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from warehouse.contract import Facts
+from warehouse.rows import Acceptance, Cell, Measurement, Source
+from warehouse.store import open_writer
+
+LOADS = (1, 4, 16, 64, 128)
+REPEATS = 3
+NOISE = 0.01
+#: Dataset -> prompt tokens, output tokens, chance that a position is accepted after the one before.
+DATASETS = {"code": (100, 200, 0.85), "chat": (400, 200, 0.62)}
+RATES = ("output_throughput", "total_throughput", "achieved_concurrency", "mean_acceptance_length")
+START = datetime(2026, 11, 2, tzinfo=UTC)
+
+
+def laws(dataset: str, k: int, load: int) -> dict[str, float]:
+    """Means in the catalogue's units: a step verifies K + 1 tokens of each sequence."""
+    prompt, output, chance = DATASETS.get(dataset, DATASETS["code"])
+    length = 1 + sum(chance**i for i in range(1, k + 1))
+    step = 4 + 0.4 * (k > 0) + 0.35 * k + 0.05 * load + 0.05 * load * k
+    itl = step / length
+    ttft = 8 + 0.5 * load + 3 * (k > 0) + 0.02 * prompt
+    latency = (ttft + (output - 1) * itl) / 1000
+    rate = load * output / latency
+    found = {
+        "itl": itl, "ttft": ttft, "tpot": latency * 1000 / output, "request_latency": latency,
+        "prompt_tokens": prompt, "output_tokens": output, "achieved_concurrency": load,
+        "output_throughput": rate, "total_throughput": rate * (prompt + output) / output,
+    }  # fmt: skip
+    return found | ({"mean_acceptance_length": length} if k else {})
+
+
+def measurements(means: dict[str, float], factor: float) -> tuple[Measurement, ...]:
+    """``factor``: how much faster this repeat was; latencies get percentiles too."""
+    rows = []
+    for metric, value in means.items():
+        noisy = {"prompt_tokens": value, "output_tokens": value, "achieved_concurrency": value,
+                 "mean_acceptance_length": value}  # fmt: skip
+        speed = noisy.get(metric, value * factor if metric in RATES else value / factor)
+        rows.append(Measurement("canonical", metric, "mean", speed))
+        if metric not in RATES:
+            rows += [Measurement("canonical", metric, s, speed * f)
+                     for s, f in (("p50", 0.98), ("p95", 1.4), ("p99", 1.9))]  # fmt: skip
+    return tuple(rows)
+
+
+def acceptance(dataset: str, k: int) -> tuple[Acceptance, ...]:
+    """Counters of 1,000 drafts."""
+    if not k:
+        return ()
+    positions = tuple(DATASETS.get(dataset, DATASETS["code"])[2] ** i for i in range(1, k + 1))
+    accepted = round(1000 * sum(positions))
+    return (Acceptance("counters", 1000, 1000 * k, accepted, accepted / (1000 * k),
+                       1 + accepted / 1000, positions),)  # fmt: skip
+
+
+def cell(source_id: str, index: int, known: Facts, factor: float) -> Cell:
+    """One measured cell."""
+    dataset, k = str(known.dataset), known.num_speculative_tokens or 0
+    return Cell(
+        cell_id=hashlib.sha256(f"{source_id}:{index}".encode()).hexdigest()[:20],
+        index=index, facts=known, load_generator="guidellm", load_generator_version="0.8.1",
+        schema_generation="G4", reported_definition="guidellm>=0.7.4", run_id="simulated",
+        started_at=START + timedelta(minutes=index), duration=60.0, requests_made=100,
+        completed=100, errored=0, incomplete=0, requests_complete=True, stop_reason=None,
+        status="good", measurements=measurements(laws(dataset, k, known.concurrency or 1), factor),
+        acceptance=acceptance(dataset, k),
+    )  # fmt: skip
+
+
+def arm(k: int, name: str = "tiny-draft") -> dict[str, Any]:
+    """The facts of an arm; K = 0 is the baseline."""
+    if not k:
+        return {"spec_method": "none"}
+    return {"spec_method": "draft_model", "num_speculative_tokens": k, "draft_model": name}
+
+
+def fill_study(root: Path, ks: tuple[int, ...] = (0, 1, 2, 3, 4), **changes: Any) -> None:
+    """Add every cell of the study to the warehouse at ``root``."""
+    random = np.random.default_rng(5)
+    base: dict[str, Any] = {
+        "model": "lab/target", "engine": "vllm", "engine_version": "0.32.0", "gpu": "H200",
+        "gpu_count": 1, "tensor_parallel_size": 1, "load_profile": "concurrent",
+        "evidence": "simulated", "precision": "bfloat16", "request_format": "chat_completions",
+    }  # fmt: skip
+    origin = Source(
+        source_id=hashlib.sha256(repr((ks, changes)).encode()).hexdigest(),
+        path="results/simulated.json", format="guidellm", bytes=1,
+        provenance="Made for the tests by simple laws.",
+    )  # fmt: skip
+    cells = [
+        cell(
+            origin.source_id,
+            index,
+            Facts(**base | {"dataset": dataset, "concurrency": load, "repeat": repeat,
+                            "prompt_set_hash": f"{load:032x}"} | arm(k) | changes),
+            float(np.exp(random.normal(0, NOISE))),
+        )
+        for index, (dataset, k, load, repeat) in enumerate(
+            product(DATASETS, ks, LOADS, range(1, REPEATS + 1))
+        )
+    ]  # fmt: skip
+    with open_writer(root) as writer:
+        writer.add(origin, iter(cells))
+        writer.commit()
+
+
+@pytest.fixture(scope="session")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The warehouse of the study."""
+    root = tmp_path_factory.mktemp("tuned")
+    fill_study(root)
+    return root
+
+
+@pytest.fixture
+def tuned_warehouse(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The study as the warehouse that the dashboard opens."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(tuned))
+    yield tuned
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def add_study() -> Callable[..., None]:
+    """``fill_study`` as a fixture."""
+    return fill_study
