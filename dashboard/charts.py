@@ -129,7 +129,9 @@ def _lines(rows: pd.DataFrame, axes: tuple[alt.X, alt.Y], value_format: str) -> 
         tooltip=tooltip,
     )
     line = base.mark_line(strokeWidth=2).encode(color=hue)
-    return [band, bars, line, points, _ends(rows, axes[0])]
+    # A layer without a mark is an empty picture to who listens to the page.
+    intervals = [band, bars] if rows["low"].notna().any() else []
+    return [*intervals, line, points, _ends(rows, axes[0])]
 
 
 def _ends(rows: pd.DataFrame, x: alt.X) -> Chart:

@@ -40,13 +40,14 @@ def gain_by_load(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
     ``names``: title and subtitle.
     """
     base = alt.Chart(rows).encode(x=_across(rows), y=_down(rows))
-    layers = [
-        _ground(base),
-        _hatching(base),
-        base.mark_text(fontSize=13, fontWeight=600, color=ON_THESE).encode(text=_text()),
-        _outline(base, "tied", {"strokeWidth": 1.5, "strokeDash": [3, 3]}),
-        _outline(base, "taken", {"strokeWidth": 2.5}),
+    numbers = base.mark_text(fontSize=13, fontWeight=600, color=ON_THESE).encode(text=_text())
+    marked = [
+        ("unsettled", _hatching(base)),
+        ("tied", _outline(base, "tied", {"strokeWidth": 1.5, "strokeDash": [3, 3]})),
+        ("taken", _outline(base, "taken", {"strokeWidth": 2.5})),
     ]
+    # A layer without a mark is an empty picture to who listens to the page.
+    layers = [_ground(base), numbers, *(layer for field, layer in marked if rows[field].any())]
     height = _HEAD + _ROW * rows["draft"].nunique()
     return alt.layer(*layers).properties(title=title(*names), height=height)
 

@@ -44,5 +44,6 @@ def changes(rows: pd.DataFrame, title: str, subtitle: str) -> Chart:
             tip("interval", "interval"),
         ],
     )
-    whole = alt.layer(bars, spans, ends, points)
+    known = [spans] if rows["low"].notna().any() else []
+    whole = alt.layer(bars, *known, ends, points)
     return whole.properties(title=heading(title, subtitle), height=alt.Step(_ROW))

@@ -98,10 +98,11 @@ def _goal() -> tuple[Goal, float]:
     left, right, slo = st.columns([2, 1, 3])
     label = left.selectbox("Best in", list(_GOALS), key="goal", bind="query-params")
     metric = METRICS[_GOALS[label]]
-    statistic = right.selectbox(
-        "Statistic", list(_STATISTICS), key="goal_statistic", bind="query-params",
-        disabled=not metric.distribution,
-    )  # fmt: skip
+    statistic = "mean"
+    if metric.distribution:
+        statistic = right.selectbox(
+            "Statistic", list(_STATISTICS), key="goal_statistic", bind="query-params"
+        )
     text = slo.text_input(
         "Only K that meet this SLO", key="draft_slo", bind="query-params", placeholder=EXAMPLE
     )
