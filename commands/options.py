@@ -25,6 +25,16 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
 
 
+def allow_option(command: Command) -> Command:
+    """``--allow FIELD``: pairs may differ in it."""
+    return click.option(
+        "--allow",
+        multiple=True,
+        metavar="FIELD",
+        help="Let pairs differ in this field, e.g. engine_version; they stay marked. Repeatable.",
+    )(command)
+
+
 def filter_options(command: Command) -> Command:
     """One repeatable option for each filter field; ``unknown`` matches what was not recorded."""
     for name in reversed(FILTER_FIELDS):

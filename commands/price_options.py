@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Callable, Mapping
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,14 +85,12 @@ def _unambiguous(given: Mapping[str, Any]) -> None:
 
 
 def _used(given: Mapping[str, Any], keys: Mapping[str, Any], bought: int) -> int:
+    from analysis.charged import gpus_charged
     from warehouse.errors import InvalidInput
 
-    recorded = (keys.get("gpu_count"), keys.get("tensor_parallel_size"))
-    for value in (given["gpus_used"], *recorded):
-        if value is not None and not isnan(value):
-            return int(value)
-    if bought <= 1:
-        return 1
+    found = gpus_charged(given["gpus_used"], keys, bought)
+    if found is not None:
+        return found
     raise InvalidInput(
         f"The price buys {bought} GPUs, but how many of them the throughput is of is unknown: "
         f"give --gpus-used (1 for one GPU's share, {bought} for the whole instance)."

@@ -1,7 +1,7 @@
 """``draftboard slo``: the largest load of each arm that meets an SLO, and its goodput."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,7 @@ def _goodputs(
     reader: "Reader", cells: "pd.DataFrame", levels: "ArmLevels", asked: "Slo"
 ) -> "dict[str, Goodput | None]":
     from analysis.goodput import COLUMNS, goodput, per_request
+    from analysis.goodput_levels import window
     from warehouse import queries
 
     bounds = per_request(asked)
@@ -96,22 +97,15 @@ def _goodputs(
     for cell in kept.to_dict("records"):
         requests = queries.requests(reader, cell["cell_id"], COLUMNS).to_pandas()
         if not requests.empty:
-            found[cell["cell_id"]] = goodput(requests, bounds, _window(cell))
+            found[cell["cell_id"]] = goodput(requests, bounds, window(cell))
     return found
-
-
-def _window(cell: Mapping[Any, Any]) -> tuple[float, float] | None:
-    """The measured window; None for a generator whose requests are not in unix seconds."""
-    start, length = cell["started_at"], cell["duration"]
-    known = start is not None and start == start and length == length and length is not None
-    if cell["load_generator"] != "guidellm" or not known:
-        return None
-    return start.timestamp(), start.timestamp() + length
 
 
 def _level_rows(
     levels: "ArmLevels", arm: Arm, load: "Load", goodputs: "Mapping[str, Goodput | None]"
 ) -> list[dict[str, Any]]:
+    from analysis.goodput_levels import pooled
+
     values = levels.values
     mine = values[(values["setting"] == arm[0]) & (values["arm_id"] == arm[1])]
     ids = mine.groupby("concurrency")["cell_id"].unique()
@@ -121,20 +115,8 @@ def _level_rows(
     for level in load.levels:
         known = [g for i in ids[level.concurrency] if (g := goodputs.get(i)) is not None]
         flying = held.get(level.concurrency)
-        rows.append({**vars(level), "achieved_concurrency": flying, **_pooled(known)})
+        rows.append({**vars(level), "achieved_concurrency": flying, **vars(pooled(known))})
     return rows
-
-
-def _pooled(known: "Sequence[Goodput]") -> dict[str, float | None]:
-    """Goodput over the repeats: rates averaged, shares over all their requests."""
-    ended = sum(g.ended for g in known)
-    return {
-        "good_share": sum(g.good for g in known) / ended if ended else None,
-        "goodput": sum(g.requests_per_second for g in known) / len(known) if known else None,
-        "good_output_throughput": sum(g.output_tokens_per_second for g in known) / len(known)
-        if known
-        else None,
-    }
 
 
 def _keys(levels: "ArmLevels", arm: Arm) -> dict[str, Any]:

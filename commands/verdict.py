@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.compare import confidence_of, load
-from commands.options import filter_options, filters_from, json_option, warehouse_option
+from commands.options import (
+    allow_option,
+    filter_options,
+    filters_from,
+    json_option,
+    warehouse_option,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,12 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse_option
 @filter_options
-@click.option(
-    "--allow",
-    multiple=True,
-    metavar="FIELD",
-    help="Let pairs differ in this field, e.g. engine_version; they stay marked. Repeatable.",
-)
+@allow_option
 @json_option
 def verdict(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Say whether to serve with speculative decoding, up to which load, and why.
