@@ -10,9 +10,6 @@ from dashboard.palette import arm_colour
 
 #: Neither an arm nor a judgement: rules, borders, labels that must be seen on both grounds.
 QUIET = arm_colour("baseline")
-#: Better and worse are told by sign and word; where colour helps, blue against orange. White text
-#: is read on each of them (contrast 4.6 and more), on a light page and on a dark one.
-WORSE, EVEN, BETTER, ON_THESE = "#a85508", "#6b7280", "#1d5fb4", "#ffffff"
 
 
 def title(text: str, subtitle: str = "") -> alt.TitleParams:

@@ -6,18 +6,8 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import Chart
-from dashboard.charts_axes import (
-    BETTER,
-    EVEN,
-    ON_THESE,
-    QUIET,
-    WORSE,
-    amounts,
-    colour,
-    loads,
-    tip,
-    title,
-)
+from dashboard.charts_axes import QUIET, amounts, colour, loads, tip, title
+from dashboard.palette import BETTER, EVEN, ON_THESE, WORSE
 from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 260

@@ -1,8 +1,12 @@
-"""The colour of an arm: a hue for the method, lightness for K; the same on light and dark ground."""
+"""Every colour of a chart: an arm has a hue for its method and lightness for K, on any ground."""
 
 import colorsys
 import math
 import re
+
+#: Better and worse are told by sign and word; where colour helps, blue against orange. White text
+#: is read on each of them (contrast 4.6 and more), on a light page and on a dark one.
+WORSE, EVEN, BETTER, ON_THESE = "#a85508", "#6b7280", "#1d5fb4", "#ffffff"
 
 #: Method -> (hue in degrees, saturation, lightness at K=1, lightness at K=16).
 _HUES: tuple[tuple[str, tuple[int, float, float, float]], ...] = (
