@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from ingest.counters import before_after, over_window, samples_within
+from ingest.counters import Window, before_after, over_window, samples_within
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import open_content
 from ingest.samples import Series, read_series
@@ -164,7 +165,7 @@ _CACHE_KEPT = (
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     start = cell.started_at or (drop.record.started_at if alone else None)
     window = None if start is None else (start.timestamp(), start.timestamp() + _length(cell))
-    found, flags = over_window(drop.series, window)
+    found, flags = over_window(drop.series, _of_all_requests(cell, window))
     if found is None and alone:
         found, more = before_after(drop.before, drop.after)
         flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
@@ -173,6 +174,20 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     acceptance = cell.acceptance if found is None else (found, *cell.acceptance)
     samples = samples_within(drop.series, window)
     return replace(cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples)
+
+
+def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
+    """The measured window, widened to the requests that warmed the level up or cooled it down.
+
+    Acceptance does not depend on the time: every request of the level counts, as it does where the
+    requests themselves say what was accepted.
+    """
+    if window is None or cell.requests is None:
+        return window
+    first, last = pc.min(cell.requests["start"]).as_py(), pc.max(cell.requests["end"]).as_py()
+    if first is None or last is None or first > window[1] or last < window[0]:
+        return window  # times of a clock of their own, e.g. vLLM bench
+    return min(first, window[0]), max(last, window[1])
 
 
 _NOT_DIVIDED = Flag(

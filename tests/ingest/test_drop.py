@@ -80,6 +80,21 @@ def test_each_level_takes_its_own_difference_from_the_samples(run: Any, drop: An
     assert [s["at"] for s in running] == [START + 3]
 
 
+def test_acceptance_counts_the_requests_of_warm_up_and_cool_down_too(
+    run: Any, report: Any, write: Any
+) -> None:
+    trimmed = report((4,))
+    window = {"measure_start_time": START + 2, "measure_end_time": START + 3}
+    trimmed["benchmarks"][0]["scheduler_metrics"] |= window
+    counts = [(-0.2, 0), (1.9, 30), (2.5, 40), (3.1, 50), (5.2, 80)]
+    lines = [json.dumps([START + at, exposition(drafts)]) for at, drafts in counts]
+    write("drop/guidellm.json", trimmed)
+    write("drop/metrics-samples.jsonl", "\n".join(lines))
+    folder = write("drop/record.json", {"schema_version": 1, "spec_method": "ngram"}).parent
+    assert run(folder).status == 0
+    assert [a["drafts"] for a in acceptances(run)] == [80]
+
+
 def test_snapshots_around_several_levels_say_nothing_of_one(run: Any, drop: Any) -> None:
     assert run(drop((2, 4), snapshots(exposition(100), exposition(300)))).status == 0
     assert acceptances(run) == []
