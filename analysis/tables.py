@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import Comparison
 from analysis.frames import records
+from analysis.significance.comparison import Comparison
 from warehouse.catalogue import METRICS, percentile_label
 
 Table = tuple[list[str], list[list[str]]]

@@ -17,11 +17,11 @@ from typing import Any
 import yaml
 
 from benchmarks.result import Result, progress
-from runners import server
-from runners.layout import Layout, records_under
-from runners.plan import make_plan
-from runners.run import server_spec
-from runners.study_file import read_study
+from runners.measuring.layout import Layout, records_under
+from runners.measuring.run import server_spec
+from runners.planning.plan import make_plan
+from runners.planning.study_file import read_study
+from runners.serving import server
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.result import Result, progress
-from runners.resume import look
+from runners.measuring.resume import look
 from tests.runners.small_study import SmallStudy, small_study, wait_for
 
 KILLS, LONGEST_S = 50, 20.0

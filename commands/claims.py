@@ -10,9 +10,9 @@ import click
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 
 if TYPE_CHECKING:
-    from analysis.claims import Claims
-    from analysis.comparison import Comparison
-    from analysis.finding import Finding
+    from analysis.published.claims import Claims
+    from analysis.significance.comparison import Comparison
+    from analysis.verdicts.finding import Finding
     from warehouse.filters import Filters
 
 #: A table that somebody typed; no more is read.
@@ -36,8 +36,8 @@ def claims(
 
     Example: draftboard claims examples/claims/published-study.yaml
     """
-    from analysis.claims import judge
-    from analysis.claims_file import read_claims
+    from analysis.published.claims import judge
+    from analysis.published.claims_file import read_claims
 
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
@@ -65,7 +65,7 @@ def _text(file: Path) -> str:
 
 def _measured(warehouse: Path | None, filters: "Filters") -> "Comparison | None":
     """Our own comparison; None where no warehouse was named and none is there."""
-    from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
+    from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
     from commands.measured import read_measured
     from warehouse.errors import WarehouseMissing
 
@@ -83,7 +83,7 @@ def _measured(warehouse: Path | None, filters: "Filters") -> "Comparison | None"
 def _beside(judged: "Claims", found: "Comparison", study: Any) -> "Claims":
     from dataclasses import replace
 
-    from analysis.claims_measured import beside
+    from analysis.published.claims_measured import beside
 
     return replace(judged, findings=beside(judged.findings, found, study))
 
@@ -106,7 +106,7 @@ def _show(judged: "Claims", everything: bool) -> None:
 
 
 def _line(finding: "Finding") -> list[str]:
-    from analysis.finding import shown
+    from analysis.verdicts.finding import shown
 
     where = ", ".join(
         [finding.section, *(f"{name} {text}" for name, text in finding.about.items())]

@@ -18,8 +18,8 @@ from commands.options import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.comparison import Comparison
-    from analysis.confidence import Confidence
+    from analysis.significance.comparison import Comparison
+    from analysis.significance.confidence import Confidence
     from warehouse.filters import Filters
 
 
@@ -33,8 +33,8 @@ def compare(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **giv
 
     Example: draftboard compare --dataset code --allow engine_version
     """
-    from analysis import evidence_tables
-    from analysis.comparison_json import as_json as as_json_object
+    from analysis.significance import evidence_tables
+    from analysis.significance.comparison_json import as_json as as_json_object
 
     cells, found = load(warehouse, filters_from(given), allow)
     sure = confidence_of(warehouse, found)
@@ -56,7 +56,7 @@ def load(
 
     Raises UnknownKey where they keep none.
     """
-    from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
+    from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
     from warehouse import queries
     from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
@@ -74,8 +74,8 @@ def load(
 
 def confidence_of(warehouse: Path | None, found: "Comparison") -> "Confidence":
     """Intervals of the comparison; where a level has one repeat, from its requests."""
-    from analysis.bootstrap import COLUMNS, with_sampling
-    from analysis.confidence import intervals
+    from analysis.significance.bootstrap import COLUMNS, with_sampling
+    from analysis.significance.confidence import intervals
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
@@ -90,8 +90,9 @@ def confidence_of(warehouse: Path | None, found: "Comparison") -> "Confidence":
 
 
 def _show(found: "Comparison", sure: "Confidence", cells: "pd.DataFrame") -> None:
-    from analysis import evidence_tables, tables
-    from analysis.bootstrap import SENTENCE
+    from analysis import tables
+    from analysis.significance import evidence_tables
+    from analysis.significance.bootstrap import SENTENCE
     from commands.output import show_table
 
     for setting, arm_id in found.geomean[["setting", "arm_id"]].drop_duplicates().to_numpy():

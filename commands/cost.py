@@ -13,10 +13,10 @@ from commands.price_options import basis_from, price_list, price_options
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.comparison import Comparison
-    from analysis.demand import Demand
-    from analysis.operating_point import Rule
-    from analysis.worth import Terms, Worth
+    from analysis.money.demand import Demand
+    from analysis.money.worth import Terms, Worth
+    from analysis.service.operating_point import Rule
+    from analysis.significance.comparison import Comparison
     from commands.cost_output import Answer
     from commands.measured import Measured
     from commands.power import Key
@@ -82,8 +82,8 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 
 
 def _one(given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.cost import cost as cost_of
-    from analysis.demand import fleet
+    from analysis.money.cost import cost as cost_of
+    from analysis.money.demand import fleet
     from commands.output import show_table
 
     basis = basis_from(_priced(given), {})
@@ -114,15 +114,15 @@ def _priced(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _demand(given: Mapping[str, Any]) -> "Demand | None":
-    from analysis.demand import Demand
+    from analysis.money.demand import Demand
 
     daily = given["tokens_per_day"]
     return None if daily is None else Demand(daily, given["peak_to_mean"])
 
 
 def _rule(given: Mapping[str, Any]) -> "Rule":
-    from analysis.operating_point import Rule
-    from analysis.slo import parse
+    from analysis.service.operating_point import Rule
+    from analysis.service.slo import parse
     from warehouse.errors import InvalidInput
 
     if given["slo"]:
@@ -135,7 +135,7 @@ def _rule(given: Mapping[str, Any]) -> "Rule":
 
 
 def _from_warehouse(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.worth import Terms
+    from analysis.money.worth import Terms
     from commands.cost_output import as_json as as_json_object
     from commands.cost_output import show
 
@@ -154,9 +154,9 @@ def _from_warehouse(warehouse: Path | None, given: Mapping[str, Any], as_json: b
 
 
 def _answer(warehouse: Path | None, given: Mapping[str, Any], terms: "Terms") -> "Answer":
-    from analysis.break_even import pays_at
-    from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
-    from analysis.worth import worth
+    from analysis.money.break_even import pays_at
+    from analysis.money.worth import worth
+    from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
     from commands.cost_output import Answer
     from commands.measured import read_measured
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from analysis.break_even import Pays
-from analysis.worth import Terms, Worth
-from analysis.worth_tables import costs, demands, k_lines, lines, pays_table
+from analysis.money.break_even import Pays
+from analysis.money.worth import Terms, Worth
+from analysis.money.worth_tables import costs, demands, k_lines, lines, pays_table
 from commands.output import show_table
 from commands.power import Key
 

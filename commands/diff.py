@@ -22,7 +22,7 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
 
     Example: draftboard diff examples/lab-first/baseline/code examples/lab-first/draft-model-k3/code
     """
-    from analysis.difference import differences
+    from analysis.matching.difference import differences
     from commands.output import show_table
 
     records = _records(warehouse)

@@ -10,8 +10,8 @@ import click
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 
 if TYPE_CHECKING:
-    from analysis.nights import Series
-    from analysis.regressions import Assessment
+    from analysis.nightly.nights import Series
+    from analysis.nightly.regressions import Assessment
     from warehouse.filters import Filters
 
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
@@ -72,8 +72,8 @@ def gate(
 def _judge(
     warehouse: Path | None, max_regression: tuple[str, ...], given: dict[str, Any]
 ) -> "tuple[list[Assessment], str]":
-    from analysis.budgets import budgets
-    from analysis.regressions import assess, worst
+    from analysis.nightly.budgets import budgets
+    from analysis.nightly.regressions import assess, worst
 
     allowed = budgets(max_regression)
     series = _series(warehouse, filters_from(given), given["since"])
@@ -86,8 +86,8 @@ def _judge(
 def _series(warehouse: Path | None, filters: "Filters", since: datetime | None) -> "list[Series]":
     import pandas as pd
 
-    from analysis.comparison import STUDY_TABLE
-    from analysis.nights import series_over_nights
+    from analysis.nightly.nights import series_over_nights
+    from analysis.significance.comparison import STUDY_TABLE
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
@@ -102,7 +102,7 @@ def _series(warehouse: Path | None, filters: "Filters", since: datetime | None) 
 
 
 def _export(series: "list[Series]", folder: Path) -> None:
-    from analysis.otava import files
+    from analysis.nightly.otava import files
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files(series).items():
@@ -110,7 +110,7 @@ def _export(series: "list[Series]", folder: Path) -> None:
 
 
 def _print_json(found: "list[Assessment]", status: str) -> None:
-    from analysis.regressions import as_json
+    from analysis.nightly.regressions import as_json
 
     told = {"status": status, "exit": EXIT[status], "series": [as_json(one) for one in found]}
     click.echo(json.dumps(told, allow_nan=False, default=str))
@@ -137,7 +137,7 @@ HEADER = ["series", "metric", "change", "95 % interval", "budget", "from", "why"
 
 
 def _row(one: "Assessment") -> list[str]:
-    from analysis.evidence_tables import interval_text
+    from analysis.significance.evidence_tables import interval_text
     from analysis.tables import percent
 
     return [

@@ -41,8 +41,8 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
 
 def _load(warehouse: Path | None, given: dict[str, Any]) -> "tuple[pd.DataFrame, int]":
-    from analysis.arm_levels import arm_levels
-    from analysis.pareto import METRICS_READ, STATISTICS_READ, points, unplaced
+    from analysis.matching.arm_levels import arm_levels
+    from analysis.service.pareto import METRICS_READ, STATISTICS_READ, points, unplaced
     from commands.measured import read_measured
 
     measured = read_measured(warehouse, filters_from(given), METRICS_READ, STATISTICS_READ)

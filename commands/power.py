@@ -29,7 +29,7 @@ def joules_per_token(
 
 
 def _pooled(reader: "Reader", cells: Mapping[str, Mapping[Any, Any]]) -> float | None:
-    from analysis.energy import energy
+    from analysis.money.energy import energy
     from warehouse import queries
 
     joules = tokens = 0.0

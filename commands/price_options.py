@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from analysis.cost import Basis
-    from analysis.prices import Price
+    from analysis.money.cost import Basis
+    from analysis.money.prices import Price
 
 Command = Callable[..., Any]
 
@@ -39,8 +39,8 @@ def price_options(command: Command) -> Command:
 
 def price_list(file: Path | None) -> "tuple[Price, ...]":
     """The user's own prices first, then those that come along. Raises InvalidInput."""
-    from analysis.prices import PRICES, own_prices
-    from analysis.printed import yaml_as_printed
+    from analysis.money.prices import PRICES, own_prices
+    from analysis.published.printed import yaml_as_printed
     from warehouse.errors import InvalidInput
 
     if file is None:
@@ -62,8 +62,8 @@ def basis_from(given: Mapping[str, Any], keys: Mapping[str, Any]) -> "Basis":
     ``--usd-per-hour`` wins over ``--price``, and that over the first price for the setting's GPU.
     Raises InvalidInput or UnknownKey where price or number of GPUs stays unknown.
     """
-    from analysis.cost import Basis
-    from analysis.prices import by_name, for_gpu
+    from analysis.money.cost import Basis
+    from analysis.money.prices import by_name, for_gpu
 
     usd, bought = given["usd_per_hour"], given["gpus_per_instance"]
     _unambiguous(given)
@@ -85,7 +85,7 @@ def _unambiguous(given: Mapping[str, Any]) -> None:
 
 
 def _used(given: Mapping[str, Any], keys: Mapping[str, Any], bought: int) -> int:
-    from analysis.charged import gpus_charged
+    from analysis.money.charged import gpus_charged
     from warehouse.errors import InvalidInput
 
     found = gpus_charged(given["gpus_used"], keys, bought)

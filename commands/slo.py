@@ -12,10 +12,10 @@ from commands.options import filter_options, filters_from, json_option, warehous
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.arm_levels import ArmLevels
-    from analysis.goodput import Goodput
-    from analysis.largest_load import Load
-    from analysis.slo import Slo
+    from analysis.matching.arm_levels import ArmLevels
+    from analysis.service.goodput import Goodput
+    from analysis.service.largest_load import Load
+    from analysis.service.slo import Slo
     from warehouse.store import Reader
 
 Arm = tuple[int, int]
@@ -39,7 +39,7 @@ def slo(
 
     Example: draftboard slo 'ttft:p95<200ms; itl:p99<10ms; latency:p50<2s' --dataset code
     """
-    from analysis.slo import parse
+    from analysis.service.slo import parse
 
     asked = parse(requirement)
     levels, loads, goodputs = _answers(warehouse, given, asked, not no_goodput)
@@ -54,8 +54,8 @@ def slo(
 def _answers(
     warehouse: Path | None, given: Mapping[str, Any], asked: "Slo", wanted: bool
 ) -> "tuple[ArmLevels, dict[Arm, Load], dict[str, Goodput | None]]":
-    from analysis.arm_levels import arm_levels
-    from analysis.largest_load import largest_load
+    from analysis.matching.arm_levels import arm_levels
+    from analysis.service.largest_load import largest_load
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
@@ -85,8 +85,8 @@ def _place(levels: "ArmLevels", arm: Arm) -> tuple[str, ...]:
 def _goodputs(
     reader: "Reader", cells: "pd.DataFrame", levels: "ArmLevels", asked: "Slo"
 ) -> "dict[str, Goodput | None]":
-    from analysis.goodput import COLUMNS, goodput, per_request
-    from analysis.goodput_levels import window
+    from analysis.service.goodput import COLUMNS, goodput, per_request
+    from analysis.service.goodput_levels import window
     from warehouse import queries
 
     bounds = per_request(asked)
@@ -104,7 +104,7 @@ def _goodputs(
 def _level_rows(
     levels: "ArmLevels", arm: Arm, load: "Load", goodputs: "Mapping[str, Goodput | None]"
 ) -> list[dict[str, Any]]:
-    from analysis.goodput_levels import pooled
+    from analysis.service.goodput_levels import pooled
 
     values = levels.values
     mine = values[(values["setting"] == arm[0]) & (values["arm_id"] == arm[1])]

@@ -11,9 +11,9 @@ import click
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 
 if TYPE_CHECKING:
-    from analysis.best_k import Goal
-    from analysis.methods import Ranking
-    from analysis.tuning import Advice
+    from analysis.drafts.best_k import Goal
+    from analysis.drafts.tuning import Advice
+    from analysis.verdicts.methods import Ranking
 
 _OPTIONS = (
     click.option(
@@ -61,8 +61,8 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 def _load(
     warehouse: Path | None, given: Mapping[str, Any]
 ) -> "tuple[list[Advice], list[Ranking], Goal]":
-    from analysis.methods import rankings
-    from analysis.tuning import Inputs, advice
+    from analysis.drafts.tuning import Inputs, advice
+    from analysis.verdicts.methods import rankings
     from commands.measured import read_measured
 
     goal = _goal(given)
@@ -76,8 +76,8 @@ def _load(
 
 
 def _goal(given: Mapping[str, Any]) -> "Goal":
-    from analysis.best_k import Goal
-    from analysis.slo import parse
+    from analysis.drafts.best_k import Goal
+    from analysis.service.slo import parse
     from warehouse.catalogue import METRICS, STATISTICS
     from warehouse.errors import UnknownKey
 
@@ -94,7 +94,7 @@ def _goal(given: Mapping[str, Any]) -> "Goal":
 
 
 def _as_json(found: "list[Advice]", ranked: "list[Ranking]") -> dict[str, Any]:
-    from analysis.tuning_tables import as_json, ranking_json
+    from analysis.drafts.tuning_tables import as_json, ranking_json
 
     return {
         "tables": [as_json(advice) for advice in found],
@@ -103,8 +103,8 @@ def _as_json(found: "list[Advice]", ranked: "list[Ranking]") -> dict[str, Any]:
 
 
 def _show(found: "list[Advice]") -> None:
-    from analysis import tuning_tables
-    from analysis.forecast_tables import title
+    from analysis.drafts import tuning_tables
+    from analysis.prediction.forecast_tables import title
     from commands.output import show_table
 
     for advice in found:
@@ -135,8 +135,8 @@ def _show_table_of_k(advice: "Advice") -> None:
 
 
 def _show_rankings(ranked: "list[Ranking]", goal: "Goal") -> None:
+    from analysis.drafts.tuning_tables import ranking
     from analysis.tables import metric_name
-    from analysis.tuning_tables import ranking
     from commands.output import show_table
 
     for found in ranked:

@@ -18,9 +18,9 @@ from commands.options import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.comparison import Comparison
-    from analysis.decision import Decision
-    from analysis.output_check import OutputCheck
+    from analysis.significance.comparison import Comparison
+    from analysis.significance.output_check import OutputCheck
+    from analysis.verdicts.decision import Decision
 
 
 @click.command()
@@ -33,8 +33,8 @@ def verdict(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **giv
 
     Example: draftboard verdict --model openai/gpt-oss-120b --dataset ShareGPT
     """
-    from analysis.decision import as_json as as_json_object
-    from analysis.decision import decisions
+    from analysis.verdicts.decision import as_json as as_json_object
+    from analysis.verdicts.decision import decisions
 
     cells, found = load(warehouse, filters_from(given), allow)
     outputs = _outputs(warehouse, found, cells)
@@ -64,7 +64,7 @@ def _outputs(
     """The outputs of each setting and arm, over all its pairs."""
     import pandas as pd
 
-    from analysis.output_check import COLUMNS, check_outputs
+    from analysis.significance.output_check import COLUMNS, check_outputs
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 

@@ -12,9 +12,9 @@ from commands.options import filter_options, filters_from, json_option, warehous
 from commands.price_options import basis_from, price_options
 
 if TYPE_CHECKING:
-    from analysis.cost import Basis
-    from analysis.forecast import Forecast
-    from analysis.whatif import Question
+    from analysis.money.cost import Basis
+    from analysis.prediction.forecast import Forecast
+    from analysis.prediction.whatif import Question
     from commands.measured import Measured
 
 _OPTIONS = (
@@ -76,8 +76,8 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.forecast_tables import textbook
-    from analysis.textbook import both
+    from analysis.prediction.forecast_tables import textbook
+    from analysis.prediction.textbook import both
     from commands.output import show_table
     from warehouse.errors import InvalidInput
 
@@ -95,7 +95,7 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.load_points import METRICS_READ
+    from analysis.matching.load_points import METRICS_READ
     from commands.measured import read_measured
     from warehouse.errors import InvalidInput
 
@@ -116,7 +116,7 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
 
 
 def _question(given: Mapping[str, Any]) -> "Question":
-    from analysis.whatif import Question
+    from analysis.prediction.whatif import Question
     from warehouse.errors import InvalidInput
 
     if given["k"] is None or given["concurrency"] is None:
@@ -134,9 +134,9 @@ def _question(given: Mapping[str, Any]) -> "Question":
 
 
 def _answers(found: "Measured", question: "Question", given: Mapping[str, Any]) -> Iterator[Answer]:
-    from analysis.acceptance_tables import position_counts
-    from analysis.arms import BASELINE, about, place_arms
-    from analysis.load_points import load_points
+    from analysis.drafts.acceptance_tables import position_counts
+    from analysis.matching.arms import BASELINE, about, place_arms
+    from analysis.matching.load_points import load_points
 
     points = load_points(found.cells, found.measurements)
     positions = position_counts(found.cells, found.acceptance, found.positions)
@@ -155,8 +155,8 @@ def _answers(found: "Measured", question: "Question", given: Mapping[str, Any]) 
 def _answer(
     about: dict[str, Any], frames: Any, asked: tuple[int, "Question"], given: Mapping[str, Any]
 ) -> Answer:
-    from analysis.forecast import forecast
-    from analysis.load_points import of_family
+    from analysis.matching.load_points import of_family
+    from analysis.prediction.forecast import forecast
     from warehouse.errors import InvalidInput
 
     points, positions = frames
@@ -172,7 +172,7 @@ def _cost(
     found: "Forecast", given: Mapping[str, Any], about: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """USD per million output tokens, where a price is given."""
-    from analysis.cost import usd_per_million
+    from analysis.money.cost import usd_per_million
 
     if given["usd_per_hour"] is None and given["price"] is None:
         return None
@@ -197,7 +197,7 @@ def _as_json(answers: list[Answer]) -> dict[str, Any]:
 
 
 def _show(answers: list[Answer]) -> None:
-    from analysis import forecast_tables
+    from analysis.prediction import forecast_tables
     from commands.output import show_table
 
     for answer in answers:

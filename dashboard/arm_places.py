@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from analysis.arm_levels import ArmLevels
-from analysis.comparison import Comparison
-from analysis.pareto import GROUP
+from analysis.matching.arm_levels import ArmLevels
+from analysis.service.pareto import GROUP
+from analysis.significance.comparison import Comparison
 from dashboard import panels
 
 SYNTHETIC = "synthetic acceptance"

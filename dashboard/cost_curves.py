@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.comparison import Comparison
-from analysis.cost import Basis, usd_per_million
 from analysis.frames import records
-from analysis.largest_load import largest_load
-from analysis.operating_point import Rule
-from analysis.worth import Worth
+from analysis.money.cost import Basis, usd_per_million
+from analysis.money.worth import Worth
+from analysis.service.largest_load import largest_load
+from analysis.service.operating_point import Rule
+from analysis.significance.comparison import Comparison
 from dashboard.charts import Scales
 from dashboard.ends import panel_of
 

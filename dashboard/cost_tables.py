@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.demand import Demand
+from analysis.money.demand import Demand
+from analysis.money.worth import Costed, Worth
+from analysis.money.worth_steps import steps
 from analysis.tables import UNKNOWN, number, percent
-from analysis.worth import Costed, Worth
-from analysis.worth_steps import steps
 from dashboard.components import Shown, shown
 
 #: (setting, arm_id) -> panel, arm, badge.

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from dashboard import charts_requests
 from dashboard.answers import Drawing, drawn
+from dashboard.charts import requests as charts_requests
 from dashboard.palette import arm_colour
 from dashboard.panels import badge
 from warehouse.catalogue import METRICS

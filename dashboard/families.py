@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.arms import BASELINE
-from analysis.comparison import SETTING
 from analysis.frames import records
+from analysis.matching.arms import BASELINE
+from analysis.significance.comparison import SETTING
 from analysis.tables import known_text
 from dashboard.components import Shown, shown
 from dashboard.panels import badge

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import SETTING, Comparison
-from analysis.confidence import SERIES, Confidence
-from analysis.evidence_tables import interval_text
 from analysis.frames import records
+from analysis.significance.comparison import SETTING, Comparison
+from analysis.significance.confidence import SERIES, Confidence
+from analysis.significance.evidence_tables import interval_text
 from dashboard.charts import Scales
 from warehouse.catalogue import METRICS, Metric
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.charged import gpus_charged
-from analysis.cost import Basis
-from analysis.prices import PRICES, Price, by_name, for_gpu
+from analysis.money.charged import gpus_charged
+from analysis.money.cost import Basis
+from analysis.money.prices import PRICES, Price, by_name, for_gpu
 from analysis.tables import known_text
 from warehouse.errors import InvalidInput, UnknownKey
 

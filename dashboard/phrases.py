@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from analysis.improvement import geometric_mean
+from analysis.significance.improvement import geometric_mean
 from warehouse.catalogue import METRICS, Metric, percentile_label
 
 NOTHING = "Does speculation pay? No pair to compare yet."

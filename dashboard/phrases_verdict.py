@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.crossover import ENDS
-from analysis.evidence import BETTER, MARGIN, OPEN, SAME, WORSE
-from analysis.overall import Overall, saved_per_token
+from analysis.significance.crossover import ENDS
+from analysis.significance.evidence import BETTER, MARGIN, OPEN, SAME, WORSE
+from analysis.verdicts.overall import Overall, saved_per_token
 from warehouse.catalogue import METRICS, Metric, percentile_label
 
 NOTHING = "Not known yet: no pair of cells to compare."

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard import links
-from dashboard.data_report import Wanted, report
+from dashboard.data.report import Wanted, report
 from dashboard.report import html
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters

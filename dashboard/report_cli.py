@@ -29,8 +29,8 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     Example: draftboard report --model openai/gpt-oss-120b --tokens-per-day 50e6 --out report.html
     """
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
-    from dashboard.data_report import Wanted
-    from dashboard.data_report import report as collected
+    from dashboard.data.report import Wanted
+    from dashboard.data.report import report as collected
     from dashboard.report import html
     from dashboard.shelf import Shelf
     from warehouse.store import Reader, warehouse_path

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.goodput import PER_REQUEST
-from analysis.slo import Slo, parse
+from analysis.service.goodput import PER_REQUEST
+from analysis.service.slo import Slo, parse
 from warehouse.catalogue import METRICS
 
 #: What is read for suggestions: metrics that an SLO is usually about.

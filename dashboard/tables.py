@@ -5,10 +5,10 @@ from typing import Any
 import pandas as pd
 from streamlit import column_config as col
 
-from analysis.comparison import Comparison, in_study_order
-from analysis.confidence import SERIES, Confidence
-from analysis.evidence_tables import TOLD, interval_text, verdict_text
 from analysis.frames import records
+from analysis.significance.comparison import Comparison, in_study_order
+from analysis.significance.confidence import SERIES, Confidence
+from analysis.significance.evidence_tables import TOLD, interval_text, verdict_text
 from analysis.tables import UNKNOWN, metric_name, number, percent
 from dashboard import panels
 from warehouse.catalogue import METRICS

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.comparison import METRICS_READ, STATISTICS_READ
+from analysis.significance.comparison import METRICS_READ, STATISTICS_READ
 from dashboard.shelf import frame
 from warehouse import queries
 from warehouse.catalogue import METRICS, PERCENTILES

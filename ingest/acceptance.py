@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from analysis.acceptance import cross_check
-from analysis.lints import lint
+from analysis.drafts.acceptance import cross_check
+from analysis.flags.lints import lint
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
 _ORDER = ("counters", "requests", "vllm_bench")

@@ -8,7 +8,7 @@ Where no sample is near an edge, the counters are interpolated there.
 from bisect import bisect_left, bisect_right
 from dataclasses import fields
 
-from analysis.acceptance import Counters, from_counters
+from analysis.drafts.acceptance import Counters, from_counters
 from ingest.prometheus import Snapshot
 from ingest.samples import Series
 from warehouse.rows import Acceptance, Flag, Sample

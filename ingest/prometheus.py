@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.acceptance import Counters
+from analysis.drafts.acceptance import Counters
 
 _LINE = re.compile(
     r"^(?:vllm|draftboard):(?P<name>\w+)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"

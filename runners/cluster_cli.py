@@ -13,10 +13,10 @@ import click
 from commands.output import show_table
 from runners.executors.slurm_book import Book
 from runners.executors.slurm_commands import SlurmJob, SlurmSilent, cancel, jobs_of_mine
-from runners.layout import Layout
-from runners.plan import Launch, Plan, make_plan
-from runners.resume import look
-from runners.study_file import read_study
+from runners.measuring.layout import Layout
+from runners.measuring.resume import look
+from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError
 
 _LOOK_S = 1.0

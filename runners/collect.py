@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from runners.layout import RECORD, Layout, records_under
+from runners.measuring.layout import RECORD, Layout, records_under
 from warehouse.errors import RunnerError
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.

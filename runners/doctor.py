@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runners import gpu, interpreter, model_files
 from runners.checks import (
     cores,
     datasets,
@@ -26,11 +25,14 @@ from runners.checks.finding import (
     draft_key,
     target_key,
 )
-from runners.model_files import ModelFiles
-from runners.plan import Launch, Plan, make_plan
-from runners.study import Study
-from runners.tools import Tool, tool
-from runners.vllm_command import server_command
+from runners.models import model_files
+from runners.models.model_files import ModelFiles
+from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.study import Study
+from runners.planning.vllm_command import server_command
+from runners.probes import interpreter
+from runners.surroundings import gpu
+from runners.surroundings.tools import Tool, tool
 from warehouse.errors import RunnerError
 
 #: In the order in which a reader mends things.

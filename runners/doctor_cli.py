@@ -11,7 +11,7 @@ import click
 from commands.output import show_table
 from runners.checks.finding import Finding, Situation
 from runners.doctor import examine
-from runners.study_file import read_study
+from runners.planning.study_file import read_study
 
 
 @click.command()

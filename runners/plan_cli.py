@@ -8,12 +8,18 @@ from typing import Any
 import click
 
 from commands.output import show_table
-from runners.estimate import SECONDS_PER_REQUEST, Assumed, Estimate, estimate, read_recorded
-from runners.guidellm import planned_command
-from runners.plan import Launch, Plan, make_plan
-from runners.prompt_checks import few_prompts
-from runners.study_file import read_study
-from runners.vllm_command import server_command
+from runners.measuring.guidellm import planned_command
+from runners.planning.estimate import (
+    SECONDS_PER_REQUEST,
+    Assumed,
+    Estimate,
+    estimate,
+    read_recorded,
+)
+from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.study_file import read_study
+from runners.planning.vllm_command import server_command
+from runners.texts.prompt_checks import few_prompts
 
 
 @click.command()

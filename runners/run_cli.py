@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from runners import resume
 from runners.executors import Executor, Job
 from runners.executors.options import executor_from, executor_options
-from runners.layout import Layout
-from runners.plan import make_plan
-from runners.progress import progress
-from runners.prompt_checks import few_prompts
-from runners.run import Asked, results_writable, run_elsewhere, run_here, write_study_copy
-from runners.selection import select
-from runners.study_file import read_study
-from runners.target_url import require_one_arm
+from runners.measuring import resume
+from runners.measuring.layout import Layout
+from runners.measuring.progress import progress
+from runners.measuring.run import Asked, results_writable, run_elsewhere, run_here, write_study_copy
+from runners.planning.plan import make_plan
+from runners.planning.selection import select
+from runners.planning.study_file import read_study
+from runners.serving.target_url import require_one_arm
+from runners.texts.prompt_checks import few_prompts
 from warehouse.errors import RunnerError
 
 _SHOWN = 5

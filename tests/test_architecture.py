@@ -21,7 +21,7 @@ WORDS = {f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "erro
 #: library -> the only files that may import it
 HOMES = {
     "streamlit": r"dashboard/.*",
-    "altair": r"dashboard/charts.*",
+    "altair": r"dashboard/charts/.*",
     "duckdb": r"warehouse/(store.*|maintenance|compaction|export)\.py",
     "guidellm": r"nowhere",
     "torch": r"runners/lab/.*",

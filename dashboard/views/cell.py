@@ -3,8 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard import answers_runs, data, data_runs
+from dashboard import data
+from dashboard.answers import runs as answers_runs
 from dashboard.components import table
+from dashboard.data import run_details
 from dashboard.panels import badge
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
@@ -32,7 +34,7 @@ def _server(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
     if not names:
         st.caption("No server metrics were sampled during this cell.")
         return
-    drawings = data_runs.server_drawings(shelf, filters, cell["cell_id"])
+    drawings = run_details.server_drawings(shelf, filters, cell["cell_id"])
     for start in range(0, len(drawings), _ACROSS):
         row = drawings[start : start + _ACROSS]
         for place, drawing in zip(st.columns(_ACROSS), row, strict=False):

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from dashboard import data, data_claims
-from dashboard.answers_claims import Answer
+from dashboard import data
+from dashboard.answers.claims import Answer
 from dashboard.components import plain, table
-from dashboard.data_claims import MOST_MB, Table
+from dashboard.data import claims as data_claims
+from dashboard.data.claims import MOST_MB, Table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing

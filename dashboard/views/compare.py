@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.pairing import MATCH_FIELDS
+from analysis.matching.pairing import MATCH_FIELDS
 from dashboard import data, panels, phrases
 from dashboard.answers import MOST_PANELS, Answer, Drawing
 from dashboard.components import explanation, nothing_matches, plain, table

@@ -2,12 +2,15 @@
 
 import streamlit as st
 
-from analysis.slo import EXAMPLE, parse
-from dashboard import answers_cost, data, data_cost, data_slo, paying_controls
+from analysis.service.slo import EXAMPLE, parse
+from dashboard import data, paying_controls
 from dashboard.answers import MOST_PANELS
-from dashboard.answers_cost import Answer
+from dashboard.answers import cost as answers_cost
+from dashboard.answers.cost import Answer
 from dashboard.components import plain, table
-from dashboard.data_cost import Asked
+from dashboard.data import cost as data_cost
+from dashboard.data import slo as data_slo
+from dashboard.data.cost import Asked
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.best_k import Goal
-from analysis.slo import EXAMPLE, parse
+from analysis.drafts.best_k import Goal
+from analysis.service.slo import EXAMPLE, parse
 from analysis.tables import percent
-from dashboard import answers_draft_tokens as words
-from dashboard import data, data_families, panels
-from dashboard import data_draft_tokens as drafts
+from dashboard import data, panels
 from dashboard.answers import Drawing
-from dashboard.answers_draft_tokens import MOST_PANELS, Setting
-from dashboard.charts_drafts import Axis
+from dashboard.answers import draft_tokens as words
+from dashboard.answers.draft_tokens import MOST_PANELS, Setting
+from dashboard.charts.drafts import Axis
 from dashboard.components import Shown, explanation, plain, table
-from dashboard.data_draft_tokens import Question
+from dashboard.data import draft_tokens as drafts
+from dashboard.data import families as data_families
+from dashboard.data.draft_tokens import Question
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing

@@ -8,10 +8,11 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import answers_explore, data_explore
 from dashboard.answers import Drawing
-from dashboard.charts_explore import PICKED
+from dashboard.answers import explore as answers_explore
+from dashboard.charts.explore import PICKED
 from dashboard.components import explanation, plain, shown, table
+from dashboard.data import explore as data_explore
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.explore_sql import AGGREGATIONS, KEYS, Amount, Key, Pick, marks_sql
 from dashboard.shelf import Shelf

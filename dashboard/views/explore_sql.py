@@ -4,9 +4,10 @@ import functools
 
 import streamlit as st
 
-from dashboard import answers_explore, data_explore
+from dashboard.answers import explore as answers_explore
 from dashboard.components import plain, table
-from dashboard.data_explore import Asked
+from dashboard.data import explore as data_explore
+from dashboard.data.explore import Asked
 from dashboard.download_menu import rows_menu
 from dashboard.phrases import counted
 from dashboard.shelf import Shelf

@@ -4,10 +4,10 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data_pair
-from dashboard.answers_pair import Pair
+from dashboard.answers.pair import Pair
 from dashboard.components import plain, table
 from dashboard.data import Question
+from dashboard.data import pair as data_pair
 from dashboard.links import cell_link
 from dashboard.shelf import Shelf
 

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from dashboard import answers_runs, data, data_runs, links
+from dashboard import data, links
+from dashboard.answers import runs as answers_runs
 from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun
 from dashboard.components import plain, shown, table
+from dashboard.data import run_details
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
 from dashboard.views import cell as one_cell
@@ -85,7 +87,7 @@ def _open_linked_cell(shelf: Shelf, filters: Filters) -> None:
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
-    place = data_runs.place_of(shelf, filters, cell_id)
+    place = run_details.place_of(shelf, filters, cell_id)
     if place is None:
         st.warning("The link asks for a cell that is not here, or that these filters leave out.")
         return

@@ -3,13 +3,14 @@
 import pandas as pd
 import streamlit as st
 
-from analysis.slo import EXAMPLE, Slo, parse
-from dashboard import data, data_slo
+from analysis.service.slo import EXAMPLE, Slo, parse
+from dashboard import data
 from dashboard.answers import MOST_PANELS, Drawing
-from dashboard.answers_slo import Answer
-from dashboard.charts_pareto import CHOSEN, POINT
+from dashboard.answers.slo import Answer
+from dashboard.charts.pareto import CHOSEN, POINT
 from dashboard.components import plain, table
-from dashboard.data_slo import MOST_CELLS, Asked
+from dashboard.data import slo as data_slo
+from dashboard.data.slo import MOST_CELLS, Asked
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing

@@ -2,10 +2,12 @@
 
 import streamlit as st
 
-from dashboard import answers_trends, data, data_trends
-from dashboard.answers_trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
+from dashboard import data
+from dashboard.answers import trends as answers_trends
+from dashboard.answers.trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
 from dashboard.components import plain, table
-from dashboard.data_trends import Watch
+from dashboard.data import trends as data_trends
+from dashboard.data.trends import Watch
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters

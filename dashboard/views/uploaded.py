@@ -4,10 +4,10 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data_upload
 from dashboard.answers import Answer
-from dashboard.answers_upload import Told
+from dashboard.answers.upload import Told
 from dashboard.components import plain, shown, table
+from dashboard.data import upload as data_upload
 from dashboard.download_menu import charts_menu
 from dashboard.phrases import counted
 from dashboard.shelf import Shelf

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from dashboard import data, data_verdict, phrases_verdict
-from dashboard.answers_verdict import Tile, Verdict
+from dashboard import data, phrases_verdict
+from dashboard.answers.verdict import Tile, Verdict
 from dashboard.components import plain, table
+from dashboard.data import verdict as data_verdict
 from dashboard.empty import nothing
 from dashboard.report_button import report_button
 from dashboard.shelf import Shelf

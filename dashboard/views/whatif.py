@@ -5,14 +5,15 @@ import functools
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.forecast import Forecast
-from analysis.textbook import DECODE_CAPS
-from dashboard import answers_whatif as words
-from dashboard import data, data_families
-from dashboard import data_whatif as whatif
-from dashboard.answers_whatif import DRAWN, Given, Reach, Textbook
+from analysis.prediction.forecast import Forecast
+from analysis.prediction.textbook import DECODE_CAPS
+from dashboard import data
+from dashboard.answers import whatif as words
+from dashboard.answers.whatif import DRAWN, Given, Reach, Textbook
 from dashboard.components import explanation, plain, table
-from dashboard.data_whatif import Place
+from dashboard.data import families as data_families
+from dashboard.data import whatif
+from dashboard.data.whatif import Place
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing

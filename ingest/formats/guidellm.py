@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from analysis.acceptance import from_requests
 from analysis.canonical import Window, canonical, with_latencies
+from analysis.drafts.acceptance import from_requests
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from runners import machine
 from runners.checks.finding import Finding, Situation
+from runners.surroundings import machine
 
 CHECK = "cores"
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from runners import interpreter
 from runners.checks.finding import Finding, Situation
-from runners.model_files import hub_cache
-from runners.plan import Plan
-from runners.prompt_checks import few_prompts
-from runners.prompts import prompt_sets
-from runners.study import Dataset, Hub, Study
+from runners.models.model_files import hub_cache
+from runners.planning.plan import Plan
+from runners.planning.study import Dataset, Hub, Study
+from runners.probes import interpreter
+from runners.texts.prompt_checks import few_prompts
+from runners.texts.prompts import prompt_sets
 from warehouse.errors import RunnerError, StudyError
 
 CHECK = "datasets"

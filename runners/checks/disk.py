@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runners.checks.finding import Finding, Situation
-from runners.estimate import Assumed, Recorded, estimate
-from runners.memory import GIB, gib
-from runners.model_files import ModelFiles, hub_cache
+from runners.models.memory import GIB, gib
+from runners.models.model_files import ModelFiles, hub_cache
+from runners.planning.estimate import Assumed, Recorded, estimate
 
 CHECK = "disk"
 #: Logs, temporary files and vLLM's compile cache, on top of the results.

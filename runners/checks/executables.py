@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
-from runners.guidellm import NEWEST, OLDEST
-from runners.tools import Tool
+from runners.measuring.guidellm import NEWEST, OLDEST
+from runners.surroundings.tools import Tool
 
 CHECK = "executables"
 #: The published study's release, which nobody ran here, and the newest that was run here.

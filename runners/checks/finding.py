@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.gpu import Gpu, Survey
-from runners.model_files import ModelFiles
-from runners.plan import Launch, Plan
-from runners.study import Study
-from runners.tools import Tool
-from runners.vllm_command import speculative_config
+from runners.models.model_files import ModelFiles
+from runners.planning.plan import Launch, Plan
+from runners.planning.study import Study
+from runners.planning.vllm_command import speculative_config
+from runners.surroundings.gpu import Gpu, Survey
+from runners.surroundings.tools import Tool
 
 Status = Literal["ok", "warning", "unknown", "blocker"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments
-from runners.memory import tokens
-from runners.model_size import context_length
-from runners.plan import Launch
-from runners.study import Study
+from runners.models.memory import tokens
+from runners.models.model_size import context_length
+from runners.planning.plan import Launch
+from runners.planning.study import Study
 
 CHECK = "lengths"
 _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runners import machine
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments, name_of
-from runners.memory import GIB, WORKING_BYTES, Estimate, estimate, gib, serving, tokens
-from runners.model_files import ModelFiles
-from runners.model_size import text_config
-from runners.plan import Launch
+from runners.models.memory import GIB, WORKING_BYTES, Estimate, estimate, gib, serving, tokens
+from runners.models.model_files import ModelFiles
+from runners.models.model_size import text_config
+from runners.planning.plan import Launch
+from runners.surroundings import machine
 
 CHECK = "memory"
 #: The default of vLLM 0.32; what the installed one says wins.

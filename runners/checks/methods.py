@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from runners.checks.finding import Finding, Situation, configurations, name_of
-from runners.plan import Launch
+from runners.planning.plan import Launch
 
 CHECK = "methods"
 

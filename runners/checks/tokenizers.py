@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from runners import vocabulary
 from runners.checks.finding import Finding, Situation, configurations
 from runners.checks.methods import method
-from runners.model_files import ModelFiles
-from runners.model_size import text_config
-from runners.plan import Launch
-from runners.study import Study
+from runners.models import vocabulary
+from runners.models.model_files import ModelFiles
+from runners.models.model_size import text_config
+from runners.planning.plan import Launch
+from runners.planning.study import Study
 
 CHECK = "tokenizers"
 _SAME_MODEL = "Take a draft that was made for this target, or a target and draft of one family."

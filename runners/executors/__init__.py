@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from runners.plan import Launch, Plan
-from runners.study import Study
+from runners.planning.plan import Launch, Plan
+from runners.planning.study import Study
 
 State = Literal["waiting", "running", "done", "failed", "handed over"]
 

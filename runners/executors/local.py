@@ -14,10 +14,10 @@ from pathlib import Path
 from runners.executors import Job, Outcome, State, Update, gpus_needed, last_line
 from runners.executors.placement import EXECUTOR, PARALLEL
 from runners.executors.settings import LocalSettings
-from runners.gpu import survey, visible
-from runners.layout import Layout
-from runners.plan import Launch, Plan
-from runners.processes import Guarded
+from runners.measuring.layout import Layout
+from runners.planning.plan import Launch, Plan
+from runners.serving.processes import Guarded
+from runners.surroundings.gpu import survey, visible
 from warehouse.errors import RunnerError
 
 _LOOK_S = 0.5

@@ -18,9 +18,9 @@ from runners.executors import Job, Outcome, State, Update, gpus_needed, ray_task
 from runners.executors.placement import EXECUTOR
 from runners.executors.ray_nodes import Need, await_nodes, homeless
 from runners.executors.settings import RaySettings
-from runners.layout import Layout
-from runners.plan import Launch, Plan
-from runners.resume import look
+from runners.measuring.layout import Layout
+from runners.measuring.resume import look
+from runners.planning.plan import Launch, Plan
 from warehouse.errors import RunnerError
 
 _LOOK_S = 2.0

@@ -19,9 +19,9 @@ from runners.executors.slurm_commands import (
     jobs_of_mine,
     submit,
 )
-from runners.layout import Layout
-from runners.plan import Launch, Plan
-from runners.resume import look
+from runners.measuring.layout import Layout
+from runners.measuring.resume import look
+from runners.planning.plan import Launch, Plan
 from warehouse.errors import RunnerError
 
 #: A shared file system may show a finished cell some seconds after the job's end.

@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from runners.executors.slurm_commands import SlurmJob
-from runners.layout import Layout
+from runners.measuring.layout import Layout
 from warehouse.errors import RunnerError
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from random import Random
 
-from runners.generators import KINDS, Document, Kind, documents
+from runners.texts.generators import KINDS, Document, Kind, documents
 
 CHARS_PER_KIND = 1_500_000
 

@@ -16,7 +16,6 @@ import torch
 import transformers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from runners.generators import KINDS, Document
 from runners.lab import models
 from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.lab.training import (
@@ -28,6 +27,7 @@ from runners.lab.training import (
     train,
     windows,
 )
+from runners.texts.generators import KINDS, Document
 
 TARGET = Schedule(steps=600, rate=3e-3, seed=1)
 DRAFT = Schedule(steps=600, rate=3e-3, seed=2)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.pairing import MATCH_FIELDS
+from analysis.matching.pairing import MATCH_FIELDS
 from warehouse.contract import Facts
 from warehouse.rows import Acceptance, Cell, Measurement
 

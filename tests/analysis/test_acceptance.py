@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.acceptance import Counters, cross_check, from_counters, from_requests
+from analysis.drafts.acceptance import Counters, cross_check, from_counters, from_requests
 from warehouse.rows import Acceptance
 
 BEFORE = Counters(1000, 3000, 1500, (900, 400, 200))

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.bootstrap import drawn_values, log_ratio_ends, resample, with_sampling
-from analysis.confidence import intervals
 from analysis.percentiles import nearest_rank
+from analysis.significance.bootstrap import drawn_values, log_ratio_ends, resample, with_sampling
+from analysis.significance.confidence import intervals
 
 
 def requests(count: int = 100, slower: float = 1.0, seed: int = 0, **changes: Any) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.break_even import (
+from analysis.money.break_even import (
     acceptance_rate_at,
     break_even,
     break_even_length,

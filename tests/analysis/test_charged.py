@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from analysis.charged import gpus_charged
+from analysis.money.charged import gpus_charged
 
 NAN = float("nan")
 

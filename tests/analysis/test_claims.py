@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.claims import Claims, judge
-from analysis.claims_file import read_claims
 from analysis.metric_words import read_metric
+from analysis.published.claims import Claims, judge
+from analysis.published.claims_file import read_claims
 from warehouse.errors import InvalidInput
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.claims import judge
-from analysis.claims_file import read_claims
-from analysis.claims_measured import beside
-from analysis.comparison import Comparison, compare
+from analysis.published.claims import judge
+from analysis.published.claims_file import read_claims
+from analysis.published.claims_measured import beside
+from analysis.significance.comparison import Comparison, compare
 
 Row = Callable[..., dict[str, Any]]
 

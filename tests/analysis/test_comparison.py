@@ -7,8 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.comparison import Comparison, compare
-from analysis.comparison_json import as_json
+from analysis.significance.comparison import Comparison, compare
+from analysis.significance.comparison_json import as_json
 from warehouse.errors import UnknownKey
 
 OUTPUT, TTFT = ("output_throughput", "mean"), ("ttft", "p95")

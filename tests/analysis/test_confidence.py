@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
-from analysis.confidence import CALIBRATION, intervals, ratio_interval
+from analysis.significance.confidence import CALIBRATION, intervals, ratio_interval
 
 SETTING = {"setting": 0, "arm_id": 1, "metric": "output_throughput", "statistic": "mean"}
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.confidence import CALIBRATION, Interval, ratio_interval
-from analysis.shared_moves import widened
+from analysis.significance.confidence import CALIBRATION, Interval, ratio_interval
+from analysis.significance.shared_moves import widened
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator], Floats]

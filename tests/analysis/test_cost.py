@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.cost import Basis, cost, saving, usd_per_million
+from analysis.money.cost import Basis, cost, saving, usd_per_million
 from warehouse.errors import InvalidInput
 
 INSTANCE = Basis(41.62, gpus_per_instance=8, gpus_used=8)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.confidence import intervals
-from analysis.crossover import as_json, crossovers
+from analysis.significance.confidence import intervals
+from analysis.significance.crossover import as_json, crossovers
 
 LOADS = (1, 4, 16, 64)
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.decay import conditional, from_lengths, from_positions
+from analysis.prediction.decay import conditional, from_lengths, from_positions
 from warehouse.errors import InvalidInput
 
 STUDY = Path(__file__).parents[2] / "examples/claims/published-study.yaml"

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.comparison import compare
-from analysis.confidence import intervals
-from analysis.decision import Decision, as_json, decisions
-from analysis.output_check import OutputCheck
+from analysis.significance.comparison import compare
+from analysis.significance.confidence import intervals
+from analysis.significance.output_check import OutputCheck
+from analysis.verdicts.decision import Decision, as_json, decisions
 
 LOADS = (1, 4, 16, 64)
 

@@ -1,6 +1,6 @@
 """How two runs differ in what they were."""
 
-from analysis.difference import Change, differences, options
+from analysis.matching.difference import Change, differences, options
 
 
 def test_only_configuration_counts_and_json_is_taken_apart() -> None:

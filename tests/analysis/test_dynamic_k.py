@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.dynamic_k import dynamic_table
+from analysis.drafts.dynamic_k import dynamic_table
 from warehouse.errors import InvalidInput
 
 VLLM = Path(__file__).parents[2] / ".lab/vllm/lib/python3.11/site-packages/vllm"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import stdtrit
 
-from analysis.evidence import (
+from analysis.significance.evidence import (
     repeats_enough,
     standing,
     summary,

@@ -6,8 +6,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.goodput import COLUMNS, goodput, per_request
-from analysis.slo import parse
+from analysis.service.goodput import COLUMNS, goodput, per_request
+from analysis.service.slo import parse
 from warehouse.errors import InvalidInput
 
 NAN = float("nan")

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from analysis.goodput import Goodput
-from analysis.goodput_levels import Pooled, pooled, window
+from analysis.service.goodput import Goodput
+from analysis.service.goodput_levels import Pooled, pooled, window
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 CELL = {"load_generator": "guidellm", "started_at": START, "duration": 60.0}

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from analysis.largest_load import largest_load
-from analysis.slo import parse
+from analysis.service.largest_load import largest_load
+from analysis.service.slo import parse
 
 SLO = parse("ttft:p95<200ms; itl:p99<10ms")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from analysis.lints import lint, measured
-from analysis.lints_across import lengths_differ, lint_pair, lint_run
+from analysis.flags.lints import lint, measured
+from analysis.flags.lints_across import lengths_differ, lint_pair, lint_run
 from warehouse.rows import Acceptance, Cell, Measurement
 
 Build = Callable[..., Cell]

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.comparison import compare
-from analysis.confidence import intervals
-from analysis.decision import decisions
-from analysis.overall import Overall, answer_of, overalls, saved_per_token
+from analysis.significance.comparison import compare
+from analysis.significance.confidence import intervals
+from analysis.verdicts.decision import decisions
+from analysis.verdicts.overall import Overall, answer_of, overalls, saved_per_token
 
 LOADS = (1, 4, 16, 64)
 

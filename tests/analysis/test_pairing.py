@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.pairing import MATCH_FIELDS, Matching, match
+from analysis.matching.pairing import MATCH_FIELDS, Matching, match
 from warehouse.errors import UnknownKey
 
 Row = Callable[..., dict[str, Any]]

@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.pairing import Matching, match
+from analysis.matching.pairing import Matching, match
 
 Row = Callable[..., dict[str, Any]]
 

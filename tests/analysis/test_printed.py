@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.printed import Range, decimals, exactly, printed, propagated, yaml_as_printed
+from analysis.published.printed import (
+    Range,
+    decimals,
+    exactly,
+    printed,
+    propagated,
+    yaml_as_printed,
+)
 from warehouse.errors import InvalidInput
 
 

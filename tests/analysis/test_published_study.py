@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.claims import Claims, judge
-from analysis.claims_file import read_claims
-from analysis.cost import Basis, saving, usd_per_million
-from analysis.demand import Demand, fleet
-from analysis.textbook import DecodeShare
+from analysis.money.cost import Basis, saving, usd_per_million
+from analysis.money.demand import Demand, fleet
+from analysis.prediction.textbook import DecodeShare
+from analysis.published.claims import Claims, judge
+from analysis.published.claims_file import read_claims
 
 FILE = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
 FIGURES = yaml.safe_load(FILE.read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.reference import against
+from analysis.matching.reference import against
 
 CELLS = pd.DataFrame(
     {

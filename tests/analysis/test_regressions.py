@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.budgets import Budgets, budgets
-from analysis.nights import Series, series_over_nights
-from analysis.regressions import Assessment, as_json, assess, worst
+from analysis.nightly.budgets import Budgets, budgets
+from analysis.nightly.nights import Series, series_over_nights
+from analysis.nightly.regressions import Assessment, as_json, assess, worst
 from warehouse.errors import UnknownKey
 
 

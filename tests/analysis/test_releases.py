@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.budgets import Budgets
-from analysis.nights import Series, series_over_nights
-from analysis.regressions import assess
-from analysis.releases import against, comparable
+from analysis.nightly.budgets import Budgets
+from analysis.nightly.nights import Series, series_over_nights
+from analysis.nightly.regressions import assess
+from analysis.nightly.releases import against, comparable
 
 Measured = tuple[str, str, float]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.budgets import Budgets
-from analysis.nights import series_over_nights
-from analysis.regressions import Assessment, assess
-from analysis.run_chart import SIGMAS, STEP_PER_SIGMA, moved, points, steps
+from analysis.nightly.budgets import Budgets
+from analysis.nightly.nights import series_over_nights
+from analysis.nightly.regressions import Assessment, assess
+from analysis.nightly.run_chart import SIGMAS, STEP_PER_SIGMA, moved, points, steps
 
 
 def judged(

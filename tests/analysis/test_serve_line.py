@@ -4,8 +4,8 @@ import json
 import shlex
 from typing import Any
 
-from analysis.dynamic_k import DynamicTable
-from analysis.serve_line import serve_line, speculative_config
+from analysis.drafts.dynamic_k import DynamicTable
+from analysis.drafts.serve_line import serve_line, speculative_config
 
 STATIC = DynamicTable(((1, 16, 3),), ((16, 3),))
 DYNAMIC = DynamicTable(((1, 8, 3), (9, 64, 0)), ((8, 3), (64, 0)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.slo import EXAMPLE, parse
+from analysis.service.slo import EXAMPLE, parse
 from warehouse.errors import InvalidInput
 
 

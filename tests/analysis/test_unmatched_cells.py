@@ -6,8 +6,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.comparison import compare
-from analysis.confidence import intervals
+from analysis.significance.comparison import compare
+from analysis.significance.confidence import intervals
 
 
 def cell(method: str, load: int, repeat: int, **facts: Any) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.comparison import Comparison, compare
-from analysis.cost import Basis
-from analysis.demand import Demand
-from analysis.operating_point import Rule
-from analysis.slo import parse
-from analysis.worth import Terms, Worth, worth
-from analysis.worth_tables import costs, demands, lines
+from analysis.money.cost import Basis
+from analysis.money.demand import Demand
+from analysis.money.worth import Terms, Worth, worth
+from analysis.money.worth_tables import costs, demands, lines
+from analysis.service.operating_point import Rule
+from analysis.service.slo import parse
+from analysis.significance.comparison import Comparison, compare
 from warehouse.errors import UnknownKey
 
 Row = Callable[..., dict[str, Any]]

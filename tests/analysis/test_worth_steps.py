@@ -1,10 +1,10 @@
 """The arithmetic of a cost in words: numbers worked by hand."""
 
-from analysis.cost import Basis, Cost
-from analysis.demand import Demand, fleet
-from analysis.operating_point import Point
-from analysis.worth import Costed, Worth
-from analysis.worth_steps import steps
+from analysis.money.cost import Basis, Cost
+from analysis.money.demand import Demand, fleet
+from analysis.money.worth import Costed, Worth
+from analysis.money.worth_steps import steps
+from analysis.service.operating_point import Point
 
 #: 8 USD an hour for 4 GPUs, 2 of them charged: 4 USD an hour, half of it used.
 BASIS = Basis(8.0, 4, 2, 0.5)

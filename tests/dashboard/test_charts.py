@@ -5,8 +5,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard import charts, charts_requests
+from dashboard import charts
 from dashboard.charts import Scales
+from dashboard.charts import requests as charts_requests
 from dashboard.palette import arm_colour
 from warehouse.catalogue import METRICS
 

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from commands.claims import claims
-from dashboard import charts_claims, data_claims
-from dashboard.data_claims import MOST_MB, Table
+from dashboard.charts import claims as charts_claims
+from dashboard.data import claims as data_claims
+from dashboard.data.claims import MOST_MB, Table
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput

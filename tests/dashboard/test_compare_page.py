@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analysis.confidence import intervals
-from analysis.evidence_tables import interval_text
-from dashboard import data, data_pair, panels
+from analysis.significance.confidence import intervals
+from analysis.significance.evidence_tables import interval_text
+from dashboard import data, panels
 from dashboard.answers import MOST_PANELS
 from dashboard.data import Question
+from dashboard.data import pair as data_pair
 from dashboard.shelf import open_shelf
 from dashboard.tables import pair_rows
 from dashboard.views import compare

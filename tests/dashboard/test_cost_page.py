@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from commands.cost import cost
-from dashboard import charts_cost, data_cost
 from dashboard.charts import Scales
-from dashboard.data_cost import Asked
+from dashboard.charts import cost as charts_cost
+from dashboard.data import cost as data_cost
+from dashboard.data.cost import Asked
 from dashboard.paying import LISTED, OWN, Paying
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts

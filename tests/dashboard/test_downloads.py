@@ -9,7 +9,7 @@ import pytest
 
 from dashboard import downloads
 from dashboard.answers import Drawing, drawn
-from dashboard.charts_explore import Words, axes, marks
+from dashboard.charts.explore import Words, axes, marks
 
 ROWS = pd.DataFrame(
     {

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import answers_explore, charts_explore, data_explore
-from dashboard.answers_explore import MOST_MARKS, MOST_PANELS
-from dashboard.charts_explore import Words
+from dashboard.answers import explore as answers_explore
+from dashboard.answers.explore import MOST_MARKS, MOST_PANELS
+from dashboard.charts import explore as charts_explore
+from dashboard.charts.explore import Words
+from dashboard.data import explore as data_explore
 from dashboard.explore_sql import AGGREGATIONS, EACH, KEYS, Amount, Pick, cells_sql, marks_sql
 from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours

@@ -11,8 +11,9 @@ import vl_convert
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
-from dashboard import data_cost, data_verdict
-from dashboard.data_report import Wanted, report
+from dashboard.data import cost as data_cost
+from dashboard.data import verdict as data_verdict
+from dashboard.data.report import Wanted, report
 from dashboard.report import html
 from dashboard.report_parts import MOST_ROWS
 from dashboard.shelf import open_shelf

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import answers_runs, data, data_runs
+from dashboard import data
+from dashboard.answers import runs as answers_runs
+from dashboard.data import run_details
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -70,7 +72,7 @@ def test_the_server_is_drawn_over_time_with_the_evidence_in_each_title(
     shelf = open_shelf()
     cell_id = str(data.cells(shelf, Filters())["cell_id"].iloc[0])
 
-    drawings = data_runs.server_drawings(shelf, Filters(), cell_id)
+    drawings = run_details.server_drawings(shelf, Filters(), cell_id)
 
     assert [drawing["title"]["text"] for drawing in drawings] == [
         "Requests in the server  [CPU lab]",

@@ -10,13 +10,16 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from analysis.largest_load import Level, Load
-from analysis.slo import parse
+from analysis.service.largest_load import Level, Load
+from analysis.service.slo import parse
 from commands.pareto import pareto
 from commands.slo import slo
-from dashboard import answers_slo, charts_pareto, data_slo, slo_words
-from dashboard.answers_slo import ArmLoad
-from dashboard.data_slo import Asked
+from dashboard import slo_words
+from dashboard.answers import slo as answers_slo
+from dashboard.answers.slo import ArmLoad
+from dashboard.charts import pareto as charts_pareto
+from dashboard.data import slo as data_slo
+from dashboard.data.slo import Asked
 from dashboard.paying import LISTED, OWN, Paying, basis_of
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts

@@ -10,10 +10,12 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from analysis.regressions import REGRESSION
+from analysis.nightly.regressions import REGRESSION
 from commands.gate import gate
-from dashboard import answers_trends, charts_trends, data_trends
-from dashboard.data_trends import Watch
+from dashboard.answers import trends as answers_trends
+from dashboard.charts import trends as charts_trends
+from dashboard.data import trends as data_trends
+from dashboard.data.trends import Watch
 from dashboard.shelf import open_shelf
 from warehouse.catalogue import METRICS
 from warehouse.contract import Facts

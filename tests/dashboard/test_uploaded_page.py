@@ -8,7 +8,9 @@ import pytest
 import zstandard
 from streamlit.testing.v1 import AppTest
 
-from dashboard import answers_upload, data, data_upload, upload
+from dashboard import data, upload
+from dashboard.answers import upload as answers_upload
+from dashboard.data import upload as data_upload
 from dashboard.shelf import open_shelf
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, take_in
 from warehouse.errors import InvalidInput

@@ -9,14 +9,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analysis.comparison import METRICS_READ, STATISTICS_READ, compare
-from analysis.confidence import intervals
-from analysis.decision import decisions
-from analysis.overall import overalls
-from dashboard import data, data_verdict
+from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
+from analysis.significance.confidence import intervals
+from analysis.verdicts.decision import decisions
+from analysis.verdicts.overall import overalls
+from dashboard import data
 from dashboard import phrases_verdict as said
-from dashboard.answers_verdict import Verdict
-from dashboard.charts_verdict import changes
+from dashboard.answers.verdict import Verdict
+from dashboard.charts.verdict import changes
+from dashboard.data import verdict as data_verdict
 from dashboard.shelf import frame, open_shelf, reader
 from dashboard.views import verdict
 from warehouse import queries

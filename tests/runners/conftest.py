@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runners.study import Study
-from runners.study_file import read_study
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / ".lab"

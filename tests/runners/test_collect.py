@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from runners.collect import collect
 from runners.collect_cli import collect_command
-from runners.layout import records_under
+from runners.measuring.layout import records_under
 from warehouse.errors import RunnerError
 
 CELL = "baseline/tp1/code/c1-r0"

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runners import dataset_rows, generators
-from runners.datasets import at, prompt_texts
-from runners.study import Study
+from runners.planning.study import Study
+from runners.texts import dataset_rows, generators
+from runners.texts.datasets import at, prompt_texts
 from tests.runners.conftest import lab_executable
 from warehouse.errors import StudyError
 

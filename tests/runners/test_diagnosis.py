@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.diagnosis import diagnose
+from runners.serving.diagnosis import diagnose
 
 ULIMIT = (
     "(APIServer pid=1) WARNING 11-21 16:38:18 [system_utils.py:255] Found ulimit of 20000 and failed "

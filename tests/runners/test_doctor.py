@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners import doctor, gpu, model_size
+from runners import doctor
 from runners.checks import (
     cores,
     datasets,
@@ -29,11 +29,13 @@ from runners.checks import (
 )
 from runners.checks.finding import Engine, Finding, Situation
 from runners.doctor_cli import doctor as command
-from runners.model_files import find
-from runners.plan import make_plan
-from runners.study import Study
-from runners.study_file import read_study
-from runners.tools import Tool
+from runners.models import model_size
+from runners.models.model_files import find
+from runners.planning.plan import make_plan
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
+from runners.surroundings import gpu
+from runners.surroundings.tools import Tool
 from tests.runners import fake_hub
 from tests.runners.conftest import MINIMAL, lab_executable
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runners import gpu
+from runners.surroundings import gpu
 
 ROOT = Path(__file__).parents[2]
 SAY = """

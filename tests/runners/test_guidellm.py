@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.diagnosis import Diagnosis
-from runners.guidellm import LoadRequest, Places, command, load_request, planned_command
-from runners.load import Counts, count
-from runners.plan import make_plan
+from runners.measuring.guidellm import LoadRequest, Places, command, load_request, planned_command
+from runners.measuring.load import Counts, count
+from runners.planning.plan import make_plan
+from runners.serving.diagnosis import Diagnosis
 from tests.runners.conftest import lab_executable
 from tests.runners.engine import fake_engine
 from warehouse.errors import RunnerError

@@ -15,8 +15,8 @@ import pytest
 from runners.executors import Job, Outcome, Update, gpus_needed
 from runners.executors.local import Local
 from runners.executors.settings import LocalSettings
-from runners.plan import Plan, make_plan
-from runners.study import Study
+from runners.planning.plan import Plan, make_plan
+from runners.planning.study import Study
 from warehouse.errors import RunnerError
 
 FAKE_RUN = Path(__file__).with_name("fake_run.py")
@@ -99,7 +99,7 @@ def test_nothing_is_left_when_the_command_is_killed(case_of, monkeypatch) -> Non
     monkeypatch.setenv("FAKE_CELL_S", "60")
     program = (
         "import sys; from pathlib import Path; from tests.runners.test_local import Case\n"
-        "from runners.plan import make_plan; from runners.study_file import read_study\n"
+        "from runners.planning.plan import make_plan; from runners.planning.study_file import read_study\n"
         "folder = Path(sys.argv[1])\n"
         "Case(make_plan(read_study(folder / 'study.yaml')), folder).run(parallel=2)\n"
     )

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runners import model_files, model_size
-from runners.memory import GIB, Serving, estimate, gib, serving, tokens
-from runners.model_files import ModelFiles
+from runners.models import model_files, model_size
+from runners.models.memory import GIB, Serving, estimate, gib, serving, tokens
+from runners.models.model_files import ModelFiles
 
 
 def gpt_oss(layers: int, experts: int) -> dict[str, Any]:

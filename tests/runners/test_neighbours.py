@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import psutil
 
-from runners.neighbours import OTHERS, Neighbours
+from runners.measuring.neighbours import OTHERS, Neighbours
 
 SPIN = "while True: pass"
 # A spinning process of somebody else: its parent ends, so that it is nobody's child here.

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
-from runners.estimate import Assumed, Recorded, estimate, read_recorded
-from runners.plan import make_plan
-from runners.prompt_checks import few_prompts
-from runners.study import Study
-from runners.study_file import read_study
+from runners.planning.estimate import Assumed, Recorded, estimate, read_recorded
+from runners.planning.plan import make_plan
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
+from runners.texts.prompt_checks import few_prompts
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "studies" / "gpt-oss-120b-eagle3.yaml"

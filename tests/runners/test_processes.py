@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runners.processes import Guarded, end_strays
+from runners.serving.processes import Guarded, end_strays
 from warehouse.errors import RunnerError
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ time.sleep(600)
 RUNNER = """
 import os, sys, time
 from pathlib import Path
-from runners.processes import Guarded
+from runners.serving.processes import Guarded
 argv, log, then = eval(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 held = Guarded.start(argv, dict(os.environ), log)
 exec(then)

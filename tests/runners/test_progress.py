@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from runners.plan import make_plan
-from runners.progress import Count, Panel, duration, live_line, progress
+from runners.measuring.progress import Count, Panel, duration, live_line, progress
+from runners.planning.plan import make_plan
 
 
 def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
@@ -51,7 +51,7 @@ def test_what_is_unknown_is_not_shown_as_zero() -> None:
 def test_the_rest_takes_as_long_as_the_cells_before_it(monkeypatch) -> None:
     count = Count(total=4)
     assert count.left_s() is None
-    monkeypatch.setattr("runners.progress.time.monotonic", lambda: count.began + 60)
+    monkeypatch.setattr("runners.measuring.progress.time.monotonic", lambda: count.began + 60)
     count.ended(good=True)
     count.ended(good=False)
 

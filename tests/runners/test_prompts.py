@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ingest.prompts import Body, prompt_text
-from runners.prompts import problems, prompt_sets, write
-from runners.study import Study
+from runners.planning.study import Study
+from runners.texts.prompts import problems, prompt_sets, write
 from warehouse.errors import StudyError
 from warehouse.prompt_hash import hash_text, prompt_set_hash
 

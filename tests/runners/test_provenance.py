@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from runners import gpu, interpreter, machine, provenance
-from runners.privacy import REMOVED, public
-from runners.study import Study
-from runners.tools import tool
+from runners.planning.study import Study
+from runners.probes import interpreter
+from runners.surroundings import gpu, machine, provenance
+from runners.surroundings.privacy import REMOVED, public
+from runners.surroundings.tools import tool
 from tests.runners.conftest import lab_executable
 from warehouse.errors import RunnerError
 

@@ -16,8 +16,8 @@ import pytest
 from runners.executors import Job, Outcome, Update
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings
-from runners.plan import Plan, make_plan
-from runners.study import Study
+from runners.planning.plan import Plan, make_plan
+from runners.planning.study import Study
 from tests.runners.small_study import small_study
 from warehouse.errors import RunnerError
 

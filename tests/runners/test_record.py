@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runners.diagnosis import Diagnosis
-from runners.plan import Plan, make_plan
-from runners.record import Happened, Setting, record, remote_setting, server_args, write
+from runners.measuring.record import Happened, Setting, record, remote_setting, server_args, write
+from runners.planning.plan import Plan, make_plan
+from runners.serving.diagnosis import Diagnosis
 from warehouse.contract import Record
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.layout import Layout
-from runners.plan import PlannedCell, make_plan
-from runners.resume import look, set_aside
-from runners.selection import select
+from runners.measuring.layout import Layout
+from runners.measuring.resume import look, set_aside
+from runners.planning.plan import PlannedCell, make_plan
+from runners.planning.selection import select
 from warehouse.errors import RunnerError
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from ingest.formats.drop import open_drop
 from runners.executors import PROGRAM
-from runners.prompts import prompt_sets
-from runners.resume import look
-from runners.study_file import read_study
+from runners.measuring.resume import look
+from runners.planning.study_file import read_study
+from runners.texts.prompts import prompt_sets
 from tests.runners.conftest import ROOT
 from tests.runners.engine import fake_engine
 from tests.runners.small_study import PROMPTS, SmallStudy, end, small_study, wait_for

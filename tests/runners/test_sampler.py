@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ingest.samples import read_series
-from runners import endpoint
-from runners.sampler import Sampler, snapshot
-from runners.server import Server, ServerSpec, start
+from runners.measuring.sampler import Sampler, snapshot
+from runners.serving import endpoint
+from runners.serving.server import Server, ServerSpec, start
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
 SPECULATING = ("--fake-k", "2", "--fake-acceptance", "0.5")

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from runners import endpoint
-from runners.prefix_cache import empty_prefix_cache
-from runners.server import Remote, Server, ServerFailed, ServerSpec, start
+from runners.serving import endpoint
+from runners.serving.prefix_cache import empty_prefix_cache
+from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
 PORT = ("--port", "{port}")

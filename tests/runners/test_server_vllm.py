@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from runners import endpoint
-from runners.prefix_cache import empty_prefix_cache
-from runners.sampler import Sampler
-from runners.server import Server, ServerFailed, ServerSpec, start
+from runners.measuring.sampler import Sampler
+from runners.serving import endpoint
+from runners.serving.prefix_cache import empty_prefix_cache
+from runners.serving.server import Server, ServerFailed, ServerSpec, start
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ CORES = sorted(os.sched_getaffinity(0))
 RUNNER = """
 import os, sys, time
 from pathlib import Path
-from runners.server import ServerSpec, start
+from runners.serving.server import ServerSpec, start
 argv, env, log = eval(sys.argv[1]), eval(sys.argv[2]), Path(sys.argv[3])
 server = start(ServerSpec(argv, env, "tiny", log, 600.0))
 print(" ".join(str(process.pid) for process in server.process.tree()), flush=True)

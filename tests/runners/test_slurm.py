@@ -19,9 +19,9 @@ from runners.executors import Job, Outcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm
 from runners.executors.slurm_book import Book
-from runners.layout import Layout
-from runners.plan import Plan, make_plan
-from runners.study import Study
+from runners.measuring.layout import Layout
+from runners.planning.plan import Plan, make_plan
+from runners.planning.study import Study
 from tests.runners.slurm_cluster import Cluster, missing_tools
 from tests.runners.small_study import small_study
 from warehouse.errors import RunnerError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.stall import Stall
+from runners.measuring.stall import Stall
 
 
 class Clock:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.study import Study
-from runners.study_file import read_study
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
 from warehouse.errors import StudyError
 
 GOOD = """\

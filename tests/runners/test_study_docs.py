@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from runners import study
+from runners.planning import study
 
 PARTS = [
     part for part in vars(study).values() if isinstance(part, type) and issubclass(part, study.Part)

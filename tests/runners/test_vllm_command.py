@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.plan import make_plan
-from runners.study import Study
-from runners.study_file import read_study
-from runners.vllm_command import server_command, speculative_config
+from runners.planning.plan import make_plan
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
+from runners.planning.vllm_command import server_command, speculative_config
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.arms import families, place_arms
-from analysis.load_points import load_points, of_family
+from analysis.matching.arms import families, place_arms
+from analysis.matching.load_points import load_points, of_family
 
 Study = Callable[..., Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.best_k import BestK, Goal, best_k
-from analysis.dynamic_k import dynamic_table
-from analysis.slo import parse
+from analysis.drafts.best_k import BestK, Goal, best_k
+from analysis.drafts.dynamic_k import dynamic_table
+from analysis.service.slo import parse
 from warehouse.errors import InvalidInput
 
 Study = Callable[..., Any]

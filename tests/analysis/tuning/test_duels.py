@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.arm_values import arm_values, with_baseline
-from analysis.duels import Duels, duels
+from analysis.matching.arm_values import arm_values, with_baseline
+from analysis.verdicts.duels import Duels, duels
 
 Study = Callable[..., Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.best_k import Goal
-from analysis.methods import Ranking, rankings
+from analysis.drafts.best_k import Goal
+from analysis.verdicts.methods import Ranking, rankings
 
 Study = Callable[..., Any]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.step_time import fit_first_token, fit_step_time
+from analysis.prediction.step_time import fit_first_token, fit_step_time
 from warehouse.errors import InvalidInput
 
 

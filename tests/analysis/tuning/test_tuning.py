@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from analysis import tuning_tables
-from analysis.best_k import Goal
-from analysis.forecast_tables import title
-from analysis.methods import rankings
-from analysis.slo import parse
-from analysis.tuning import Advice, Inputs, advice
+from analysis.drafts import tuning_tables
+from analysis.drafts.best_k import Goal
+from analysis.drafts.tuning import Advice, Inputs, advice
+from analysis.prediction.forecast_tables import title
+from analysis.service.slo import parse
+from analysis.verdicts.methods import rankings
 
 Study = Callable[..., Any]
 #: Drafts pay at low load and cost more than they gain at high load.

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.acceptance_tables import position_counts
-from analysis.forecast import Forecast, forecast
-from analysis.leave_one_out import leave_one_out, summary
-from analysis.load_points import load_points, of_family
-from analysis.whatif import Model, Question, build
+from analysis.drafts.acceptance_tables import position_counts
+from analysis.matching.load_points import load_points, of_family
+from analysis.prediction.forecast import Forecast, forecast
+from analysis.prediction.leave_one_out import leave_one_out, summary
+from analysis.prediction.whatif import Model, Question, build
 from warehouse.errors import InvalidInput
 
 Study = Callable[..., Any]

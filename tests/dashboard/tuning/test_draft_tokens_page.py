@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from analysis.best_k import Goal
-from dashboard import answers_draft_tokens as words
-from dashboard import data_draft_tokens as drafts
-from dashboard import data_families
-from dashboard.answers_draft_tokens import Setting
-from dashboard.data_draft_tokens import Question
+from analysis.drafts.best_k import Goal
+from dashboard.answers import draft_tokens as words
+from dashboard.answers.draft_tokens import Setting
+from dashboard.data import draft_tokens as drafts
+from dashboard.data import families as data_families
+from dashboard.data.draft_tokens import Question
 from dashboard.shelf import open_shelf
 from draftboard import cli
 from warehouse.filters import Filters

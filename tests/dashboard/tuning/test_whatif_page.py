@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from dashboard import answers_whatif as words
-from dashboard import data_whatif as whatif
-from dashboard.answers_whatif import Given, Sheet, Textbook
-from dashboard.data_whatif import Place
+from dashboard.answers import whatif as words
+from dashboard.answers.whatif import Given, Sheet, Textbook
+from dashboard.data import whatif
+from dashboard.data.whatif import Place
 from dashboard.shelf import open_shelf
 from draftboard import cli
 from warehouse.filters import Filters

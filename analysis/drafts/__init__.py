@@ -1,0 +1,1 @@
+"""Acceptance, and which number of draft tokens to serve with."""

@@ -1,0 +1,159 @@
+"""The best K of each load: by throughput or another metric, within an SLO, ties to the smaller K."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.matching.arm_values import arm_values, with_baseline
+from analysis.service.slo import Slo
+from analysis.verdicts.duels import TIE, Duel, Duels, Met, duels
+from warehouse.catalogue import METRICS
+from warehouse.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The K for one load. ``values``: what each measured K gave (geometric mean over repeats);
+    ``leader``: the best of those that may be chosen; ``k``: the smallest that is tied with it, 0 for
+    no speculation, None where none meets the SLO; ``tied``: all that are. ``gain``: of ``k`` over the
+    baseline, None without one or at k = 0."""
+
+    concurrency: int
+    values: Mapping[int, float]
+    repeats: int
+    allowed: tuple[int, ...]
+    leader: int | None
+    tied: tuple[int, ...]
+    k: int | None
+    gain: Duel | None
+
+    @property
+    def evidence(self) -> str:
+        """What the choice rests on, in words."""
+        if self.k is None:
+            return "no K meets the SLO"
+        if len(self.values) < 2:
+            return "only one K measured"
+        return "one repeat: noise unknown" if self.repeats < 2 else f"{self.repeats} repeats"
+
+
+@dataclass(frozen=True)
+class BestK:
+    """The choices of one family on one setting, by load ascending; ``cell_id``: one of its
+    speculative cells, for the facts."""
+
+    setting: int
+    dataset: str
+    family: str
+    cell_id: str
+    metric: str
+    statistic: str
+    choices: tuple[Choice, ...]
+
+    def candidates(self) -> pd.DataFrame:
+        """concurrency, k, worth: what ``dynamic_k.dynamic_table`` chooses from. Higher is better;
+        tied K are worth the same."""
+        rows = [
+            (choice.concurrency, k, _worth(choice, k, self.metric))
+            for choice in self.choices
+            for k in choice.allowed
+        ]
+        return pd.DataFrame(rows, columns=["concurrency", "k", "worth"])
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is best: a metric of the catalogue, ``slo`` beside it, and what difference is a tie."""
+
+    metric: str = "output_throughput"
+    statistic: str = "mean"
+    slo: Slo | None = None
+    tie: float = TIE
+
+
+def best_k(cells: pd.DataFrame, measurements: pd.DataFrame, goal: Goal) -> list[BestK]:
+    """A ``BestK`` for each setting and family that has a speculative cell.
+
+    ``cells`` as the query of that name, ``measurements``: cell_id, metric, statistic, value (the
+    goal's and its SLO's). Raises InvalidInput for a metric that has no better direction.
+    """
+    if METRICS[goal.metric].better == "neither":
+        raise InvalidInput(f"{goal.metric} is neither better high nor low; choose another metric.")
+    found = with_baseline(arm_values(cells, measurements, goal.metric, goal.statistic))
+    found = found[found["value"] > 0].assign(arm=found["k"])
+    if found.empty:
+        return []
+    fought = duels(found, goal.metric, goal.statistic, goal.tie)
+    kept = _within(cells, measurements, goal.slo)
+    return [
+        _of_league(rows, fought, goal, kept)
+        for _, rows in found.groupby("league", sort=True)
+        if (rows["k"] > 0).any()
+    ]
+
+
+def _of_league(rows: pd.DataFrame, fought: Duels, goal: Goal, kept: set[str] | None) -> BestK:
+    spoken = rows[rows["k"] > 0].iloc[0]
+    choices = [
+        _choice(level, fought, goal, kept) for _, level in rows.groupby("concurrency", sort=True)
+    ]
+    return BestK(
+        int(spoken["setting"]), str(spoken["dataset"]), str(spoken["family"]),
+        str(spoken["cell_id"]), goal.metric, goal.statistic, tuple(choices),
+    )  # fmt: skip
+
+
+def _choice(level: pd.DataFrame, fought: Duels, goal: Goal, kept: set[str] | None) -> Choice:
+    concurrency = int(level["concurrency"].iloc[0])
+    met = fought.at(int(level["league"].iloc[0]), concurrency)
+    logs = level.assign(log=np.log(level["value"])).groupby("k")["log"].agg(["mean", "size"])
+    values = {int(str(k)): exp(float(mean)) for k, mean in logs["mean"].items()}
+    repeats = int(logs["size"].min())
+    allowed = tuple(k for k in values if kept is None or _all_within(level, k, kept))
+    if not allowed:
+        return Choice(concurrency, values, repeats, (), None, (), None, None)
+    sign = 1 if METRICS[goal.metric].better == "higher" else -1
+    leader = max(allowed, key=lambda k: (sign * log(values[k]), -k))
+    tied = tuple(k for k in allowed if k == leader or _tied(k, leader, met))
+    chosen = min(tied)
+    return Choice(concurrency, values, repeats, allowed, leader, tied, chosen, met.get((0, chosen)))
+
+
+def _tied(k: int, leader: int, met: Met) -> bool:
+    """Whether a K holds its own; arms that never met at this load are not taken for equal."""
+    duel = met.get((min(k, leader), max(k, leader)))
+    return duel is not None and duel.tied
+
+
+def _all_within(level: pd.DataFrame, k: int, kept: set[str]) -> bool:
+    return bool(level.loc[level["k"] == k, "cell_id"].isin(kept).all())
+
+
+def _within(cells: pd.DataFrame, measurements: pd.DataFrame, slo: Slo | None) -> set[str] | None:
+    """The cells that meet every bound; None where there is no SLO. What was not measured is not
+    met."""
+    if slo is None:
+        return None
+    kept = set(cells["cell_id"])
+    for bound in slo.bounds:
+        of_bound = (measurements["metric"] == bound.metric) & (
+            measurements["statistic"] == bound.statistic
+        )
+        rows = measurements[of_bound]
+        kept &= set(rows.loc[[bound.holds(value) for value in rows["value"]], "cell_id"])
+    return kept
+
+
+def _worth(choice: Choice, k: int, metric: str) -> float:
+    value = choice.values[choice.leader if k in choice.tied and choice.leader is not None else k]
+    return value if METRICS[metric].better == "higher" else 1 / value
+
+
+def facts(cells: pd.DataFrame, found: BestK) -> dict[str, Any]:
+    """The fields of one of its speculative cells, as ``serve_line`` takes them."""
+    row = cells[cells["cell_id"] == found.cell_id].iloc[0]
+    return {str(name): value for name, value in row.items()}

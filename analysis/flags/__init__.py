@@ -1,0 +1,1 @@
+"""What speaks against a number: a cell's own caveats, a pair's, a run's."""

@@ -1,0 +1,1 @@
+"""Which cells may be compared, and how two of them differ."""

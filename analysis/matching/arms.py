@@ -1,0 +1,93 @@
+"""Which cells differ only in K, only in the arm, only in the dataset: the groups behind tuning.
+
+A *setting* is what a comparison holds fixed (``analysis.significance.comparison.SETTING``), a *system* the same
+over all datasets and output limits, a *family* one method with one draft, whatever its K.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import numbered
+from analysis.significance.comparison import SETTING
+
+#: What may differ between the datasets of one system.
+_OF_THE_DATASET = {"dataset", "max_tokens", "ignore_eos"}
+#: Keys of a speculative config that a cell states in columns of its own; K makes no family.
+_IN_COLUMNS = ("num_speculative_tokens", "method", "model", "revision")
+#: The family of every baseline.
+BASELINE = "baseline"
+
+
+def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
+    """Index cell_id; setting, system, dataset, family, k (0: baseline), concurrency, repeat, prompts.
+
+    ``setting``, ``system`` and ``prompts`` (equal where prompt set and seed are) are numbers.
+    Cells that failed, or whose method or K is unknown, are left out.
+    """
+    placed = pd.DataFrame(
+        {
+            "setting": numbered(cells, SETTING),
+            "system": numbered(cells, [n for n in SETTING if n not in _OF_THE_DATASET]),
+            "dataset": _column(cells, "dataset").fillna("unknown"),
+            "family": families(cells),
+            "k": _draft_tokens(cells),
+            "concurrency": pd.to_numeric(cells["concurrency"]),
+            "repeat": pd.to_numeric(_column(cells, "repeat")).fillna(-1),
+            "prompts": numbered(cells, ["prompt_set_hash", "seed"]),
+        }
+    ).set_index(pd.Index(cells["cell_id"], name="cell_id"))
+    good = (cells["status"] == "good").to_numpy() if "status" in cells else True
+    known = placed[["family", "k", "concurrency"]].notna().all(axis=1)
+    return placed[known & good].astype({"k": "int64", "concurrency": "int64"})
+
+
+#: What an answer says of the cells behind it, besides family and dataset.
+TOLD: tuple[str, ...] = (
+    "model", "gpu", "gpu_count", "tensor_parallel_size", "evidence", "synthetic_acceptance",
+)  # fmt: skip
+
+
+def about(cells: pd.DataFrame, cell_id: str, names: tuple[str, ...] = TOLD) -> dict[str, Any]:
+    """The named facts of one cell as plain values; None for unknown."""
+    row = cells[cells["cell_id"] == cell_id].iloc[0]
+    return {name: _plain(row.get(name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or pd.isna(value):
+        return None
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def families(cells: pd.DataFrame) -> pd.Series:
+    """``baseline``, ``eagle3 (draft model)``, …: the arm without its K; None for an unknown method."""
+    names = ("spec_method", "draft_model", "draft_revision", "speculative_config")
+    rows = zip(*(_column(cells, name) for name in names), strict=True)
+    return pd.Series([_family(*row) for row in rows], index=cells.index, dtype=object)
+
+
+def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
+    if pd.isna(method):
+        return None
+    if method == "none":
+        return BASELINE
+    rest: dict[str, Any] = {} if pd.isna(config) else json.loads(config)
+    stated = {name: rest.pop(name, None) for name in _IN_COLUMNS}
+    known = [stated["model"] if pd.isna(draft) else draft,
+             stated["revision"] if pd.isna(revision) else revision,
+             json.dumps(rest, sort_keys=True) if rest else None]  # fmt: skip
+    told = ", ".join(str(detail) for detail in known if detail is not None)
+    return f"{method} ({told})" if told else str(method)
+
+
+def _draft_tokens(cells: pd.DataFrame) -> pd.Series:
+    k = pd.to_numeric(_column(cells, "num_speculative_tokens")).astype("float64")
+    return k.mask((cells["spec_method"] == "none").fillna(False), 0.0)
+
+
+def _column(cells: pd.DataFrame, name: str) -> pd.Series:
+    return cells[name] if name in cells else pd.Series(None, index=cells.index, dtype=object)

@@ -1,0 +1,1 @@
+"""Costs, savings, break-even, energy."""

@@ -1,0 +1,1 @@
+"""Series over nights and releases: regressions and budgets."""

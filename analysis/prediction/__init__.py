@@ -1,0 +1,1 @@
+"""What was not measured: the step-time model and the textbook ones."""

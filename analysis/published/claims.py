@@ -1,0 +1,70 @@
+"""Published tables, judged: which figures do not follow from their own row, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.money.prices import PRICES, Price
+from analysis.published.claims_costs import costs
+from analysis.published.claims_file import Row, Tables, positive
+from analysis.published.claims_improvements import acceptances, better_of, improvements, means
+from analysis.published.printed import decimal
+from analysis.significance.improvement import improvement
+from analysis.verdicts.finding import Finding, shown
+
+
+@dataclass(frozen=True)
+class Claims:
+    """``findings``: a row for each figure that could be recomputed, in the file's order.
+    ``unclaimed``: sentences on rows that print two values but no improvement, and on parts of the
+    file that hold nothing to recompute: silence about them would look like consent."""
+
+    findings: tuple[Finding, ...]
+    unclaimed: tuple[str, ...]
+
+    @property
+    def flagged(self) -> tuple[Finding, ...]:
+        """The figures that do not follow, or whose basis does not fit."""
+        return tuple(finding for finding in self.findings if finding.flagged)
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"checked", "flagged", "rows": [...], "not_checked": [...]}``."""
+        return {
+            "checked": len(self.findings),
+            "flagged": len(self.flagged),
+            "rows": [finding.as_json() for finding in self.findings],
+            "not_checked": list(self.unclaimed),
+        }
+
+
+def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
+    """Recompute everything in the tables. Raises InvalidInput that names a row it cannot read."""
+    findings = [
+        *improvements(tables.improvements),
+        *means(tables.improvements),
+        *acceptances(tables.acceptances),
+        *costs(tables.costs, tables.improvements, prices),
+    ]
+    silent = [row for row in tables.improvements if "published_pct" not in row.fields]
+    return Claims(
+        tuple(findings),
+        (
+            *(_unprinted(row) for row in silent),
+            *(_alone(row) for row in tables.acceptances if "geomean" in row.fields),
+            *(f"{name}: nothing to recompute." for name in tables.ignored),
+        ),
+    )
+
+
+def _unprinted(row: Row) -> str:
+    old, new = (float(decimal(positive(row, name))) for name in ("baseline", "speculative"))
+    value = improvement(old, new, better_of(row))
+    about = ", ".join(f"{name} {text}" for name, text in row.about.items())
+    return (
+        f"{row.place} ({row.name}, {about}) prints no improvement; its values give "
+        f"{shown(100 * (value or 0.0), '%')}."
+    )
+
+
+def _alone(row: Row) -> str:
+    return f"{row.place}: its means over the load stand without the levels they are taken over."

@@ -1,0 +1,157 @@
+"""Published tables as rows: what a claims file says, before anything is judged.
+
+YAML or CSV. A row is recognised by its fields wherever it stands in the file:
+
+* ``metric`` (or ``what``), ``baseline``, ``speculative``, and ``published_pct`` where an
+  improvement was printed. Other fields (dataset, tp, concurrency …) say what the row is about;
+  ``concurrency: geomean`` marks the mean of the rows that are otherwise alike;
+* ``num_speculative_tokens``, ``acceptance_rate`` (0-1), ``mean_acceptance_length``;
+* ``usd_per_hour`` with throughputs in tokens/s and the costs printed for them.
+
+Numbers keep the digits they are printed with: the tolerance of every check follows from them.
+"""
+
+import csv
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.published.printed import decimal, yaml_as_printed
+from warehouse.errors import InvalidInput
+
+#: A claims file is a table somebody typed; more than this is something else.
+MOST_ROWS = 100_000
+_VALUES = {"baseline", "speculative", "published_pct", "metric", "what", "note", "better"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: ``section`` is where it stands, ``number`` its place there (from 1)."""
+
+    section: str
+    number: int
+    fields: Mapping[str, Any]
+
+    @property
+    def place(self) -> str:
+        """What a message calls the row."""
+        return f"{self.section} row {self.number}"
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The fields that say what the row is about, as text."""
+        return {k: str(v) for k, v in self.fields.items() if k not in _VALUES and _plain(v)}
+
+    @property
+    def name(self) -> str:
+        """What the row calls its metric."""
+        return str(self.fields.get("metric", self.fields.get("what", "")))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A claims file sorted by kind of row. ``ignored`` names the parts that hold no such row."""
+
+    where: str
+    improvements: tuple[Row, ...]
+    acceptances: tuple[Row, ...]
+    costs: tuple[Row, ...]
+    ignored: tuple[str, ...]
+    study: Mapping[str, Any]
+
+
+def read_claims(text: str, where: str) -> Tables:
+    """Parse a claims file; ``where`` is its name, and ``.csv`` at its end decides the format.
+
+    Raises InvalidInput where the file holds no row that can be checked, or cannot be read.
+    """
+    document = _csv(text) if where.lower().endswith(".csv") else yaml_as_printed(text, where)
+    kinds: dict[str, list[Row]] = {"improvement": [], "acceptance": [], "cost": []}
+    ignored: list[str] = []
+    for section, part in _parts(document, where):
+        rows = [row for row in _rows(section, part, where) if _kind(row) is not None]
+        for row in rows:
+            kinds[str(_kind(row))].append(row)
+        if not rows and section != "study":
+            ignored.append(section)
+    if not any(kinds.values()):
+        raise InvalidInput(
+            f"{where} holds no figure that can be recomputed; give rows with metric, baseline, "
+            "speculative and published_pct (examples/claims shows the format)."
+        )
+    study = document.get("study") if isinstance(document, Mapping) else None
+    return Tables(
+        where,
+        tuple(kinds["improvement"]),
+        tuple(kinds["acceptance"]),
+        tuple(kinds["cost"]),
+        tuple(ignored),
+        study if isinstance(study, Mapping) else {},
+    )
+
+
+def number(row: Row, name: str) -> Any:
+    """A field that must be a number, as printed. Raises InvalidInput that names row and field."""
+    value = row.fields.get(name)
+    try:
+        decimal(value)
+    except ValueError as error:
+        raise InvalidInput(f"{row.place}: {name}: {error}; write it as printed.") from error
+    return value
+
+
+def positive(row: Row, name: str) -> Any:
+    """``number`` that must be above zero."""
+    value = number(row, name)
+    if not decimal(value) > 0:
+        raise InvalidInput(f"{row.place}: {name} must be above zero, and {value} is not.")
+    return value
+
+
+def _csv(text: str) -> Any:
+    rows = csv.DictReader(text.lstrip("\ufeff").splitlines(keepends=True))
+    kept = []
+    for row in rows:
+        kept.append({k.strip(): v.strip() for k, v in row.items() if k and isinstance(v, str)})
+        if len(kept) > MOST_ROWS:
+            break
+    return {"table": [{k: v for k, v in row.items() if v} for row in kept]}
+
+
+def _parts(document: Any, where: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(document, list):
+        document = {"table": document}
+    if not isinstance(document, Mapping):
+        raise InvalidInput(f"{where} is no table: it should be a mapping or a list of rows.")
+    for name, part in document.items():
+        yield str(name), part
+
+
+def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
+    """Every mapping in a part, however deep; text of a ``note`` is never a row."""
+    waiting, seen, count = deque([part]), 0, 0
+    while waiting:
+        node, seen = waiting.popleft(), seen + 1
+        # Also what stops a small file of nested aliases from unfolding into a large one.
+        if seen > MOST_ROWS:
+            raise InvalidInput(f"{where}: {section} holds more than {MOST_ROWS:,} rows.")
+        if isinstance(node, Mapping):
+            count += 1
+            yield Row(section, count, {str(key): value for key, value in node.items()})
+        children = node.values() if isinstance(node, Mapping) else node
+        if isinstance(node, Mapping | list):
+            waiting.extend(child for child in children if isinstance(child, Mapping | list))
+
+
+def _kind(row: Row) -> str | None:
+    names = set(row.fields)
+    if {"baseline", "speculative"} <= names and names & {"metric", "what"}:
+        return "improvement"
+    if {"num_speculative_tokens", "acceptance_rate", "mean_acceptance_length"} <= names:
+        return "acceptance"
+    return "cost" if "usd_per_hour" in names else None
+
+
+def _plain(value: Any) -> bool:
+    return not isinstance(value, Mapping | list)

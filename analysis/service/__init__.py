@@ -1,0 +1,1 @@
+"""What a load may cost its users: SLOs, goodput, the Pareto front."""

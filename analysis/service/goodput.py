@@ -1,0 +1,99 @@
+"""Goodput: what was served within the SLO, counted request by request.
+
+The requirement is on each request, so a bound's statistic plays no part here: ``ttft:p95<200ms``
+asks every good request to have its first token within 200 ms.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.service.slo import Bound, Slo
+from warehouse.errors import InvalidInput
+from warehouse.rows import COMPLETED, ERRORED
+
+#: Metrics that a single request has.
+PER_REQUEST = ("ttft", "itl", "tpot", "request_latency")
+#: The columns that are read.
+COLUMNS = ("status", "start", "end", "last_token", "output_tokens", *PER_REQUEST)
+_CLOCK = 1e-6
+
+
+@dataclass(frozen=True)
+class Goodput:
+    """Of the requests that ended in the window: ``ended`` (completed and errored) and ``good``
+    ones; ``share`` = good / ended (0-1); good requests and their output tokens per second of the
+    window. ``missed``: how many of the completed ones each bound turned away."""
+
+    ended: int
+    good: int
+    share: float | None
+    requests_per_second: float
+    output_tokens_per_second: float
+    missed: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(vars(self))
+
+
+def goodput(
+    requests: pd.DataFrame, slo: Slo, window: tuple[float, float] | None = None
+) -> Goodput | None:
+    """Judge the request rows of one cell (``COLUMNS`` of ``rows.REQUEST_SCHEMA``).
+
+    ``window``: begin and end in the clock of the requests; None takes their extent. A request
+    counts where it ended. An errored one is never good; one whose value is unknown is not good
+    either, except ``itl`` of a single token, which has no gap to be late. None where no request
+    is known. Raises InvalidInput where a bound is on something that one request does not have.
+    """
+    _only_per_request(slo)
+    begin, finish = window or _extent(requests)
+    if not finish > begin:
+        return None
+    ends = requests["end"].fillna(requests["last_token"]).astype("float64")
+    inside = (ends >= begin - _CLOCK) & (ends <= finish + _CLOCK)
+    ended = requests[inside & requests["status"].isin([COMPLETED, ERRORED])]
+    done = (ended["status"] == COMPLETED).to_numpy(dtype=bool)
+    within = {bound.text: _within(ended, bound) for bound in slo.bounds}
+    good = np.logical_and.reduce([done, *within.values()])
+    tokens = float(ended["output_tokens"].fillna(0).to_numpy(dtype=np.float64)[good].sum())
+    count, length = int(good.sum()), finish - begin
+    return Goodput(
+        len(ended),
+        count,
+        count / len(ended) if len(ended) else None,
+        count / length,
+        tokens / length,
+        {text: int((done & ~met).sum()) for text, met in within.items()},
+    )
+
+
+def per_request(slo: Slo) -> Slo | None:
+    """The bounds that a single request can meet or miss; None where there is none."""
+    bounds = tuple(bound for bound in slo.bounds if bound.metric in PER_REQUEST)
+    return Slo(bounds) if bounds else None
+
+
+def _within(rows: pd.DataFrame, bound: Bound) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    values = rows[bound.metric].to_numpy(dtype=np.float64, na_value=np.nan)
+    met = np.array([bound.holds(value) for value in values.tolist()], dtype=bool)
+    if bound.metric == "itl":
+        met |= np.isnan(values) & (rows["output_tokens"] <= 1).fillna(False).to_numpy(dtype=bool)
+    return met
+
+
+def _extent(requests: pd.DataFrame) -> tuple[float, float]:
+    ends = requests["end"].fillna(requests["last_token"])
+    return float(requests["start"].min()), float(ends.max())
+
+
+def _only_per_request(slo: Slo) -> None:
+    for bound in slo.bounds:
+        if bound.metric not in PER_REQUEST:
+            raise InvalidInput(
+                f"{bound.text!r} is not a property of one request, so goodput cannot count it; "
+                f"use bounds on {', '.join(PER_REQUEST)}."
+            )

@@ -1,0 +1,1 @@
+"""How sure a difference is: intervals, noise, crossover, outputs."""

@@ -1,0 +1,134 @@
+"""Whether the arms answered the same: lengths of the outputs and, where kept, their texts.
+
+Speculation with an exact acceptance rule changes no distribution, and at temperature 0 no token, but
+for numerics: another batch size adds in another order, and a near tie between two tokens falls the
+other way. So texts that differ prove nothing by themselves, and lengths that differ a lot do.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.flags.lints_across import lengths_differ
+from analysis.percentiles import nearest_rank
+from warehouse.rows import COMPLETED
+
+#: What is read of a request.
+COLUMNS: tuple[str, ...] = ("index", "status", "output_tokens", "prompt_hash", "output")
+NUMERICS = (
+    "Batching alone changes numerics: two runs of the same arm differ in some texts too, so compare "
+    "this share with that of two baseline repeats before blaming speculation."
+)
+_WORDS = re.compile(r"\w+|[^\w\s]|\s+")
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """``median_tokens``: baseline, speculative; ``total_tokens`` likewise, over ``prompts`` that
+    both arms completed. ``identical``: share (0-1) of those with the same text, ``first_difference``:
+    the median place (from 1, in words, since tokens are not kept) of the first that differs; None
+    where texts were not kept or the temperature is not 0 in both arms. ``sentences``: for a
+    person."""
+
+    prompts: int
+    median_tokens: tuple[float, float] | None
+    total_tokens: tuple[int, int] | None
+    identical: float | None
+    first_difference: float | None
+    sentences: tuple[str, ...]
+
+
+def check_outputs(
+    baseline: pd.DataFrame, speculative: pd.DataFrame, greedy: bool | None
+) -> OutputCheck:
+    """Compare the outputs of two cells, given their requests (COLUMNS), or of several pairs of cells,
+    whose requests share a number in the column ``pair``.
+
+    ``greedy``: whether both arms ran at temperature 0; None for unknown.
+    """
+    one, other = (_keyed(rows) for rows in (baseline, speculative))
+    both = one.add_suffix("_b").join(other.add_suffix("_s"), how="inner")
+    lengths = both[["output_tokens_b", "output_tokens_s"]].dropna()
+    medians = _medians(lengths)
+    totals = (
+        None if lengths.empty else (int(lengths.iloc[:, 0].sum()), int(lengths.iloc[:, 1].sum()))
+    )
+    texts = both[["output_b", "output_s"]].dropna() if greedy else both.iloc[:0]
+    identical, place = _texts(texts)
+    sentences = (
+        *_length_sentences(len(lengths), medians),
+        *_text_sentences(greedy, len(texts), identical, place),
+    )
+    return OutputCheck(len(both), medians, totals, identical, place, sentences)
+
+
+def _keyed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Completed requests by prompt; a prompt sent twice is told apart by its turn."""
+    known = rows[rows["status"] == COMPLETED].dropna(subset=["prompt_hash"]).sort_values("index")
+    pair = known["pair"] if "pair" in known else pd.Series(0, index=known.index)
+    turn = known.groupby([pair, "prompt_hash"], observed=True).cumcount()
+    keyed = known.set_index(pd.MultiIndex.from_arrays([pair, known["prompt_hash"], turn]))
+    return keyed[["output_tokens", "output"]]
+
+
+def _medians(lengths: pd.DataFrame) -> tuple[float, float] | None:
+    if lengths.empty:
+        return None
+    one, other = (
+        float(nearest_rank(lengths[name].to_numpy(dtype=np.float64), [0.5])[0]) for name in lengths
+    )
+    return one, other
+
+
+def _texts(texts: pd.DataFrame) -> tuple[float | None, float | None]:
+    if texts.empty:
+        return None, None
+    places = [first_difference(*pair) for pair in texts.itertuples(index=False, name=None)]
+    differing = [place for place in places if place is not None]
+    identical = 1 - len(differing) / len(places)
+    return identical, float(np.median(differing)) if differing else None
+
+
+def first_difference(one: str, other: str) -> int | None:
+    """The first word (from 1; punctuation counts) in which two texts differ; None for none."""
+    if one == other:
+        return None
+    here, there = (_WORDS.findall(text) for text in (one, other))
+    same = next(
+        (at for at, (a, b) in enumerate(zip(here, there, strict=False)) if a != b),
+        min(len(here), len(there)),
+    )
+    return 1 + sum(not word.isspace() for word in here[:same])
+
+
+def _length_sentences(prompts: int, medians: tuple[float, float] | None) -> tuple[str, ...]:
+    if medians is None:
+        return ("Output lengths cannot be compared: no prompt was completed by both arms.",)
+    flag = lengths_differ(*medians)
+    told = (
+        f"Median output over {prompts} prompts that both arms completed: {medians[0]:.0f} tokens "
+        f"in the baseline, {medians[1]:.0f} in the speculative arm."
+    )
+    return (told,) if flag is None else (told, flag.sentence)
+
+
+def _text_sentences(
+    greedy: bool | None, prompts: int, identical: float | None, place: float | None
+) -> tuple[str, ...]:
+    if not greedy:
+        why = "is unknown" if greedy is None else "is not 0 in both arms"
+        return (f"Texts are not compared: the temperature {why}.",)
+    if identical is None:
+        return ("Texts are not compared: none were kept (ingest with --keep-text).",)
+    told = f"{identical:.1%} of {prompts} texts are identical at temperature 0."
+    if place is not None:
+        told += f" Where they differ, they first do at word {place:.0f} (median)."
+    return (told, NUMERICS)
+
+
+def as_json(found: OutputCheck) -> dict[str, Any]:
+    """Plain values."""
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(found).items()}

@@ -1,0 +1,75 @@
+"""One published figure beside what its own row gives."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.published.printed import Range
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``published`` and ``recomputed`` are in ``unit`` (``%`` for improvements and savings).
+
+    ``low`` and ``high``: what the figure can be, given how its inputs were rounded in print.
+    ``kind`` of a flagged one: arithmetic, sign, swapped or basis.
+    """
+
+    section: str
+    about: dict[str, str]
+    metric: str
+    published: float
+    recomputed: float
+    low: float
+    high: float
+    unit: str
+    flagged: bool
+    reason: str
+    kind: str | None = None
+    measured: tuple[dict[str, Any], ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**vars(self), "measured": list(self.measured)}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure to check: what was printed, and what follows from the row."""
+
+    section: str
+    about: dict[str, str]
+    metric: str
+    printed: Range
+    follows: Range
+    unit: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether rounding in print explains the difference."""
+        return self.printed.meets(self.follows)
+
+    def finding(self, reason: str = "", kind: str | None = None) -> Finding:
+        """This figure judged; a ``kind`` flags it, and no reason means that it follows."""
+        return Finding(
+            self.section, self.about, self.metric, self.printed.value, self.follows.value,
+            self.follows.low, self.follows.high, self.unit, kind is not None,
+            reason or "Follows from its own row.", kind,
+        )  # fmt: skip
+
+    def differs(self) -> Finding:
+        """Flagged: the figure does not follow from its row."""
+        low, high = (shown(value, self.unit) for value in (self.follows.low, self.follows.high))
+        span = "" if low == high else f" ({low} to {high} as its inputs are rounded)"
+        return self.finding(
+            f"Its own row gives {shown(self.follows.value, self.unit)}{span}, "
+            f"not {shown(self.printed.value, self.unit)}.",
+            "arithmetic",
+        )
+
+
+def shown(value: float, unit: str) -> str:
+    """A figure for a sentence: a sign for improvements, digits enough for small sums of money."""
+    if unit == "%":
+        return f"{value:+.1f} %"
+    number = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
+    return f"{number} {unit}".strip()

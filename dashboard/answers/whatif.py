@@ -1,0 +1,385 @@
+"""What the What-if page says of one question: what it may ask, words, tables and drawings."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor
+
+import pandas as pd
+
+from analysis.prediction import forecast_tables
+from analysis.prediction.forecast import COMPARED, Forecast
+from analysis.prediction.textbook import both
+from analysis.prediction.whatif import FAR, Model, Prediction, Question
+from analysis.significance.improvement import improvement
+from analysis.tables import metric_name, number, percent
+from dashboard.answers import Drawing, drawn
+from dashboard.answers.draft_tokens import arm_name
+from dashboard.charts import Scales, nothing
+from dashboard.charts import forecast as charts_forecast
+from dashboard.charts.forecast import Predicted
+from dashboard.components import Shown, shown
+from dashboard.ends import panel_of
+from warehouse.catalogue import METRICS
+
+#: What is drawn: what a prediction says and a load point holds.
+DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
+_MODELS = {"end_to_end_gain": "end to end", "single_stream_speedup": "one stream"}
+_LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
+_RATES = tuple(step / 20 for step in range(21))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What may be asked: the measured range and up to ``FAR`` times beyond it.
+
+    ``prompt`` and ``output``: lowest, highest and measured mean, tokens per request; ``start``: K
+    and load to begin with; ``prompts_count``: whether the data tell what a prompt token costs."""
+
+    ks: tuple[int, ...]
+    loads: tuple[int, ...]
+    prompt: tuple[int, int, int]
+    output: tuple[int, int, int]
+    start: tuple[int, int]
+    prompts_count: bool
+    accepts: bool
+
+
+def reach(model: Model) -> Reach:
+    """What may be asked of a model."""
+    points, ranges = model.points, model.ranges
+    low, high = ranges["k"]
+    ks = [
+        *([0] if (points["k"] == 0).any() else []),
+        *range(ceil(low / FAR), floor(high * FAR) + 1),
+    ]
+    measured = sorted(int(load) for load in points["concurrency"].unique())
+    load = measured[len(measured) // 2]
+    here = points[(points["concurrency"] == load) & (points["k"] > 0)]
+    here = points[points["k"] > 0] if here.empty else here
+    best = int(here.sort_values("output_throughput")["k"].iloc[-1])
+    return Reach(
+        tuple(k for k in ks if k >= 0), grid(model), _lengths(model, "prompt_tokens"),
+        _lengths(model, "output_tokens"), (best, load), model.step_time.knows_prompts,
+        model.decay is not None,
+    )  # fmt: skip
+
+
+def grid(model: Model) -> tuple[int, ...]:
+    """The measured loads and the powers of two among and around them."""
+    low, high = model.ranges["concurrency"]
+    powers = {2**n for n in range(ceil(high * FAR).bit_length())}
+    known = powers | {int(load) for load in model.points["concurrency"]} | {floor(high * FAR)}
+    return tuple(sorted(load for load in known if low / FAR <= load <= high * FAR))
+
+
+def _lengths(model: Model, name: str) -> tuple[int, int, int]:
+    low, high = model.ranges[name]
+    mean = round(float(model.points[name].mean()))
+    lowest = max(ceil(low / FAR), 1)
+    return lowest, max(floor(high * FAR), lowest + 1), max(mean, lowest)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a reader set: ``rate`` (0-1), ``prompt`` and ``output`` (tokens), None: as measured."""
+
+    k: int
+    load: int
+    rate: float | None = None
+    prompt: float | None = None
+    output: float | None = None
+
+    @property
+    def as_measured(self) -> bool:
+        """Whether K and load alone were set."""
+        return self.rate is None and self.prompt is None and self.output is None
+
+    def question(self) -> Question:
+        """The question; with a rate of its own, the mean length is 1 + K x rate."""
+        length = None if self.rate is None or self.k == 0 else 1 + self.k * self.rate
+        return Question(self.k, self.load, length, self.prompt, self.output)
+
+
+def forecast(model: Model, errors: pd.DataFrame, given: Given) -> Forecast:
+    """A prediction beside the baseline's; ``errors`` of the same model, which are slow to find."""
+    found = model.predict(given.question())
+    baseline = None
+    if (model.points["k"] == 0).any():
+        baseline = model.predict(replace(given, k=0).question())
+    gains = {}
+    if baseline is not None:
+        gains = {
+            name: improvement(getattr(baseline, name), getattr(found, name), METRICS[name].better)
+            for name in COMPARED
+        }
+    return Forecast(found, baseline, gains, model.step_time.residual, model.step_time.worst, errors)
+
+
+def headline(found: Forecast) -> str:
+    """The prediction and its gain in one sentence."""
+    asked = found.prediction.question
+    arm = f"K = {asked.k}" if asked.k else "no drafts"
+    rate = number(found.prediction.output_throughput, 0)
+    start = (
+        f"Predicted for {arm} at concurrency {asked.concurrency}: {rate} output tokens per second"
+    )
+    gain = found.improvements.get("output_throughput")
+    if asked.k == 0:
+        return f"{start}."
+    if gain is None:
+        return f"{start}; no baseline was measured to compare with."
+    word = "more" if gain >= 0 else "fewer"
+    return f"{start}, {abs(gain) * 100:.1f} % {word} than without drafts."
+
+
+def numbers(found: Forecast, model: Model, given: Given) -> Shown:
+    """A row per predicted metric: what withheld points allow, what was measured, the gain."""
+    rows = [_row(name, found, model, given) for name in COMPARED]
+    length = found.prediction.mean_length
+    rows.append(["Mean acceptance length (tokens/step), higher is better", number(length, 2),
+                 "", "", "1.00", ""])  # fmt: skip
+    if found.break_even_length is not None:
+        rows.append(["… from which it pays", number(found.break_even_length, 2), "", "", "", ""])
+    header = ["means", "predicted", "withheld points allow", "measured", "without drafts, predicted",
+              "improvement"]  # fmt: skip
+    return shown(pd.DataFrame([[text or "–" for text in row] for row in rows], columns=header))
+
+
+def _row(name: str, found: Forecast, model: Model, given: Given) -> list[str]:
+    metric, value = METRICS[name], getattr(found.prediction, name)
+    band = factors(found.errors, name, outside(model, found.prediction.question))
+    allowed = "unknown"
+    if band is not None:
+        low, high = (number(value * factor, metric.decimals) for factor in band)
+        allowed = f"{low} to {high}"
+    baseline = None if found.baseline is None else getattr(found.baseline, name)
+    return [
+        f"{metric_name(name, 'mean')}, {metric.better} is better",
+        number(value, metric.decimals), allowed, _measured(name, model, given),
+        number(baseline, metric.decimals), percent(found.improvements.get(name)),
+    ]  # fmt: skip
+
+
+def _measured(name: str, model: Model, given: Given) -> str:
+    points = model.points
+    here = points[(points["k"] == given.k) & (points["concurrency"] == given.load)]
+    if name not in here:
+        return "not compared"
+    if here.empty or not given.as_measured:
+        return "not measured"
+    return number(float(here[name].iloc[0]), METRICS[name].decimals)
+
+
+def outside(model: Model, question: Question) -> frozenset[str]:
+    """What of a question lies beyond the measured range: k, concurrency, lengths."""
+    names = {"k": "k", "concurrency": "concurrency", "prompt_tokens": "lengths",
+             "output_tokens": "lengths"}  # fmt: skip
+    asked = {name: getattr(question, name) for name in names}
+    if question.k == 0:
+        del asked["k"]
+    return frozenset(
+        names[name]
+        for name, value in asked.items()
+        if value is not None and not _within(value, model.ranges[name])
+    )
+
+
+def _within(value: float, measured: tuple[float, float]) -> bool:
+    # A mean over repeats of one length may miss it by rounding.
+    return measured[0] * (1 - 1e-9) <= value <= measured[1] * (1 + 1e-9)
+
+
+def factors(
+    errors: pd.DataFrame, metric: str, beyond: frozenset[str]
+) -> tuple[float, float] | None:
+    """Measured / predicted of the withheld points, lowest and highest, 1 among them.
+
+    Within the measured range of those that the rest surrounds, where there are any. ``beyond``: as
+    ``outside`` says; None where no point beyond the rest was withheld that way: an error among
+    others says nothing of what lies beyond them.
+    """
+    rows = errors[errors["metric"] == metric]
+    inside = rows["inside"].astype(bool)
+    if not beyond <= set(rows.loc[~inside, "left_out"]):
+        return None
+    rows = rows[inside] if not beyond and inside.any() else rows
+    if rows.empty:
+        return None
+    ratios = 1 / (1 + rows["error"].astype(float))
+    return min(float(ratios.min()), 1.0), max(float(ratios.max()), 1.0)
+
+
+def trust(found: Forecast) -> list[str]:
+    """How far to trust it, without the warnings, which stand on top."""
+    return [line for line in forecast_tables.trust(found) if not line.startswith("warning: ")]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One arm family on one dataset, ready to be drawn: ``method`` names its arms, ``note`` (its
+    badges) ends its titles."""
+
+    model: Model
+    errors: pd.DataFrame
+    dataset: str
+    method: str
+    note: str
+
+
+Line = Sequence[Prediction]
+
+
+def over_load(sheet: Sheet, given: Given, lines: tuple[Line, Line], metric: str) -> Drawing:
+    """One metric over the load for the chosen K and the baseline. ``lines``: predictions of both."""
+    model = sheet.model
+    border = model.ranges["concurrency"]
+    chosen = [line for line in lines if line]
+    rows = pd.concat(
+        [_line(sheet, line, metric, "concurrency") for line in chosen], ignore_index=True
+    ).drop_duplicates(["arm", "concurrency"])
+    last = rows["concurrency"] == rows["concurrency"].max()
+    rows = _apart(rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"]))
+    points = model.points[model.points["k"].isin([0, given.k])]
+    found = Predicted(
+        "concurrency", rows, _points(sheet, points, metric, "concurrency"),
+        _asked(rows, given, sheet), border,
+    )  # fmt: skip
+    arm = f"K = {given.k}" if given.k else "no drafts"
+    return _predicted(found, metric, (f"over load{sheet.note}", f"{sheet.dataset}, {arm}"), given)
+
+
+def _apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Names at the ends of lines at least a line apart."""
+    scales = Scales((), 0.0, float(rows["value"].max()))
+    return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
+
+
+def over_k(sheet: Sheet, given: Given, line: Line, metric: str) -> Drawing:
+    """One metric over K at the chosen load. ``line``: predictions by K."""
+    model = sheet.model
+    border = model.ranges["k"]
+    rows = _line(sheet, line, metric, "k").assign(end_label="", end_y=0.0)
+    points = model.points[model.points["concurrency"] == given.load]
+    found = Predicted(
+        "k", rows, _points(sheet, points, metric, "k"), _asked(rows, given, sheet), border
+    )
+    where = f"{sheet.dataset}, concurrency {given.load}"
+    return _predicted(found, metric, (f"over K{sheet.note}", where), given)
+
+
+def _predicted(found: Predicted, name: str, told: tuple[str, str], given: Given) -> Drawing:
+    metric, (what, where) = METRICS[name], told
+    subtitle = f"{where}; {metric.unit}, mean, {metric.better} is better; points: measured"
+    if not given.as_measured:
+        subtitle += ", with the measured acceptance and lengths"
+    if found.line["low"].isna().any():
+        subtitle += "; no band: error unknown"
+    return drawn(charts_forecast.predicted(found, metric, (f"{metric.label} {what}", subtitle)))
+
+
+def _line(sheet: Sheet, line: Line, metric: str, name: str) -> pd.DataFrame:
+    """A row per prediction; ``name``: what it is drawn over."""
+    rows = []
+    for found in line:
+        asked, value = found.question, float(getattr(found, metric))
+        beyond = outside(sheet.model, asked)
+        band = factors(sheet.errors, metric, beyond)
+        at = getattr(asked, name)
+        rows.append(
+            {
+                name: at, "arm": arm_name(sheet.method, asked.k), "value": value,
+                "low": value * band[0] if band else float("nan"),
+                "high": value * band[1] if band else float("nan"),
+                "inside": not beyond and not (name == "k" and at == 0),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _points(sheet: Sheet, points: pd.DataFrame, metric: str, over: str) -> pd.DataFrame:
+    arms = [arm_name(sheet.method, int(k)) for k in points["k"]]
+    return pd.DataFrame(
+        {
+            over: points[over].astype(int), "arm": arms, "value": points[metric],
+            "repeats": points["repeats"],
+        }
+    )  # fmt: skip
+
+
+def _asked(rows: pd.DataFrame, given: Given, sheet: Sheet) -> pd.DataFrame:
+    """The row of the question."""
+    mine = rows["arm"] == arm_name(sheet.method, given.k)
+    if "concurrency" in rows:
+        mine &= rows["concurrency"] == given.load
+    return rows[mine]
+
+
+def withheld(sheet: Sheet, metric: str) -> Drawing:
+    """Errors of the predictions of points that were withheld."""
+    known = METRICS[metric]
+    rows = sheet.errors[sheet.errors["metric"] == metric]
+    if rows.empty:
+        return drawn(nothing(f"Errors of {known.label}: nothing could be withheld{sheet.note}"))
+    marks = rows.assign(
+        arm=[arm_name(sheet.method, int(k)) for k in rows["k"]],
+        left_out=rows["left_out"].map(_LEFT_OUT),
+        solid=rows["inside"].astype(int),
+    )
+    names = ["arm", "concurrency", "error", "measured", "predicted", "left_out", "solid"]
+    worst = float(rows["error"].abs().max())
+    title = f"Withheld points met within {worst * 100:.1f} %{sheet.note}"
+    subtitle = (
+        f"{sheet.dataset}, {known.label}, mean: predicted / measured − 1; hollow: beyond what the "
+        "others cover"
+    )
+    return drawn(charts_forecast.withheld(marks[names], (title, subtitle)))
+
+
+@dataclass(frozen=True)
+class Textbook:
+    """Parameters of the models that need no measurement; ``rate`` and ``decode_share`` are 0-1."""
+
+    rate: float
+    k: int
+    text: str
+    decode_share: float
+    draft_cost: float
+
+    def at(self, rate: float) -> dict[str, float]:
+        """Speedup by model."""
+        found = both(rate, self.k, self.text, self.decode_share, self.draft_cost)
+        return {name: float(getattr(found, key)) for key, name in _MODELS.items()}
+
+
+def textbook_headline(given: Textbook) -> str:
+    """What both models say."""
+    told = [f"{speedup:.2f} times as fast {name}" for name, speedup in given.at(given.rate).items()]
+    return f"At an acceptance rate of {given.rate:.0%} textbook models say: {', '.join(told)}."
+
+
+def textbook_drawing(given: Textbook) -> Drawing:
+    """Both models over the acceptance rate."""
+    rows = _speedups(given, _RATES)
+    last = rows["rate"] == _RATES[-1]
+    rows = rows.assign(end=rows["model"].where(last, ""))
+    names = (
+        "Textbook models, not measured: speedup",
+        f"times as fast as without drafts, higher is better; K = {given.k}",
+    )
+    return drawn(charts_forecast.textbook(rows, _speedups(given, [given.rate]), names))
+
+
+def textbook_table(given: Textbook) -> Shown:
+    """Both models with their parameters."""
+    found = both(given.rate, given.k, given.text, given.decode_share, given.draft_cost)
+    header, rows = forecast_tables.textbook(found)
+    return shown(pd.DataFrame(rows, columns=header))
+
+
+def _speedups(given: Textbook, rates: Iterable[float]) -> pd.DataFrame:
+    rows = [
+        {"model": model, "rate": rate, "speedup": speedup}
+        for rate in rates
+        for model, speedup in given.at(rate).items()
+    ]
+    return pd.DataFrame(rows)

@@ -1,0 +1,78 @@
+"""Charts of the requests of two cells: how they fared, and what the prompt's length does."""
+
+import altair as alt
+import pandas as pd
+
+from dashboard.charts import Chart
+from dashboard.charts.axes import colour, tip
+from dashboard.charts.axes import title as heading
+from warehouse.catalogue import METRICS, Metric
+
+HEIGHT = 260
+#: Cells of the density along the prompt's length and along the time to first token.
+_ACROSS, _UP = 28, 20
+
+
+def distributions(rows: pd.DataFrame, metric: Metric, note: str) -> Chart:
+    """The share of requests that took at most so long, a line per arm.
+
+    ``rows``: arm, share (0-1), value in the metric's unit, label (the arm where its line ends,
+    else empty). ``note``: what a title says of the origin.
+    """
+    lines = alt.Chart(rows).encode(
+        x=alt.X(field="value", type="quantitative", title=metric.unit),
+        y=alt.Y(
+            field="share",
+            type="quantitative",
+            title="share of requests",
+            axis=alt.Axis(format=".0%", tickCount=5),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
+        color=colour(rows),
+    )
+    steps = lines.mark_line(interpolate="step-after", strokeWidth=2).encode(
+        tooltip=[tip("arm", "arm"), tip("value", metric.unit, ",.1f"), tip("share", "share", ".1%")]
+    )
+    names = lines.mark_text(align="left", dx=6, fontSize=12, fontWeight=600).encode(
+        text=alt.Text(field="label", type="nominal")
+    )
+    title = heading(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long")
+    return alt.layer(steps, names).properties(title=title, height=HEIGHT)
+
+
+def first_token_by_prompt(rows: pd.DataFrame, title: str, ends: tuple[float, float]) -> Chart:
+    """How many requests lie where: TTFT over prompt length, one arm.
+
+    ``rows``: arm, prompt_tokens, ttft (ms). ``ends``: the largest of each in any of the arms.
+    """
+    longest, latest = ends
+    count = alt.Opacity(
+        aggregate="count", type="quantitative", scale=alt.Scale(range=[0.15, 1]), legend=None
+    )
+    return (
+        alt.Chart(rows)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                field="prompt_tokens",
+                type="quantitative",
+                title=f"{METRICS['prompt_tokens'].label}, {METRICS['prompt_tokens'].unit}",
+                bin=alt.Bin(maxbins=_ACROSS, extent=[0, longest]),
+                scale=alt.Scale(domain=[0, longest]),
+            ),
+            y=alt.Y(
+                field="ttft",
+                type="quantitative",
+                title=METRICS["ttft"].unit,
+                bin=alt.Bin(maxbins=_UP, extent=[0, latest]),
+                scale=alt.Scale(domain=[0, latest]),
+            ),
+            color=colour(rows),
+            opacity=count,
+            tooltip=[alt.Tooltip(aggregate="count", type="quantitative", title="requests")],
+        )
+        .properties(
+            title=heading(title, "time to first token over prompt length; darker: more requests"),
+            height=HEIGHT,
+        )
+    )

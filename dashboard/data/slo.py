@@ -1,0 +1,121 @@
+"""What the SLO page reads, cached by warehouse generation; the requests only when asked for."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.matching.arm_levels import ArmLevels, arm_levels
+from analysis.service import pareto
+from analysis.service.goodput import COLUMNS, Goodput, goodput, per_request
+from analysis.service.goodput_levels import window
+from analysis.service.operating_point import METRICS_READ
+from analysis.service.slo import Slo, parse
+from dashboard import data, slo_words
+from dashboard.answers.pareto import Trade, trade
+from dashboard.answers.slo import Answer, answer, arm_loads, few_settings
+from dashboard.arm_places import places
+from dashboard.components import Shown, shown
+from dashboard.links import cell_link
+from dashboard.paying import Paying
+from dashboard.shelf import Shelf, cached, frame, reader
+from warehouse import queries
+from warehouse.filters import Filters
+
+#: Cells whose requests are read for one answer; beyond, a reader must choose.
+MOST_CELLS = 400
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``slo`` in its normal form; ``goodput``: whether the requests are to be read."""
+
+    filters: Filters
+    slo: str
+    paying: Paying
+    goodput: bool
+
+
+@cached(16)
+def _usual(shelf: Shelf, filters: Filters) -> pd.DataFrame:
+    names = (slo_words.SUGGESTED, slo_words.SUGGESTED_STATISTICS)
+    return frame(queries.measurements(reader(shelf), filters, *names))
+
+
+@cached(16)
+def suggestions(shelf: Shelf, filters: Filters) -> list[str]:
+    """Bounds to choose from; see ``slo_words.suggestions``."""
+    return slo_words.suggestions(_usual(shelf, filters))
+
+
+@cached(16)
+def first_slo(shelf: Shelf, filters: Filters) -> Slo | None:
+    """The SLO before one is written."""
+    return slo_words.first_slo(_usual(shelf, filters))
+
+
+@cached(16)
+def _levels(shelf: Shelf, filters: Filters, slo: str) -> ArmLevels:
+    asked = parse(slo)
+    metrics = [*asked.metrics, *METRICS_READ, "achieved_concurrency"]
+    statistics = [*asked.statistics, "mean"]
+    rows = frame(queries.measurements(reader(shelf), filters, metrics, statistics))
+    return arm_levels(data.cells(shelf, filters), rows)
+
+
+@cached(16, Asked)
+def slo_answer(shelf: Shelf, asked: Asked) -> Answer:
+    """What the page says of an SLO; see ``answers_slo.answer``."""
+    levels, slo = _levels(shelf, asked.filters, asked.slo), parse(asked.slo)
+    judged = few_settings(levels)
+    named = places(judged, data.cells(shelf, asked.filters))
+    goodputs = _goodputs(shelf, asked.filters, asked.slo) if asked.goodput else {}
+    return answer(arm_loads(judged, named, slo, asked.paying), levels, slo, goodputs)
+
+
+def judged_cells(shelf: Shelf, filters: Filters, slo: str) -> int:
+    """How many cells have requests that goodput would read."""
+    return int(_levels(shelf, filters, slo).values["cell_id"].nunique())
+
+
+@cached(4)
+def _goodputs(shelf: Shelf, filters: Filters, slo: str) -> dict[str, Goodput | None]:
+    bounds = per_request(parse(slo))
+    if bounds is None:
+        return {}
+    known = data.cells(shelf, filters)
+    wanted = _levels(shelf, filters, slo).values["cell_id"].unique()
+    found: dict[str, Goodput | None] = {}
+    for cell in known[known["cell_id"].isin(wanted)].to_dict("records"):
+        rows = frame(queries.requests(reader(shelf), cell["cell_id"], COLUMNS))
+        if not rows.empty:
+            found[cell["cell_id"]] = goodput(rows, bounds, window(cell))
+    return found
+
+
+@cached(16)
+def _rates(shelf: Shelf, filters: Filters) -> ArmLevels:
+    names = (pareto.METRICS_READ, pareto.STATISTICS_READ)
+    rows = frame(queries.measurements(reader(shelf), filters, *names))
+    return arm_levels(data.cells(shelf, filters), rows)
+
+
+@cached(16)
+def trade_off(shelf: Shelf, filters: Filters) -> Trade:
+    """The Pareto charts; see ``answers_pareto.trade``."""
+    levels = _rates(shelf, filters)
+    return trade(levels, places(levels, data.cells(shelf, filters)))
+
+
+@cached(32)
+def point_cells(shelf: Shelf, filters: Filters, point: str) -> Shown:
+    """The cells behind one point of the Pareto chart, each with a link into the Runs page."""
+    setting, arm_id, concurrency = trade_off(shelf, filters).points[point]
+    rows = _rates(shelf, filters).values
+    mine = (rows["setting"] == setting) & (rows["arm_id"] == arm_id)
+    ids = rows.loc[mine & (rows["concurrency"] == concurrency), "cell_id"].unique()
+    known = data.cells(shelf, filters)
+    chosen = known[known["cell_id"].isin(ids)]
+    names = ["arm_label", "concurrency", "repeat", "completed", "errored", "flags", "run_id"]
+    table = chosen[names].rename(columns={"arm_label": "arm", "run_id": "run"})
+    links = [cell_link(cell_id) for cell_id in chosen["cell_id"]]
+    return shown(table.assign(**{"in Runs": links}))

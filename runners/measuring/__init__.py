@@ -1,0 +1,1 @@
+"""A launch and its cells: load, samples, record, and what is still to run."""

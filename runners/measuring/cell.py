@@ -1,0 +1,243 @@
+"""One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
+
+It is measured in a hidden folder and renamed when it is whole; a failed attempt is renamed too, to
+a name of its own. Whatever interrupts this leaves nothing that looks like a result.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.client import HTTPException
+from pathlib import Path
+from typing import Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from runners.measuring import load, sampler
+from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
+from runners.measuring.guidellm import Places, command, load_request
+from runners.measuring.layout import AFTER, BEFORE, REPORT, SAMPLES, Layout
+from runners.measuring.neighbours import Neighbours
+from runners.measuring.progress import Progress
+from runners.measuring.record import Happened, Setting, record, write
+from runners.measuring.stall import Stall
+from runners.measuring.warm_up import warm_up
+from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
+from runners.planning.plan import Launch, PlannedCell
+from runners.planning.study import Study
+from runners.serving.diagnosis import Diagnosis
+from runners.serving.prefix_cache import empty_prefix_cache
+from runners.texts.prompt_files import PromptFiles
+
+_LOG_LINES = 40
+#: Under this there is no room for the rest of a report.
+_DISK_FULL_BYTES = 1 << 18
+#: What a server that dies or hangs raises at its client; other OSErrors are this machine's.
+_SERVER_GONE = (URLError, ConnectionError, TimeoutError, HTTPException)
+
+
+class Serving(Protocol):
+    """A server to measure on: started here, or somebody else's."""
+
+    @property
+    def url(self) -> str:
+        """Without a path."""
+        ...
+
+    def alive(self) -> bool:
+        """Whether it answers a real request."""
+        ...
+
+    def died(self) -> Diagnosis | None:
+        """Why its process ended; None while it runs. Costs nothing."""
+        ...
+
+    def log_tail(self, lines: int) -> list[str]:
+        """What it printed last."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all cells of a launch are measured with."""
+
+    study: Study
+    launch: Launch
+    told: Future[Setting]
+    """What the machine is; found out while the server starts."""
+    layout: Layout
+    prompts: PromptFiles
+    progress: Progress
+    guidellm: tuple[str, str]
+    """Executable and version."""
+    env: Mapping[str, str]
+    power: Callable[[], Mapping[int, float]] | None = None
+    """Watts by GPU, sampled beside the counters."""
+
+    @property
+    def setting(self) -> Setting:
+        """Waits until it is known."""
+        return self.told.result()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Which try this is, when it began, and how long its server took to start."""
+
+    number: int
+    server_start_s: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass
+class _Notes:
+    """What an attempt finds out on its way."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    load_command: tuple[str, ...] = ()
+    prefix_cache: str | None = None
+    prompt_set_hash: str | None = None
+    port: int | None = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - began
+
+
+def run_cell(
+    bench: Bench, server: Serving, cell: PlannedCell, attempt: Attempt
+) -> Diagnosis | None:
+    """Measure one cell and put its folder in place. None if it is good.
+
+    OSError where this machine fails, e.g. a full disk; nothing is left of the attempt then.
+    """
+    notes = _Notes()
+    with fresh_folder(bench.layout.partial(cell.key)) as folder:
+        require_room(folder, BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts)
+        problem = _measure(bench, server, (cell, folder), notes)
+        if problem is not None:
+            problem = _blamed(server, problem, folder)
+        excerpt = () if problem is None else tuple(server.log_tail(_LOG_LINES))
+        _keep(bench, (cell, folder), _happened(attempt, notes, problem, excerpt))
+    return problem
+
+
+def record_unstarted(
+    bench: Bench, cell: PlannedCell, attempt: Attempt, problem: Diagnosis, excerpt: list[str]
+) -> None:
+    """A failed attempt at a cell whose server did not come up."""
+    with fresh_folder(bench.layout.partial(cell.key)) as folder:
+        happened = _happened(attempt, _Notes(), problem, tuple(excerpt))
+        _keep(bench, (cell, folder), happened)
+
+
+def _measure(
+    bench: Bench, server: Serving, where: tuple[PlannedCell, Path], notes: _Notes
+) -> Diagnosis | None:
+    cell, folder = where
+    study = bench.study
+    prompts = bench.prompts.of(cell)
+    notes.prompt_set_hash, notes.port = prompts.hash, urlsplit(server.url).port
+    try:
+        with notes.phase("warm_up"):
+            warm_up(server.url, study, cell, prompts.warm_up)
+        notes.prefix_cache = empty_prefix_cache(server.url, study.prefix_cache)
+        _count(server, folder / BEFORE)
+        places = Places(server.url, str(prompts.path), str(folder / REPORT))
+        problem = _load(bench, server, cell, places, notes)
+        if problem is None:
+            _count(server, folder / AFTER)
+    except HTTPError as error:
+        said = error.read().decode("utf-8", "replace")[:300]
+        return Diagnosis("request_refused", f"The server refuses a request: {error.code} {said}")
+    except _SERVER_GONE as error:
+        return Diagnosis("server_silent", f"The server stopped answering: {error}.")
+    return problem or _judged(bench, cell, folder)
+
+
+def _count(server: Serving, path: Path) -> None:
+    """Keep the server's counters; an engine without ``/metrics`` leaves no file."""
+    with suppress(HTTPError):
+        path.write_text(sampler.snapshot(server.url), encoding="utf-8")
+
+
+def _load(
+    bench: Bench, server: Serving, cell: PlannedCell, places: Places, notes: _Notes
+) -> Diagnosis | None:
+    study = bench.study
+    executable, version = bench.guidellm
+    argv = command(executable, version, load_request(study, cell, places))
+    notes.load_command = tuple(argv)
+    cpus = None if study.cpus is None else frozenset(study.cpus.client)
+    log = bench.layout.load_log(bench.launch.launch_id)
+    invocation = load.Invocation(argv, bench.env, log, study.limits.cell_s, cpus)
+    samples = Path(places.report).with_name(SAMPLES)
+    sampling = sampler.Sampler(
+        server.url, samples, study.sample_every_s, bench.power, extra=Neighbours()
+    )
+    stall = Stall(study.limits.cell_s)
+    with sampling, notes.phase("load"):
+
+        def watch() -> Diagnosis | None:
+            bench.progress.live(sampling.latest)
+            return server.died() or stall.look(sampling.latest)
+
+        return load.run_load(invocation, watch)
+
+
+def _judged(bench: Bench, cell: PlannedCell, folder: Path) -> Diagnosis | None:
+    counted = load.count(folder / REPORT)
+    if isinstance(counted, Diagnosis):
+        return counted
+    return load.judge(counted, cell.prompts, bench.study.limits.max_error_rate)
+
+
+def _blamed(server: Serving, problem: Diagnosis, folder: Path) -> Diagnosis:
+    """The server's own cause where it is dead; a full disk is nobody's fault but must stop the run."""
+    require_room(folder, _DISK_FULL_BYTES)
+    died = server.died()
+    if died is None or died == problem:
+        return problem
+    return Diagnosis(died.cause, f"{died.sentence.rstrip('.')}. {problem.sentence}")
+
+
+def _happened(
+    attempt: Attempt, notes: _Notes, problem: Diagnosis | None, excerpt: tuple[str, ...]
+) -> Happened:
+    start, inside = attempt.server_start_s, sum(notes.seconds.values())
+    spent = time.monotonic() - attempt.began
+    return Happened(
+        attempt=attempt.number,
+        started_at=attempt.started_at,
+        ended_at=datetime.now(UTC),
+        timeline={
+            "server_start": start,
+            **notes.seconds,
+            "overhead": max(0.0, spent - inside),
+            "total": start + spent,
+        },
+        prompt_set_hash=notes.prompt_set_hash,
+        prefix_cache=notes.prefix_cache,
+        load_command=notes.load_command,
+        port=notes.port,
+        problem=problem,
+        log_excerpt=excerpt,
+    )
+
+
+def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> None:
+    """Write the record and rename the folder: from here on the attempt exists."""
+    cell, folder = where
+    write(record(bench.setting, cell, happened), folder)
+    layout = bench.layout
+    good = happened.problem is None
+    final = layout.cell(cell.key) if good else layout.failed(cell.key, happened.attempt)
+    put_in_place(folder, final)

@@ -1,0 +1,191 @@
+"""What a run tells its user: a live panel on a terminal, a line for each event elsewhere."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from runners.planning.plan import Launch, PlannedCell
+
+LiveFigures = Mapping[str, float]
+
+
+class Progress(Protocol):
+    """Told of every step; keeps nothing that a result needs."""
+
+    def starting(self, launch: Launch) -> None:
+        """A server is being started."""
+
+    def ready(self, launch: Launch, seconds: float) -> None:
+        """It answers."""
+
+    def measuring(self, cell: PlannedCell, attempt: int) -> None:
+        """A cell begins."""
+
+    def live(self, figures: LiveFigures) -> None:
+        """The server's own figures while a cell is measured: running, waiting, tokens_per_s."""
+
+    def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
+        """A cell ended; ``problem`` says why it is not good, ``last`` that it is not tried again."""
+
+    def say(self, line: str) -> None:
+        """Something worth a line."""
+
+
+@dataclass
+class Count:
+    """How far a run is, and how long the rest may take."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def ended(self, good: bool) -> None:
+        """One more cell is settled."""
+        self.done += 1
+        self.failed += not good
+
+    def left_s(self) -> float | None:
+        """Seconds for the rest, at the pace so far, server starts included; None before the first."""
+        if not self.done:
+            return None
+        return (time.monotonic() - self.began) / self.done * (self.total - self.done)
+
+    def __str__(self) -> str:
+        """E.g. "3/12, 1 failed, about 4 min left"."""
+        parts = [f"{self.done}/{self.total}"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        left = self.left_s()
+        parts += [f"about {duration(left)} left"] if left and self.done < self.total else []
+        return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """E.g. "40 s", "12 min", "3.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Lines:
+    """A line for each event; for logs and pipes."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._count = Count(total)
+
+    def __enter__(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Nothing to close."""
+
+    def starting(self, launch: Launch) -> None:
+        """See Progress."""
+        self.say(f"{launch.launch_id}: server starting")
+
+    def ready(self, launch: Launch, seconds: float) -> None:
+        """See Progress."""
+        self.say(f"{launch.launch_id}: server ready after {duration(seconds)}")
+
+    def measuring(self, cell: PlannedCell, attempt: int) -> None:
+        """Said when it ends; a line for each begin would double the log."""
+
+    def live(self, figures: LiveFigures) -> None:
+        """A log has no use for it."""
+
+    def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
+        """See Progress."""
+        if last:
+            self._count.ended(problem is None)
+        self.say(settled(cell, seconds, problem, last) + f" [{self._count}]")
+
+    def say(self, line: str) -> None:
+        """See Progress."""
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Panel(Lines):
+    """The same lines, above a panel that shows the cell at work."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, total)
+        self._now: tuple[str, float] = ("", time.monotonic())
+        self._figures: dict[str, float] = {}
+        self._live = Live(
+            console=console, get_renderable=self._draw, refresh_per_second=2, transient=True
+        )
+
+    def __enter__(self) -> Self:
+        """Show the panel."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Leave the lines, take the panel away."""
+        self._now = ("", 0.0)
+        self._live.stop()
+
+    def starting(self, launch: Launch) -> None:
+        """See Progress."""
+        self._begin(f"{launch.launch_id}: server starting")
+
+    def measuring(self, cell: PlannedCell, attempt: int) -> None:
+        """See Progress."""
+        self._begin(cell.key + (f", attempt {attempt}" if attempt > 1 else ""))
+
+    def live(self, figures: LiveFigures) -> None:
+        """See Progress."""
+        self._figures = dict(figures)
+
+    def _begin(self, what: str) -> None:
+        self._now, self._figures = (what, time.monotonic()), {}
+
+    def _draw(self) -> Table | Text:
+        what, began = self._now
+        if not what:
+            return Text("")
+        grid = Table.grid(padding=(0, 2))
+        seconds = duration(time.monotonic() - began)
+        grid.add_row(Text(what, style="bold"), Text(seconds), Text(str(self._count)))
+        if self._figures:
+            grid.add_row(Text(live_line(self._figures)))
+        return grid
+
+
+def live_line(figures: LiveFigures) -> str:
+    """E.g. "312 tok/s, 4 running, 0 waiting"; only what is known."""
+    units = {"tokens_per_s": "tok/s", "running": "running", "waiting": "waiting"}
+    known = [(figures[name], unit) for name, unit in units.items() if name in figures]
+    return ", ".join(f"{value:.0f} {unit}" for value, unit in known)
+
+
+def settled(cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> str:
+    """The line of a cell that ended."""
+    if problem is None:
+        return f"{cell.key}: good, {duration(seconds)}"
+    return f"{cell.key}: failed{'' if last else ', trying again'}: {problem}"
+
+
+def progress(total: int, console: Console | None = None) -> Lines:
+    """The panel on a terminal, lines anywhere else."""
+    console = console or Console(stderr=True)
+    return Panel(console, total) if console.is_terminal else Lines(console, total)

@@ -1,0 +1,186 @@
+"""``record.json`` of a cell: what the study said, what this machine is, what happened."""
+
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from runners.executors import gpus_needed
+from runners.executors.placement import placement
+from runners.measuring.layout import RECORD
+from runners.planning.plan import Launch, PlannedCell
+from runners.planning.study import Study
+from runners.planning.vllm_command import PORT
+from runners.serving.diagnosis import Diagnosis
+from runners.surroundings import gpu, provenance
+from runners.surroundings.privacy import public
+from runners.surroundings.tools import tool
+from warehouse.contract import Evidence, Record
+
+_LOG_LINES = 40
+#: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
+_CACHING = "enable_prefix_caching"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all cells of a launch share. ``known`` are the facts that only this machine tells."""
+
+    study: Study
+    launch: Launch
+    known: dict[str, Any]
+    environment: dict[str, Any]
+    server_command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Happened:
+    """How one attempt at a cell went."""
+
+    attempt: int
+    started_at: datetime
+    ended_at: datetime
+    timeline: dict[str, float]
+    prompt_set_hash: str | None = None
+    prefix_cache: str | None = None
+    load_command: tuple[str, ...] = ()
+    port: int | None = None
+    """Of the server, where it was started here."""
+    problem: Diagnosis | None = None
+    log_excerpt: tuple[str, ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Goes to the record's environment, beside what the machine is."""
+
+
+def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...]) -> Setting:
+    """For a server that is started here. Asks the executables and the hardware, once a launch."""
+    gpus = used_gpus(study, launch)
+    model, count = provenance.hardware(study, gpus)
+    found = provenance.revisions(study, launch.variant)
+    known = {
+        "engine": "vllm",
+        "engine_version": tool(study, "vllm").version,
+        "gpu": model,
+        "gpu_count": count,
+        "model_revision": found.model,
+        "draft_revision": found.draft,
+        "evidence": study.evidence or _evidence(study),
+        **server_args(study, launch),
+    }
+    environment = provenance.environment(study, gpus) | {"placement": placement()}
+    return Setting(study, launch, known, environment, server_command)
+
+
+def remote_setting(study: Study, launch: Launch, engine: dict[str, Any]) -> Setting:
+    """For a server that somebody else runs: ``engine`` is the little that it says of itself."""
+    revisions = {"model_revision": study.target.revision, "evidence": study.evidence}
+    guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
+    return Setting(
+        study, launch, revisions | engine, {**guidellm, "server": "run by somebody else"}
+    )
+
+
+def used_gpus(study: Study, launch: Launch) -> list[int]:
+    """NVML indices of the GPUs that a server started here gets: the first that are visible."""
+    visible = gpu.visible(gpu.survey(), {**os.environ, **study.environment})
+    return [each.index for each in visible][: gpus_needed(study, launch)]
+
+
+def _evidence(study: Study) -> Evidence:
+    return "gpu" if provenance.runs_on_gpu(study) else "cpu"
+
+
+def server_args(study: Study, launch: Launch) -> dict[str, Any]:
+    """Engine arguments by their names with underscores, and whether prefixes are cached."""
+    given = {**study.target.engine_args, **launch.variant.engine_args}
+    named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
+    caching = named.pop(_CACHING, None)
+    if named.pop(f"no_{_CACHING}", False):
+        caching = False
+    return {"server_args": public(named), "prefix_caching": caching}
+
+
+def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
+    """The record of one attempt at a cell."""
+    study = setting.study
+    problem = happened.problem
+    server = (word.replace(PORT, str(happened.port or PORT)) for word in setting.server_command)
+    commands = {"vllm": list(server), "guidellm": list(happened.load_command)}
+    said = {
+        **_asked(study, cell),
+        **_speculation(setting.launch),
+        **{name: value for name, value in setting.known.items() if value is not None},
+        **_fetched(setting),
+        "schema_version": 1,
+        "prompt_set_hash": happened.prompt_set_hash,
+        "run_id": f"{study.name}/{cell.key}#{happened.attempt}",
+        "status": "good" if problem is None else "failed",
+        "failure": None if problem is None else public(problem.sentence),
+        "failure_cause": None if problem is None else problem.cause,
+        "log_excerpt": public(list(happened.log_excerpt[-_LOG_LINES:])),
+        "started_at": happened.started_at,
+        "ended_at": happened.ended_at,
+        "order": cell.order,
+        "launch": setting.launch.launch_id,
+        "attempt": happened.attempt,
+        "fingerprint": cell.fingerprint,
+        "planned_requests": cell.prompts,
+        "prefix_cache": happened.prefix_cache,
+        "timeline": {name: round(seconds, 3) for name, seconds in happened.timeline.items()},
+        "commands": {name: public(words) for name, words in commands.items() if words},
+        "environment": setting.environment | public(happened.notes),
+    }
+    return Record.model_validate(said)
+
+
+def _fetched(setting: Setting) -> dict[str, Any]:
+    """Revisions that were unknown until the server's own start fetched the models."""
+    started_here = bool(setting.server_command)
+    if not started_here or setting.known.get("model_revision") is not None:
+        return {}
+    found = provenance.revisions(setting.study, setting.launch.variant)
+    return {"model_revision": found.model, "draft_revision": found.draft}
+
+
+def _asked(study: Study, cell: PlannedCell) -> dict[str, Any]:
+    """What the study asks for: the model, the requests, the load."""
+    request, target = study.request, study.target
+    return {
+        "study": study.name,
+        "arm": cell.arm,
+        "repeat": cell.repeat,
+        "model": public(target.served_name or target.model),
+        "precision": target.precision,
+        "tensor_parallel_size": cell.tensor_parallel_size,
+        "dataset": cell.dataset,
+        "request_format": request.format,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "max_tokens": study.dataset(cell.dataset).max_tokens or request.max_tokens,
+        "ignore_eos": request.ignore_eos,
+        "load_profile": "concurrent",
+        "concurrency": cell.concurrency,
+    }
+
+
+def _speculation(launch: Launch) -> dict[str, Any]:
+    config = launch.variant.speculative_config
+    if config is None:
+        return {"spec_method": "none"}
+    return {
+        # vLLM takes a draft model where no method is named.
+        "spec_method": config.get("method", "draft_model" if "model" in config else None),
+        "num_speculative_tokens": config.get("num_speculative_tokens"),
+        "draft_model": public(config.get("model")),
+        "draft_revision": config.get("revision"),
+        "speculative_config": public(config),
+        "synthetic_acceptance": config.get("rejection_sample_method") == "synthetic",
+    }
+
+
+def write(found: Record, folder: Path) -> None:
+    """Put the record into a cell's folder."""
+    text = found.model_dump_json(indent=1, exclude_none=True) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")

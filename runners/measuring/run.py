@@ -1,0 +1,201 @@
+"""A run: what is missing of a study is measured, launch by launch, here or by an executor."""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from runners.executors import Executor, Job, Outcome, Update
+from runners.measuring import guidellm, resume
+from runners.measuring.cell import Bench
+from runners.measuring.launch import Failed, holding, run_cells
+from runners.measuring.layout import Layout
+from runners.measuring.progress import Progress
+from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
+from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.study import Study
+from runners.planning.vllm_command import server_command
+from runners.serving.processes import end_strays
+from runners.serving.server import Remote, ServerSpec
+from runners.serving.target_url import engine_facts
+from runners.surroundings.gpu import PowerMeter
+from runners.surroundings.host import Host, LocalHost, RemoteHost
+from runners.surroundings.privacy import REMOVED, is_secret_name
+from runners.surroundings.tools import tool
+from runners.texts.prompt_files import PromptFiles
+from warehouse.errors import RunnerError
+
+#: The first vLLM that takes --per-request-spec-decode-metrics.
+_PER_REQUEST_SINCE = (0, 32)
+_LOOPBACK = "127.0.0.1,localhost"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is asked for."""
+
+    plan: Plan
+    layout: Layout
+    cells: tuple[PlannedCell, ...]
+    target_url: str | None = None
+
+
+def run_here(asked: Asked, progress: Progress) -> list[Failed]:
+    """Measure what is missing, one launch after the other, in this process."""
+    end_strays()  # Of a run that was killed together with what watched over its server.
+    prompts = PromptFiles(asked.plan.study, asked.layout)
+    launches = by_launch(asked)
+    for cell in (cell for _, cells in launches for cell in cells):
+        prompts.of(cell)  # Too few prompts are said before any server starts.
+    failed = []
+    for launch, cells in launches:
+        failed += _run_launch(asked, launch, cells, (prompts, progress))
+    return failed
+
+
+def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
+    """Have an executor run the launches that have something to do, each with those cells."""
+    launches = tuple(replace(launch, cells=tuple(cells)) for launch, cells in by_launch(asked))
+
+    def report(update: Update) -> None:
+        detail = f": {update.detail}" if update.detail else ""
+        progress.say(f"{update.launch_id}: {update.state}{detail}")
+
+    return executor.run(asked.plan, replace(job, launches=launches, report=report))
+
+
+def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:
+    """The launches that have asked cells which are not good, each with those cells."""
+    missing = {cell.key for cell in resume.look(asked.plan, asked.layout, asked.cells).to_run}
+    grouped = [
+        (launch, [cell for cell in launch.cells if cell.key in missing])
+        for launch in asked.plan.launches
+    ]
+    return [(launch, cells) for launch, cells in grouped if cells]
+
+
+def _run_launch(
+    asked: Asked,
+    launch: Launch,
+    cells: Sequence[PlannedCell],
+    with_what: tuple[PromptFiles, Progress],
+) -> list[Failed]:
+    layout = asked.layout
+    with holding(layout, launch), ThreadPoolExecutor(1) as pool, _meter(asked, launch) as power:
+        # Another run may have measured some of them while this one waited for its turn.
+        found = resume.look(asked.plan, layout, cells)
+        resume.set_aside(found.changed, layout)
+        host, setting = _opened(asked, launch, with_what[1], pool)
+        bench = _bench(asked, launch, with_what, (setting, power))
+        try:
+            return run_cells(bench, host, found.to_run)
+        finally:
+            host.stop()
+
+
+def _meter(asked: Asked, launch: Launch) -> PowerMeter:
+    """Of the GPUs that the server gets; those of somebody else's server are not here."""
+    remote = asked.target_url is not None
+    return PowerMeter([] if remote else used_gpus(asked.plan.study, launch))
+
+
+def _opened(
+    asked: Asked, launch: Launch, progress: Progress, pool: ThreadPoolExecutor
+) -> tuple[Host, Future[Setting]]:
+    """The server, and what this machine is: that is found out while the server starts."""
+    study, url = asked.plan.study, asked.target_url
+    if url is not None:
+        server = Remote(url, guidellm.served_model(study), study.request.format)
+        return RemoteHost(server), pool.submit(_remote, study, launch, url)
+    spec = server_spec(study, launch, asked.layout)
+    host = LocalHost(spec, launch, study.limits.retries, progress)
+    return host, pool.submit(local_setting, study, launch, spec.argv)
+
+
+def _remote(study: Study, launch: Launch, url: str) -> Setting:
+    return remote_setting(study, launch, engine_facts(url))
+
+
+def _bench(
+    asked: Asked,
+    launch: Launch,
+    with_what: tuple[PromptFiles, Progress],
+    known: tuple[Future[Setting], PowerMeter],
+) -> Bench:
+    study = asked.plan.study
+    executable = study.executable("guidellm") or study.executables.guidellm
+    return Bench(
+        study=study,
+        launch=launch,
+        told=known[0],
+        layout=asked.layout,
+        prompts=with_what[0],
+        progress=with_what[1],
+        guidellm=(executable, guidellm.version(study)),
+        env=_load_env(study),
+        power=known[1],
+    )
+
+
+def _load_env(study: Study) -> dict[str, str]:
+    """GuideLLM's environment; a proxy must not stand between it and a server on this machine."""
+    env = {**os.environ, **study.environment}
+    direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
+    return env | {"NO_PROXY": direct, "no_proxy": direct}
+
+
+def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
+    """How a launch's server is started. Raises RunnerError where there is no vLLM."""
+    found = tool(study, "vllm")
+    if found.path is None:
+        raise RunnerError(
+            f"vLLM cannot be started: {found.problem}; install it in an environment of its own and "
+            "name it under executables.vllm of the study."
+        )
+    metrics = _numbers(found.version) >= _PER_REQUEST_SINCE
+    argv = server_command(study, launch.variant, launch.tensor_parallel_size, metrics)
+    cpus = None if study.cpus is None else frozenset(study.cpus.engine)
+    clients = None if study.cpus is None else frozenset(study.cpus.client)
+    return ServerSpec(
+        argv=tuple(argv),
+        env={**os.environ, **study.environment},
+        model=guidellm.served_model(study),
+        log=layout.server_log(launch.launch_id).absolute(),
+        ready_timeout_s=study.limits.server_ready_s,
+        engine_cpus=cpus,
+        api_cpus=clients,
+        request_format=study.request.format,
+    )
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    """ "0.32.0+cpu" as (0, 32); unknown is before all others."""
+    parts = (version or "").split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+@contextmanager
+def results_writable(layout: Layout) -> Iterator[None]:
+    """What fails on this machine's side of the results, a full disk above all, as one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise RunnerError(
+                f"The disk that holds {layout.root} is full; nothing good was lost. Make room and "
+                "run the same command again, it goes on where it stopped."
+            ) from None
+        raise RunnerError(f"The results in {layout.root} cannot be written: {error}.") from None
+
+
+def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
+    """Keep the study beside its results, without the credentials that it may hold."""
+    text = source.read_text(encoding="utf-8")
+    for name, value in study.environment.items():
+        if is_secret_name(name):
+            text = text.replace(value, REMOVED)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    (layout.root / "study.yaml").write_text(text, encoding="utf-8")

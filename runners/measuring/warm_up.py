@@ -1,0 +1,36 @@
+"""Requests before a level: they fill kernels and caches of the engine, and are not measured."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from runners.measuring.guidellm import ROUTES, sampling, served_model
+from runners.planning.plan import PlannedCell
+from runners.planning.study import Study
+from runners.serving.endpoint import send
+
+_LIMIT_S = 600.0
+_MAX_TOKENS = 64
+
+
+def warm_up(url: str, study: Study, cell: PlannedCell, texts: Sequence[str]) -> None:
+    """Send the study's warm-up requests, as many at a time as the level. Raises OSError or HTTPException.
+
+    ``texts`` belong to no level; where the dataset has too few, sentences of our own follow.
+    """
+    count = study.window.warm_up_requests
+    if not count:
+        return
+    own = [f"Warm-up {number}: count from {number} upwards in words." for number in range(count)]
+    bodies = [_body(study, text) for text in [*texts, *own][:count]]
+    with ThreadPoolExecutor(min(count, cell.concurrency)) as pool:
+        list(
+            pool.map(lambda body: send(url + ROUTES[study.request.format], body, _LIMIT_S), bodies)
+        )
+
+
+def _body(study: Study, text: str) -> dict[str, Any]:
+    body = {"model": served_model(study), "max_tokens": _MAX_TOKENS, **sampling(study)}
+    if study.request.format == "chat_completions":
+        return body | {"messages": [{"role": "user", "content": text}]}
+    return body | {"prompt": text}

@@ -1,0 +1,1 @@
+"""A model from its own files: size, memory, vocabulary."""

@@ -1,0 +1,1 @@
+"""What is to be measured: the study file, its cells and launches, their cost."""

@@ -1,0 +1,143 @@
+"""What a study needs: its cells, and the fewest server launches that measure them.
+
+A launch is one server configuration (arm x tensor parallel size) in one block (repeat); every
+dataset and every level of that block shares it. The arms of a block run one after the other in an
+order of its own, so that a drift of the machine falls on all of them.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runners.planning.study import Dataset, Study, Variant
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One arm x dataset x concurrency x repeat. ``key`` is also its folder under the study's."""
+
+    key: str
+    arm: str
+    dataset: str
+    tensor_parallel_size: int
+    concurrency: int
+    repeat: int
+    order: int
+    prompts: int
+    fingerprint: str
+    """Hash of everything the study says about this cell; another one invalidates its result."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One server start and the cells that are measured on it, in order."""
+
+    launch_id: str
+    variant: Variant
+    tensor_parallel_size: int
+    repeat: int
+    cells: tuple[PlannedCell, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a study asks for, in the order in which it is run."""
+
+    study: Study
+    launches: tuple[Launch, ...]
+
+    @property
+    def cells(self) -> tuple[PlannedCell, ...]:
+        """All cells, in the order in which they are run."""
+        return tuple(cell for launch in self.launches for cell in launch.cells)
+
+    def launch(self, launch_id: str) -> Launch:
+        """The launch of that id. KeyError where there is none."""
+        return {launch.launch_id: launch for launch in self.launches}[launch_id]
+
+
+def make_plan(study: Study) -> Plan:
+    """Lay a study out. Reads no dataset, asks no server."""
+    order = 0
+    launches = []
+    for repeat in range(study.repeats):
+        for variant, size in _block(study, repeat):
+            cells = tuple(_cells(study, variant, size, repeat, order))
+            order += len(cells)
+            if cells:
+                launch_id = f"r{repeat}-{variant.name}-tp{size}"
+                launches.append(Launch(launch_id, variant, size, repeat, cells))
+    return Plan(study, tuple(launches))
+
+
+def _block(study: Study, repeat: int) -> list[tuple[Variant, int]]:
+    """The server configurations of one repeat, in that repeat's own order; the first keeps the file's."""
+    sizes = sorted(
+        set(study.tensor_parallel_sizes).union(
+            *(d.tensor_parallel_sizes or () for d in study.datasets)
+        )
+    )
+    block = [(variant, size) for size in sizes for variant in study.variants]
+    if repeat:
+        random.Random(f"{study.order_seed}-{repeat}").shuffle(block)
+    return block
+
+
+def _cells(
+    study: Study, variant: Variant, size: int, repeat: int, first: int
+) -> Iterator[PlannedCell]:
+    order = first
+    for dataset in study.datasets:
+        if not wanted(study, variant, size, dataset):
+            continue
+        for concurrency in dataset.concurrency or study.concurrency:
+            yield PlannedCell(
+                key=f"{variant.name}/tp{size}/{dataset.name}/c{concurrency}-r{repeat}",
+                arm=variant.name,
+                dataset=dataset.name,
+                tensor_parallel_size=size,
+                concurrency=concurrency,
+                repeat=repeat,
+                order=order,
+                prompts=dataset.prompts_at(concurrency),
+                fingerprint=_fingerprint(study, variant, size, dataset, concurrency),
+            )
+            order += 1
+
+
+def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
+    """Whether the study measures this server configuration on this dataset."""
+    if dataset.arms is not None and not {variant.name, variant.arm} & set(dataset.arms):
+        return False
+    sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes
+    allowed = variant.tensor_parallel_sizes
+    return size in sizes and (allowed is None or size in allowed)
+
+
+def _fingerprint(
+    study: Study, variant: Variant, size: int, dataset: Dataset, concurrency: int
+) -> str:
+    """Of what changes a result: not names of files, limits, prices, repeats or other arms."""
+    said = {
+        "target": study.target.model_dump(mode="json"),
+        "variant": variant.model_dump(mode="json", include={"speculative_config", "engine_args"}),
+        "tensor_parallel_size": size,
+        "dataset": dataset.model_dump(
+            mode="json",
+            exclude={"arms", "tensor_parallel_sizes", "concurrency", "prompts_per_level"},
+        ),
+        # The prompts of a level depend on how many the levels before it took.
+        "prompts": {
+            level: dataset.prompts_at(level) for level in dataset.concurrency or study.concurrency
+        },
+        "concurrency": concurrency,
+        "request": study.request.model_dump(mode="json"),
+        "window": study.window.model_dump(mode="json"),
+        "prefix_cache": study.prefix_cache,
+        "environment": study.environment,
+        "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
+    }
+    text = json.dumps(said, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

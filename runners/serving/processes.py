@@ -1,0 +1,152 @@
+"""Commands that leave nothing behind: each one stands behind a guard of its own.
+
+A guard (``runners/serving/guard.py``) ends the whole tree below it when it is asked to, when the command
+ends, and when this process dies, even by SIGKILL.
+"""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from runners.serving import guard
+from warehouse.errors import RunnerError
+
+_GUARD = str(Path(guard.__file__).resolve())
+#: Beyond the grace, how long a guard may take until the last process is gone.
+_KILL_S = 30.0
+
+
+class Guarded:
+    """A command in a session of its own, with all that it starts.
+
+    ``pid`` is the command's own. What all of them print is appended to ``log``, from the byte
+    ``log_start`` on. Leaving the context stops it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], runner: socket.socket, pid: int) -> None:
+        self._guard = process
+        self._runner = runner
+        self.pid = pid
+
+    @classmethod
+    def start(
+        cls,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        cwd: Path | None = None,
+        cpus: Iterable[int] | None = None,
+    ) -> Self:
+        """Start ``argv`` with ``env`` as its whole environment, on ``cpus`` where the system can.
+
+        RunnerError where it cannot be started.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        ours, theirs = socket.socketpair()
+        pinned = ",".join(str(cpu) for cpu in sorted(cpus or ()))
+        with log.open("ab") as written, theirs:
+            process = subprocess.Popen(
+                # -I: nothing in the caller's folder or PYTHONPATH may shadow what it imports.
+                [sys.executable, "-I", _GUARD, pinned, *argv],
+                stdin=theirs.fileno(), stdout=written, stderr=written, env=dict(env), cwd=cwd,
+                start_new_session=True,
+            )  # fmt: skip
+        with ours.makefile("rb") as said:
+            answer = json.loads(said.readline() or b'{"error": "its guard did not start"}')
+        if "error" in answer:
+            ours.close()
+            process.wait()
+            raise RunnerError(f"{argv[0]} cannot be started: {answer['error']}")
+        return cls(process, ours, answer["pid"])
+
+    def poll(self) -> int | None:
+        """Exit status once the command and all that it started are gone; negative: a signal."""
+        status = self._guard.poll()
+        if status is not None:
+            self._runner.close()
+        if status == -signal.SIGKILL:
+            end_strays()  # It may have been the guard that was killed.
+        return status
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Exit status; TimeoutError where the command takes longer than ``timeout_s``."""
+        try:
+            self._guard.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"process {self.pid} still runs after {timeout_s:g} s") from None
+        return self.poll() or 0
+
+    def tree(self) -> list[psutil.Process]:
+        """The command and its descendants, wherever they moved to."""
+        try:
+            return psutil.Process(self._guard.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def listens_on(self, port: int) -> bool:
+        """Whether one of its processes, and nobody else's, has the port."""
+        for process in self.tree():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                try:
+                    sockets = process.net_connections("inet")
+                except psutil.AccessDenied:
+                    return True  # Where the system does not tell, an answer must do.
+                if any(s.status == psutil.CONN_LISTEN and s.laddr.port == port for s in sockets):
+                    return True
+        return False
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """Ask the command to end, and kill what is left after ``grace_s``. Returns when all are gone."""
+        with contextlib.suppress(OSError):
+            self._runner.sendall(f"{grace_s}\n".encode())
+        try:
+            self._guard.wait(grace_s + _KILL_S)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()
+        self.poll()
+
+    def __enter__(self) -> Self:
+        """As it is: it runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+
+def end_strays() -> list[int]:
+    """Kill what guards left behind that were killed themselves: their numbers.
+
+    Only processes of this user are seen, and those of a guard that still lives are left alone.
+    """
+    ended = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            mark = process.environ().get(guard.MARK)
+            if mark and not _guards(int(mark)) and not guard.tidies_up(process):
+                process.kill()
+                ended.append(process.pid)
+    return ended
+
+
+def _guards(pid: int) -> bool:
+    """Whether a guard of that number lives; it may be one of another checkout."""
+    try:
+        return any(Path(word).name == Path(_GUARD).name for word in psutil.Process(pid).cmdline())
+    except psutil.NoSuchProcess:
+        return False

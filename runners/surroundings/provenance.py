@@ -1,0 +1,157 @@
+"""What a reader needs to trust a number: the software, the hardware and where both came from.
+
+Every value is what was asked and answered on this machine; what nothing answered is None. No
+credentials, no user names, no host name, no path that holds one (``runners/surroundings/privacy.py``).
+"""
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from runners.models import model_files
+from runners.planning.study import Study, Variant
+from runners.planning.vllm_command import speculative_config
+from runners.serving.server import ALWAYS
+from runners.surroundings import gpu, machine
+from runners.surroundings.privacy import is_secret_name, public
+from runners.surroundings.tools import Kind, tool
+
+#: environment variables that change what a server does
+_TELLING = (
+    "VLLM_",
+    "CUDA_",
+    "NCCL_",
+    "TORCH_",
+    "PYTORCH_",
+    "OMP_",
+    "HF_HUB_",
+    "TRITON_",
+    "GUIDELLM_",
+)
+
+_KINDS: tuple[Kind, ...] = ("vllm", "guidellm")
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions as the environments of the executables state them. None: unknown."""
+
+    vllm: str | None
+    guidellm: str | None
+    torch: str | None
+    cuda: str | None
+    """The CUDA that torch was built for; None for a CPU build."""
+    transformers: str | None
+    vllm_python: str | None
+    guidellm_python: str | None
+    draftboard: str
+
+
+@dataclass(frozen=True)
+class Revisions:
+    """Which content stands behind the models' names: a commit of the hub or a hash of a folder."""
+
+    model: str | None
+    draft: str | None
+
+
+def versions(study: Study) -> Versions:
+    """What the study's two executables run on. A missing executable gives None, not an error."""
+    vllm, guidellm = tool(study, "vllm"), tool(study, "guidellm")
+    return Versions(
+        vllm=vllm.version,
+        guidellm=guidellm.version,
+        torch=vllm.versions.get("torch"),
+        cuda=vllm.torch_cuda,
+        transformers=vllm.versions.get("transformers"),
+        vllm_python=vllm.python_version,
+        guidellm_python=guidellm.python_version,
+        draftboard=_draftboard(),
+    )
+
+
+def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
+    """A record's ``environment``: JSON values only. ``gpus``: NVML indices that the server uses.
+
+    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a
+    CPU build of vLLM there are none.
+    """
+    found = gpu.survey()
+    used = _used(found, gpus) if runs_on_gpu(study) else ()
+    said = {
+        "versions": asdict(versions(study)),
+        "packages": {kind: dict(tool(study, kind).versions) for kind in _KINDS},
+        "gpus": [asdict(each) for each in used],
+        "driver": found.driver,
+        "cuda_driver": found.cuda,
+        "cpu": machine.cpu(),
+        "memory_bytes": machine.memory_bytes(),
+        "system": machine.system(),
+        "python": platform.python_version(),
+        "container": machine.container(),
+        "scheduler": machine.scheduler(),
+        "git": {"draftboard": _own_tree(), "study": machine.git_state(Path(study.located(".")))},
+        "variables": variables(study),
+    }
+    fit_to_publish: dict[str, Any] = public(said)
+    return fit_to_publish
+
+
+def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
+    """(model, count) of the GPUs that a server uses; for a CPU server the processor, and None."""
+    if not runs_on_gpu(study):
+        return machine.cpu_model(), None
+    used = _used(gpu.survey(), gpus)
+    names = sorted({each.name for each in used})
+    return " + ".join(names) or None, len(used) or None
+
+
+def runs_on_gpu(study: Study) -> bool:
+    """Whether the study's vLLM is built for GPUs; a build that does not say counts as one."""
+    return not tool(study, "vllm").for_cpu
+
+
+def revisions(study: Study, variant: Variant) -> Revisions:
+    """What the names of target and draft stand for on this machine; None where unknown."""
+    config = speculative_config(study, variant) or {}
+    draft = config.get("model")
+    target = study.target
+    return Revisions(
+        model=_revision(study, study.located(target.model), target.revision),
+        draft=None if draft is None else _revision(study, str(draft), config.get("revision")),
+    )
+
+
+def variables(study: Study) -> dict[str, str]:
+    """Environment variables that the server gets and that change what it does, no credentials."""
+    merged = {**ALWAYS, **os.environ, **study.environment}
+    telling = {name: value for name, value in merged.items() if name.startswith(_TELLING)}
+    telling |= study.environment
+    return {name: value for name, value in sorted(telling.items()) if not is_secret_name(name)}
+
+
+def _revision(study: Study, model: str, revision: str | None) -> str | None:
+    return model_files.find(model, revision, study.environment).revision
+
+
+def _used(found: gpu.Survey, gpus: Sequence[int]) -> tuple[gpu.Gpu, ...]:
+    if not gpus:
+        return gpu.visible(found, os.environ)
+    return tuple(each for each in found.gpus if each.index in gpus)
+
+
+def _draftboard() -> str:
+    try:
+        return importlib.metadata.version("draftboard")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _own_tree() -> dict[str, Any] | None:
+    """The git state of an installation from a working tree; a wheel lies in nobody's tree."""
+    root = Path(__file__).parents[2]
+    return machine.git_state(root) if (root / "pyproject.toml").is_file() else None

