@@ -29,8 +29,8 @@ from runners.lab.training import (
 )
 from runners.texts.generators import KINDS, Document
 
-TARGET = Schedule(steps=600, rate=3e-3, seed=1)
-DRAFT = Schedule(steps=600, rate=3e-3, seed=2)
+TARGET = Schedule(steps=1000, rate=3e-3, seed=1)
+DRAFT = Schedule(steps=700, rate=3e-3, seed=2)
 
 
 def main() -> None:

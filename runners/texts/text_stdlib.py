@@ -6,8 +6,8 @@ the prompts' hash tells them apart.
 """
 
 import ast
-import inspect
 import io
+import re
 import sysconfig
 import tokenize
 from collections.abc import Callable, Iterator
@@ -17,6 +17,10 @@ from pathlib import Path
 SKIPPED = {"test", "tests", "site-packages", "dist-packages", "lib2to3", "idlelib", "encodings",
            "turtledemo", "ensurepip", "pydoc_data", "__pycache__", "__phello__"}  # fmt: skip
 _MIN_CHARS = 400
+#: Shorter docstrings ("Return the name.") in a row make a list, and a small model repeats lists.
+_MIN_DOCSTRING = 100
+#: An interpreter session and its output, to the end of the paragraph: not prose.
+_SESSION = re.compile(r"^[ \t]*>>> .*?(?=\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL)
 #: Which documents are wanted, by name: the others are not even parsed.
 Wanted = Callable[[str], bool]
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -39,15 +43,19 @@ def prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
     from pydoc_data.topics import topics  # 700 kB, wanted only here
 
     for name in filter(lambda name: wanted(f"topic {name}"), sorted(topics)):
-        yield f"topic {name}", topics[name].strip() + "\n"
+        yield f"topic {name}", _SESSION.sub("", topics[name]).strip() + "\n"
 
 
 def docstrings(source: str) -> list[str]:
-    """The docstrings of a module, its classes and functions, in the order of the text."""
+    """Docstrings of a module, its classes and functions, as the text has them: long and once each.
+
+    Interpreter sessions are left out.
+    """
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _WITH_DOCSTRING)]
     nodes.sort(key=lambda node: getattr(node, "lineno", 0))
     found = (ast.get_docstring(node) for node in nodes)
-    return [inspect.cleandoc(text) for text in found if text and len(text) > 20]
+    cleaned = dict.fromkeys(_SESSION.sub("", text).strip() for text in found if text)
+    return [text for text in cleaned if len(text) >= _MIN_DOCSTRING]
 
 
 def without_prose(source: str) -> str:

