@@ -8,7 +8,7 @@ from typing import Any
 
 import zstandard
 
-SAMPLE = Path(__file__).parents[1] / "examples/lab-first/baseline/code/guidellm.json.zst"
+SAMPLE = Path(__file__).parents[1] / "tests/fixtures/lab-first/baseline/code/guidellm.json.zst"
 LEVELS = (1, 4, 16, 64, 128, 256)
 PROMPT_CHARACTERS, OUTPUT_CHARACTERS = 1150, 750
 LATENCY, FIRST = 1.8, 0.12

@@ -20,7 +20,7 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     A and B are the start of a cell's id, of a run's id, or the path that a run was ingested from
     (`draftboard runs --json` lists them).
 
-    Example: draftboard diff examples/lab-first/baseline/code examples/lab-first/draft-model-k3/code
+    Example: draftboard diff laptop-lab/baseline/tp1/code/c1-r0 laptop-lab/draft-k3/tp1/code/c1-r0
     """
     from analysis.matching.difference import differences
     from commands.output import show_table

@@ -1,16 +1,53 @@
 """Fixtures that every part shares: a place for a warehouse, and real rows to put into it."""
 
 import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import zstandard
 
 from warehouse.contract import Facts
 from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement, Sample, Source
+
+#: A small recorded study that tests read: real measurements of a tiny model.
+RECORDED = Path(__file__).parent / "fixtures" / "lab-first"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One recorded drop: what its record says, and the packed report beside it."""
+
+    facts: dict[str, Any]
+    report: Path
+
+    @property
+    def levels(self) -> int:
+        """How many cells are in the report."""
+        raw = zstandard.ZstdDecompressor().decompress(self.report.read_bytes())
+        return len(json.loads(raw)["benchmarks"])
+
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """What the report itself does not say, as ``--set`` takes it."""
+        names = ("dataset", "gpu", "tensor_parallel_size", "spec_method", "num_speculative_tokens")
+        return tuple(f"{n}={self.facts[n]}" for n in names if self.facts.get(n) is not None)
+
+
+def recorded_drop(dataset: str, method: str, k: int | None = None) -> Drop:
+    """The first recorded drop of an arm on a dataset."""
+    for record in sorted(RECORDED.rglob("record.json")):
+        facts = json.loads(record.read_text(encoding="utf-8"))
+        arm = (facts["dataset"], facts["spec_method"], facts.get("num_speculative_tokens"))
+        if arm == (dataset, method, k):
+            return Drop(facts, next(record.parent.glob("*guidellm*.json.zst")))
+    raise LookupError(f"no recorded drop of {method} on {dataset} below {RECORDED}")
+
 
 FACTS: dict[str, Any] = {
     "study": "fixture",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,14 @@ from typing import Any
 import pytest
 import zstandard
 
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 FIXTURES = ROOT / "tests/fixtures/reports"
+DROPS = len(list(EXAMPLES.glob("lab/*/*/*/*/*/record.json")))
 
 
 def draftboard(warehouse: Path, *arguments: str) -> Any:
@@ -34,7 +40,7 @@ def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_pat
     second = draftboard(tmp_path, "ingest", str(EXAMPLES), str(FIXTURES), "--json")
 
     assert first["rejected"] == second["rejected"] == []
-    assert first["accepted"] == second["known"] == 4 + len(list(FIXTURES.iterdir()))
+    assert first["accepted"] == second["known"] == DROPS + len(list(FIXTURES.iterdir()))
     assert second["accepted"] == 0
     assert second["generation"] == first["generation"]
     kept = {path: path.stat().st_mtime_ns for path in files if "lock" not in path.name}
@@ -44,8 +50,10 @@ def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_pat
 def test_every_recorded_cell_finds_its_partner(warehouse: Path) -> None:
     told = draftboard(warehouse, "compare", "--json")
 
-    where = sorted((pair["keys"]["dataset"], pair["concurrency"]) for pair in told["pairs"])
-    assert where == [(d, c) for d in ("code", "structured") for c in (1, 4, 16)]
+    pairs = Counter((pair["keys"]["dataset"], pair["concurrency"]) for pair in told["pairs"])
+    assert set(pairs) == {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
+    baselines = len(list(EXAMPLES.glob("lab/*/baseline/*/*/*/record.json")))
+    assert pairs.total() == DROPS - baselines
     assert told["unmatched"] == []
     assert {tuple(row["concurrencies"]) for row in told["geomean"]} == {(1, 4, 16)}
 
@@ -56,13 +64,11 @@ def test_a_filter_keeps_only_its_pairs(warehouse: Path) -> None:
     assert {pair["keys"]["dataset"] for pair in told["pairs"]} == {"code"}
 
 
-def reports() -> Iterator[tuple[str, str, Any]]:
+def reports() -> Iterator[tuple[str, Any]]:
     for path in sorted(EXAMPLES.rglob("guidellm.json.zst")):
-        record = json.loads((path.parent / "record.json").read_text())
         raw = zstandard.ZstdDecompressor().decompress(path.read_bytes())
-        arm = "baseline" if record["spec_method"] == "none" else "speculative"
-        for benchmark in json.loads(raw)["benchmarks"]:
-            yield record["dataset"], arm, benchmark
+        (benchmark,) = json.loads(raw)["benchmarks"]
+        yield str(path.parent), benchmark
 
 
 def plain_throughput(benchmark: Any) -> float:
@@ -85,25 +91,20 @@ def plain_throughput(benchmark: Any) -> float:
 def test_throughput_of_every_recorded_cell_agrees_with_a_plain_recomputation(
     warehouse: Path,
 ) -> None:
-    compared = {
-        (pair["keys"]["dataset"], arm, pair["concurrency"]): pair["metrics"][
-            "output_throughput.mean"
-        ][arm]
-        for pair in draftboard(warehouse, "compare", "--json")["pairs"]
-        for arm in ("baseline", "speculative")
-    }
+    with Reader(warehouse) as reader:
+        cells = queries.cells(reader, Filters()).to_pandas().set_index("cell_id")
+        found = queries.measurements(reader, Filters(), ["output_throughput"], ["mean"]).to_pandas()
+    assert set(found["origin"]) == {"canonical"}
+    canonical = found.set_index("cell_id")["value"]
+    by_place = canonical.rename(index=cells["path"])
 
-    checked = 0
-    for dataset, arm, benchmark in reports():
-        level = benchmark["config"]["strategy"]["streams"]
-        expected = plain_throughput(benchmark)
-        assert compared[dataset, arm, level] == pytest.approx(expected, rel=0.005)
-        checked += 1
-    assert checked == 12
+    expected = {place: plain_throughput(benchmark) for place, benchmark in reports()}
+    assert by_place.to_dict() == pytest.approx(expected, rel=0.005)
+    assert len(expected) == DROPS
 
 
 def test_runs_lists_each_file_once(warehouse: Path) -> None:
     told = draftboard(warehouse, "runs", "--json")
 
-    assert len(told) == 4
+    assert len(told) == DROPS
     assert {row["evidence"] for row in told} == {"cpu"}

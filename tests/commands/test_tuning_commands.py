@@ -1,16 +1,14 @@
 """``tune`` and ``whatif`` as a user runs them: on the recorded runs, and without any."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from draftboard import cli
+from tests.conftest import RECORDED
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(*arguments: str) -> Result:
@@ -34,7 +32,7 @@ def refused(*arguments: str) -> DraftboardError:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """--warehouse and the folder into which the first recorded lab run was ingested."""
     path = tmp_path_factory.mktemp("tuning") / "warehouse"
-    result = run("ingest", str(EXAMPLES / "lab-first"), "--warehouse", str(path))
+    result = run("ingest", str(RECORDED), "--warehouse", str(path))
     assert result.exit_code == 0, result.output
     return "--warehouse", str(path)
 

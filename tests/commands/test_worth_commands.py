@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from draftboard import cli
+from tests.conftest import RECORDED
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseMissing
 from warehouse.filters import Filters
@@ -42,7 +43,7 @@ def refused(*arguments: str) -> DraftboardError:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """--warehouse and the folder into which the first recorded lab run was ingested."""
     path = tmp_path_factory.mktemp("worth") / "warehouse"
-    result = run("ingest", str(EXAMPLES / "lab-first"), "--warehouse", str(path))
+    result = run("ingest", str(RECORDED), "--warehouse", str(path))
     assert result.exit_code == 0, result.output
     return "--warehouse", str(path)
 

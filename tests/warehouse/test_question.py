@@ -9,7 +9,7 @@ from draftboard import cli
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseMissing
 from warehouse.store_question import VIEWS, Bounds, ask
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "lab-first"
+EXAMPLES = Path(__file__).parents[1] / "fixtures" / "lab-first"
 
 
 @pytest.fixture(scope="module")
