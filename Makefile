@@ -26,8 +26,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Two at a time, but the slow ones alone: they pin an engine to a core, or count on the whole machine.
 test: lint lab-test-envs
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -m slow
 
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 

@@ -14,7 +14,7 @@ from runners.surroundings import gpu
 ROOT = Path(__file__).parents[2]
 SAY = """
 import json, dataclasses
-from runners import gpu
+from runners.surroundings import gpu
 with gpu.PowerMeter([0]) as meter:
     watts = meter()
 print(json.dumps({"survey": dataclasses.asdict(gpu.survey()), "watts": watts, "after": meter()}))

@@ -56,10 +56,12 @@ print(memory.name, flush=True)
 time.sleep(600)
 """
 # A runner of its own, so that it can be killed: it starts a family and waits.
+# Under nohup it would inherit that SIGHUP is ignored.
 RUNNER = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from runners.serving.processes import Guarded
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 argv, log, then = eval(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 held = Guarded.start(argv, dict(os.environ), log)
 exec(then)
