@@ -27,7 +27,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
+    "note": ("commands.note:note", "Write down what a run or a night should be read with."),
+    "exclude": ("commands.exclude:exclude", "Leave runs out of every comparison, with a reason."),
+    "include": ("commands.exclude:include", "Take an excluded run back."),
+    "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
     "report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
+    "share": ("commands.share:share", "A report or a read-only bundle for somebody else."),
     "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
     "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
 }  # fmt: skip

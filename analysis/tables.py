@@ -1,6 +1,6 @@
 """A comparison as rows of text: what a terminal prints and a reader can check."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -44,7 +44,11 @@ def setting_name(keys: dict[str, Any]) -> str:
 
 def levels_sentence(found: Comparison, setting: int, arm_id: int) -> str:
     """Over which levels the means are, and which only one arm has."""
-    row = _chosen(found.geomean, setting, arm_id).iloc[0]
+    return levels_told(records(_chosen(found.geomean, setting, arm_id).head(1))[0])
+
+
+def levels_told(row: Mapping[str, Any]) -> str:
+    """``levels_sentence`` of a row of ``Comparison.geomean``."""
     sentence = f"Geometric means over concurrency {_list(row['concurrencies'])}."
     for name, arm in (("only_baseline", "baseline"), ("only_speculative", "speculative arm")):
         if row[name]:
@@ -69,10 +73,15 @@ def unmatched(found: Comparison, cells: pd.DataFrame) -> Table:
 
 def flags(found: Comparison, setting: int, arm_id: int) -> list[str]:
     """The distinct doubts about the pairs of one setting and arm, most serious first."""
-    order = ("error", "warning", "info")
     rows = _chosen(found.pairs, setting, arm_id).drop_duplicates("speculative_id")
+    return flags_told(records(rows[["concurrency", "flags"]]))
+
+
+def flags_told(pairs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """``flags`` of pairs, each given once: concurrency, flags."""
+    order = ("error", "warning", "info")
     told: dict[tuple[int, str, str], list[int]] = {}
-    for row in records(rows):
+    for row in pairs:
         for flag in row["flags"]:
             key = (order.index(flag.severity), flag.name, flag.sentence)
             told.setdefault(key, []).append(row["concurrency"])
@@ -84,8 +93,12 @@ def flags(found: Comparison, setting: int, arm_id: int) -> list[str]:
 
 def allowed(found: Comparison, setting: int, arm_id: int) -> list[str]:
     """The fields in which pairs of one setting and arm differ by permission."""
-    rows = _chosen(found.pairs, setting, arm_id)
-    return sorted({name for names in rows["allowed"] for name in names})
+    return allowed_told(records(_chosen(found.pairs, setting, arm_id)[["allowed"]]))
+
+
+def allowed_told(pairs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """``allowed`` of pairs."""
+    return sorted({name for pair in pairs for name in pair["allowed"]})
 
 
 def _chosen(rows: pd.DataFrame, setting: int, arm_id: int) -> pd.DataFrame:

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from commands.options import json_option, warehouse_option
+from commands.options import json_option, whole_warehouse_option
 
 
 @click.command()
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@warehouse_option
+@whole_warehouse_option
 @json_option
 def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     """Show in which settings two cells or runs differ, option by option.
@@ -44,7 +44,7 @@ def _records(warehouse: Path | None) -> list[dict[str, Any]]:
     from warehouse.filters import Filters
     from warehouse.store import Reader, warehouse_path
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with Reader(warehouse_path(warehouse), everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()
         runs = queries.runs(reader, Filters()).to_pylist()
     started = {

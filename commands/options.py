@@ -1,23 +1,60 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from warehouse.errors import DraftboardError
 from warehouse.filters import FILTER_FIELDS, Filters
 
 Command = Callable[..., Any]
 
 
 def warehouse_option(command: Command) -> Command:
-    """``--warehouse PATH``; without it DRAFTBOARD_WAREHOUSE, else data/warehouse."""
+    """``--warehouse PATH``; without it DRAFTBOARD_WAREHOUSE, else data/warehouse.
+
+    The command ends with a sentence on stderr where its answer left out runs that are excluded.
+    """
+    return _warehouse(command, _tell_excluded_at_the_end)
+
+
+def whole_warehouse_option(command: Command) -> Command:
+    """The same for a command that shows, or writes of, the excluded runs themselves."""
+    return _warehouse(command, None)
+
+
+def _warehouse(command: Command, callback: Callable[..., Any] | None) -> Command:
     return click.option(
         "--warehouse",
         type=click.Path(path_type=Path),
+        callback=callback,
         help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
     )(command)
+
+
+def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+    ctx.call_on_close(lambda: _tell_excluded(ctx.params))
+    return value
+
+
+def _tell_excluded(given: dict[str, Any]) -> None:
+    from warehouse import annotations
+    from warehouse.store_files import warehouse_path
+
+    root = warehouse_path(given.get("warehouse"))
+    # Whatever is wrong with the warehouse, the command itself has said it.
+    with suppress(DraftboardError):
+        if annotations.excluded_runs(root):
+            from warehouse import exclusions
+
+            whole = set(FILTER_FIELDS) <= set(given)
+            filters = filters_from(given) if whole else Filters()
+            sentence = exclusions.sentence(exclusions.left_out(root, filters))
+            if sentence:
+                click.echo(sentence, err=True)
 
 
 def json_option(command: Command) -> Command:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, warehouse_option
+from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
 
 Row = dict[str, Any]
 
@@ -34,16 +34,19 @@ COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("completed", lambda r: str(r["completed"])),
     ("errored", lambda r: str(r["errored"])),
     ("evidence", lambda r: _said(r["evidence"])),
+    ("excluded", lambda r: r["excluded"] or ""),
     ("from", lambda r: _said(r["path"])),
 )
 
 
 @click.command()
-@warehouse_option
+@whole_warehouse_option
 @filter_options
 @json_option
 def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     """List the runs that the warehouse holds: what, on what, from which file.
+
+    Runs that are excluded by name stand among them, with the reason; no other command counts them.
 
     Example: draftboard runs --dataset code --json
     """
@@ -51,7 +54,7 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=1))
@@ -59,4 +62,6 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
         return
-    show_table([name for name, _ in COLUMNS], [[show(row) for _, show in COLUMNS] for row in rows])
+    excluded = any(row["excluded"] for row in rows)
+    columns = [column for column in COLUMNS if excluded or column[0] != "excluded"]
+    show_table([name for name, _ in columns], [[show(row) for _, show in columns] for row in rows])

@@ -1,4 +1,5 @@
-"""The frame: filters in the sidebar, one entry per page, and the one place where errors are shown.
+"""The frame: who may come in, filters in the sidebar, one entry per page, and the one place where
+errors are shown.
 
 Start with ``python -m streamlit run dashboard/app.py`` from the root of the repository.
 """
@@ -9,11 +10,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from dashboard import data, links
+from dashboard import data, links, login
+from dashboard.access import Refused, User, current_user
 from dashboard.components import plain
 from dashboard.filters import DAYS, LABELS, sidebar
 from dashboard.shelf import open_shelf
-from dashboard.views import VIEWS
+from dashboard.views import VIEWS, annotating
 from warehouse.errors import DraftboardError
 
 _logger = logging.getLogger("draftboard.dashboard")
@@ -22,7 +24,7 @@ _logger = logging.getLogger("draftboard.dashboard")
 def main() -> None:
     """Draw the frame and the page that was asked for."""
     st.set_page_config(page_title="Draftboard", layout="wide")
-    guarded(_draw)
+    guarded(_enter)
 
 
 def guarded(draw: Callable[[], None]) -> None:
@@ -44,7 +46,17 @@ def _unforeseen(error: Exception) -> str:
     )
 
 
-def _draw() -> None:
+def _enter() -> None:
+    """Nothing is read before it is decided who reads."""
+    try:
+        user = current_user()
+    except Refused as refusal:
+        login.show(refusal)
+        return
+    _draw(user)
+
+
+def _draw(user: User) -> None:
     asked = links.parameters()
     shelf = open_shelf()
     filters = sidebar(data.filter_options(shelf))
@@ -64,8 +76,10 @@ def _draw() -> None:
         page.run()
     with notes:
         links.report_gone(asked, LABELS | DAYS)
+        annotating.excluded_here(shelf, filters)
     with st.sidebar:
         links.share()
+        login.account(user)
 
 
 if __name__ == "__main__":

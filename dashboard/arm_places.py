@@ -34,9 +34,14 @@ def synthetic(rows: pd.DataFrame, cells: pd.DataFrame) -> set[tuple[int, int]]:
     return set(chosen.itertuples(index=False, name=None))
 
 
+def badges(badge: str, set_by_hand: bool) -> tuple[str, ...]:
+    """The badge of the evidence, and that of an acceptance which nobody measured; often none."""
+    return tuple(part for part in (badge, SYNTHETIC if set_by_hand else "") if part)
+
+
 def joined_badge(badge: str, set_by_hand: bool) -> str:
-    """The badge of the evidence, and that of an acceptance which nobody measured."""
-    return ", ".join(part for part in (badge, SYNTHETIC if set_by_hand else "") if part)
+    """``badges`` as one text."""
+    return ", ".join(badges(badge, set_by_hand))
 
 
 def path_names(levels: ArmLevels, named: pd.DataFrame) -> pd.Series:

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 import pandas as pd
 from streamlit import column_config as col
 
-from dashboard.components import Shown, shown
+from dashboard.components import TABLE_ROWS, Shown, shown
+from dashboard.links import cell_link
 from dashboard.phrases import counted
 
 #: Runs that are offered for a choice; older ones are found by their text.
 NEWEST = 200
 
+#: The reason for which a run is excluded by name; where none is, tables do without it.
+EXCLUDED = "excluded"
 RUN_COLUMNS = {
     "run_id": col.TextColumn("run"),
+    EXCLUDED: col.TextColumn("excluded"),
     "started_at": col.DatetimeColumn("started (UTC)", format="YYYY-MM-DD HH:mm"),
     "model": col.TextColumn("model"),
     "gpu": col.TextColumn("GPU"),
@@ -45,6 +49,14 @@ CELL_COLUMNS = {
     "comparable_as": col.TextColumn("compared by"),
     "schema_generation": col.TextColumn("report format"),
 }
+#: What a table says of the cells behind a mark: column -> its name there.
+BEHIND = {
+    "arm_label": "arm", "concurrency": "concurrency", "repeat": "repeat", "completed": "completed",
+    "errored": "errored", "flags": "flags", "run_id": "run",
+}  # fmt: skip
+#: The column that leads from a cell to its place in Runs.
+LINK = "in Runs"
+LINK_COLUMNS = {LINK: col.LinkColumn(LINK, display_text="open")}
 _SHORT = 8
 
 
@@ -68,6 +80,21 @@ def one_run(head: pd.Series, cells: pd.DataFrame, flags: pd.DataFrame) -> OneRun
     )  # fmt: skip
 
 
+def linked(cells: pd.DataFrame) -> Shown:
+    """A table of cells, each with a link into the Runs page. ``cells``: cell_id among others."""
+    first = cells.head(TABLE_ROWS)
+    links = [cell_link(cell_id) for cell_id in first["cell_id"]]
+    return Shown(shown(first.drop(columns="cell_id").assign(**{LINK: links})).rows, len(cells))
+
+
+def run_rows(runs: pd.DataFrame) -> pd.DataFrame:
+    """What a table says of runs. ``runs``: as the query of that name."""
+    rows = runs[list(RUN_COLUMNS)]
+    if runs[EXCLUDED].isna().all():
+        return rows.drop(columns=EXCLUDED)
+    return rows.assign(**{EXCLUDED: runs[EXCLUDED].fillna("")})
+
+
 def summary(runs: pd.DataFrame, rejected: int) -> str:
     """All runs in one sentence."""
     amounts = [
@@ -76,6 +103,8 @@ def summary(runs: pd.DataFrame, rejected: int) -> str:
         counted(int(runs["completed"].sum()), "completed request"),
     ]
     doubts = [counted(int(runs["flags"].sum()), "flag"), counted(rejected, "rejected file")]
+    excluded = int(runs[EXCLUDED].notna().sum())
+    doubts += [f"{counted(excluded, 'run')} excluded by name"] if excluded else []
     return f"{', '.join(amounts)}; {', '.join(doubts)}."
 
 

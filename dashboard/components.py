@@ -1,4 +1,4 @@
-"""Small pieces that every page uses: text that is never markup, tables with a limit, empty states."""
+"""Small pieces that every page uses: text that is never markup, tables with a limit."""
 
 import functools
 import re
@@ -73,14 +73,3 @@ def _improvement_formula(metric: Metric) -> str:
     if metric.better == "higher":
         return "Improvement = speculative / baseline − 1. Positive is better."
     return "Improvement = 1 − speculative / baseline. Positive is better."
-
-
-def nothing_matches(options: Shown, sentence: str) -> None:
-    """Say that nothing is to be seen, and which combinations exist.
-
-    ``options``: one row per combination of filter values that has cells.
-    """
-    st.info(plain(sentence))
-    if options.total:
-        st.markdown("These combinations have results:")
-        table(options, "combinations")

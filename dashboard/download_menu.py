@@ -9,7 +9,6 @@ import streamlit as st
 
 from dashboard import downloads
 from dashboard.answers import Drawing
-from dashboard.components import plain
 
 #: Ending of a file -> how it is made and what it is.
 _CHART_FILES: dict[str, tuple[Callable[[Drawing], bytes], str]] = {
@@ -34,15 +33,17 @@ def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | Non
 
 
 def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
-    """A menu that offers each chart as PNG, SVG and Vega-Lite; ``drawings``: title -> chart."""
+    """A menu that offers one chart as PNG, SVG and Vega-Lite; ``drawings``: title -> chart."""
+    titles = list(drawings)
+    if not titles:
+        return
     with st.popover("Charts as files"):
-        for number, (title, drawing) in enumerate(drawings.items(), 1):
-            if title:
-                st.markdown(plain(title))
-            with st.container(horizontal=True):
-                for ending, (make, kind) in _CHART_FILES.items():
-                    _button(f"{name}-{number}.{ending}", _CHART_LABELS[ending],
-                            functools.partial(make, drawing), kind)  # fmt: skip
+        # One chart at a time: three buttons for each of many charts would slow every rerun.
+        title = st.selectbox("Chart", titles, key=f"{name}-chart") if len(titles) > 1 else titles[0]
+        with st.container(horizontal=True):
+            for ending, (make, kind) in _CHART_FILES.items():
+                _button(f"{name}.{ending}", _CHART_LABELS[ending],
+                        functools.partial(make, drawings[title]), kind)  # fmt: skip
 
 
 def _button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:

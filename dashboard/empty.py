@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard import data
-from dashboard.components import nothing_matches
+from dashboard.components import plain, table
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
 
@@ -11,6 +11,11 @@ from warehouse.filters import Filters
 def nothing(shelf: Shelf, sentence: str) -> None:
     """Say that the warehouse is empty, or ``sentence`` and which combinations have results."""
     if data.cells(shelf, Filters()).empty:
+        if not data.cells(shelf.with_excluded(), Filters()).empty:
+            st.info("Every run is excluded by name; take one back on the page Runs.")
+            return
         st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
         return
-    nothing_matches(data.combinations(shelf), sentence)
+    st.info(plain(sentence))
+    st.markdown("These combinations have results:")
+    table(data.combinations(shelf), "combinations")

@@ -3,10 +3,10 @@
 Stands on the documented views only, so that what is shown can be asked in the SQL box as it is.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from warehouse.filters import UNKNOWN, Filters
+from warehouse.filters import FILTER_FIELDS, UNKNOWN, Filters
 
 Kind = Literal["number", "time", "text"]
 
@@ -154,16 +154,18 @@ def _join(name: str, amount: Amount) -> str:
 
 
 def _conditions(filters: Filters) -> list[str]:
-    kept = {
-        _COLUMNS.get(field.name, field.name): getattr(filters, field.name)
-        for field in fields(Filters)
-    }
-    return [
+    kept = {_COLUMNS.get(name, name): getattr(filters, name) for name in FILTER_FIELDS}
+    told = [
         f"coalesce(cells.{column}::varchar, {quoted(UNKNOWN)}) in "
         f"({', '.join(quoted(value) for value in values)})"
         for column, values in kept.items()
         if values
     ]
+    if filters.since:
+        told.append(f"cells.started_at >= {quoted(filters.since)}::date")
+    if filters.until:
+        told.append(f"cells.started_at < {quoted(filters.until)}::date + 1")
+    return told
 
 
 def _indented(text: str) -> str:

@@ -10,6 +10,7 @@ from analysis.frames import records
 from analysis.matching.arms import BASELINE
 from analysis.significance.comparison import SETTING
 from analysis.tables import known_text
+from dashboard.arm_places import badges
 from dashboard.components import Shown, shown
 from dashboard.panels import badge
 
@@ -56,10 +57,8 @@ def families(cells: pd.DataFrame, placed: pd.DataFrame) -> dict[str, Family]:
 
 def badges_of(facts: Any) -> tuple[str, ...]:
     """The badges of one cell's facts: CPU lab, simulated, synthetic acceptance, …; often none."""
-    synthetic = facts.get("synthetic_acceptance")
-    found = [badge(facts.get("evidence"))]
-    found.append("" if pd.isna(synthetic) or not synthetic else "synthetic acceptance")
-    return tuple(text for text in found if text)
+    by_hand = facts.get("synthetic_acceptance")
+    return badges(badge(facts.get("evidence")), not pd.isna(by_hand) and bool(by_hand))
 
 
 def of_family(cells: pd.DataFrame, placed: pd.DataFrame, known: Family) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """The filters in the frame, bound to the URL: a link shows what its sender saw."""
 
 import re
+from collections.abc import Mapping
 from datetime import date
 
 import pandas as pd
@@ -30,9 +31,29 @@ def sidebar(values: dict[str, list[str]]) -> Filters:
     ``values``: filter -> the values that occur, as ``option_values`` orders them.
     """
     with st.sidebar:
+        for name in (*LABELS, *DAYS):
+            _tell_again(name)
         chosen = {field: _choose(field, values[field]) for field in LABELS}
         since, until = (_day(name) for name in DAYS)
     return Filters(**chosen, since=since, until=until)
+
+
+def _tell_again(name: str) -> None:
+    """Give a filter its value once more where the URL has lost it.
+
+    A browser takes along to another page what its controls hold, and drops what belongs to a
+    control that it has not drawn yet: a click soon after a link was opened would lose the filters.
+    The session still knows them. When a reader goes back, what the old address says wins.
+    """
+    kept = st.session_state.get(name)
+    if kept and name not in st.query_params:
+        st.session_state[name] = kept
+
+
+def keep(chosen: Mapping[str, str]) -> None:
+    """Set filters to one value each: for a callback, which runs before they are drawn."""
+    for name, value in chosen.items():
+        st.session_state[name] = [value]
 
 
 def _day(name: str) -> str:

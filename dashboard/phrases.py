@@ -134,7 +134,8 @@ def evidence(repeats: pd.Series, flags: Iterable[Sequence[str]]) -> str:
     number, most = int(repeats.sum()), int(repeats.max())
     names = Counter(name for own in flags for name in set(own))
     most_first = sorted(names.items(), key=lambda item: (-item[1], item[0]))
-    doubts = ", ".join(f"{name} ({counted(n, 'pair')})" for name, n in most_first)
+    told = [f"{name.replace('_', ' ')} ({counted(n, 'pair')})" for name, n in most_first]
+    doubts = ", ".join(told)
     return (
         f"Evidence: {counted(number, 'pair')}, at most {counted(most, 'repeat')} per level. "
         f"Flags: {doubts or 'none'}."

@@ -1,10 +1,13 @@
 """A report as one HTML file that needs nothing else: no network, no server, no other file."""
 
 import json
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import jinja2
-import vl_convert
 
 from dashboard.downloads import vega_lite
 from dashboard.report_parts import Figure, Report
@@ -22,14 +25,26 @@ def html(report: Report) -> str:
         report=report,
         charts=charts,
         specs=_specs(charts),
-        library=_library() if charts else "",
+        library=library().result() if charts else "",
     )
 
 
-def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    text: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub forgets a default
-    return text
+@cache
+def library() -> "Future[str]":
+    """Vega, Vega-Lite and Vega-Embed as one script, the same for every report.
+
+    It is put together for seconds, during which nothing else of its process runs: so in a process
+    of its own. Whoever will want a report asks for it first, and goes on.
+    """
+    return ThreadPoolExecutor(1).submit(_bundle)
+
+
+def _bundle() -> str:
+    words = [sys.executable, "-c", _BUNDLE]
+    return subprocess.run(words, check=True, capture_output=True).stdout.decode()
+
+
+_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 
 
 def _specs(charts: list[Figure]) -> str:

@@ -31,12 +31,12 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
     from dashboard.data.report import Wanted
     from dashboard.data.report import report as collected
-    from dashboard.report import html
-    from dashboard.shelf import Shelf
-    from warehouse.store import Reader, warehouse_path
+    from dashboard.report import html, library
+    from dashboard.shelf import open_shelf
+    from warehouse.store import warehouse_path
 
-    with Reader(warehouse_path(warehouse)) as opened:
-        shelf = Shelf(str(opened.root), opened.generation)
+    library()
+    shelf = open_shelf(warehouse_path(warehouse))
     wanted = Wanted(
         filters_from(given), given["subject"], None, _paying(given), given["tokens_per_day"],
         given["link"],

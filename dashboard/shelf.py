@@ -4,7 +4,7 @@ Values come from ``cache_resource`` and are shared between sessions without copi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -12,16 +12,27 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
+from warehouse import annotations
 from warehouse.filters import Filters
 from warehouse.store import Reader, current_generation, warehouse_path
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """One generation of one warehouse: what a whole rerun of a page reads."""
+    """One generation of one warehouse: what a whole rerun of a page reads.
+
+    ``excluded``: which exclusions of runs are followed, empty before the first one
+    (``annotations.exclusions_version``); ``everything``: the excluded runs are there nevertheless.
+    """
 
     root: str
     generation: int
+    excluded: str = ""
+    everything: bool = False
+
+    def with_excluded(self) -> "Shelf":
+        """The same with the runs that are excluded by name, for pages that show them as such."""
+        return replace(self, everything=True) if self.excluded else self
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -41,14 +52,19 @@ def cached(entries: int, *kinds: type[Any]) -> Callable[[Call], Call]:
     return cast(Callable[[Call], Call], keep)
 
 
-def open_shelf() -> Shelf:
-    """The newest generation. Raises WarehouseMissing where there is none."""
-    root = warehouse_path(None)
+def open_shelf(root: Path | None = None) -> Shelf:
+    """The newest generation, of the configured warehouse by default.
+
+    Raises WarehouseMissing where there is none.
+    """
+    root = root or warehouse_path(None)
+    # Before the generation and before any query: what is added from here on makes another shelf.
+    excluded = annotations.exclusions_version(root)
     generation = current_generation(root)
     if generation is None:
         with Reader(root) as opened:
             generation = opened.generation
-    return Shelf(str(root), generation)
+    return Shelf(str(root), generation, excluded)
 
 
 def frame(rows: pa.Table) -> pd.DataFrame:
@@ -58,7 +74,7 @@ def frame(rows: pa.Table) -> pd.DataFrame:
 
 
 # A reader that the cache lets go of is not closed: another session may be in the middle of a query.
-@cached(2)
+@cached(4)
 def reader(shelf: Shelf) -> Reader:
     """The open generation, shared by all sessions."""
-    return Reader(Path(shelf.root))
+    return Reader(Path(shelf.root), shelf.everything)

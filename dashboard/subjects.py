@@ -36,13 +36,16 @@ class Subject:
         note = f"  [{self.note}]" if self.note else ""
         return f"{self.model} on {self.gpu}, {self.engine} {self.engine_version}{note}"
 
+    @property
+    def kept(self) -> dict[str, str]:
+        """The filters that keep every page to it -> their value."""
+        return {"model": self.model, "gpu": self.gpu, "engine_version": self.engine_version}
+
     def filters(self, chosen: Filters) -> Filters:
         """The chosen filters, kept to this subject; arms keep the baseline beside them."""
         arm = tuple({*chosen.arm, "baseline"}) if chosen.arm else ()
-        return replace(
-            chosen, model=(self.model,), gpu=(self.gpu,), engine_version=(self.engine_version,),
-            arm=arm,
-        )  # fmt: skip
+        kept: dict[str, Any] = {name: (value,) for name, value in self.kept.items()}
+        return replace(chosen, arm=arm, **kept)
 
 
 def subjects(cells: pd.DataFrame) -> dict[str, Subject]:
@@ -77,8 +80,9 @@ def of_subject(cells: pd.DataFrame, subject: Subject) -> pd.DataFrame:
 
 
 def _words(cells: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({field: cells[field].map(_text) for field in _FIELDS})
-
-
-def _text(value: Any) -> str:
-    return UNKNOWN if pd.isna(value) else str(value)
+    return pd.DataFrame(
+        {
+            field: cells[field].astype("str").where(cells[field].notna(), UNKNOWN)
+            for field in _FIELDS
+        }
+    )

@@ -1,7 +1,8 @@
 """Makes an example of a results folder: ``python examples/make_from_results.py RESULTS/STUDY EXAMPLE``.
 
 Every good cell becomes a drop whose texts are hashes; reports and metrics are packed, and of each
-stretch of samples in which nothing moved only the two ends are kept. Records stay as they are.
+stretch of samples in which nothing moved only the two ends are kept. Paths lose what stands before
+``studies/``, ``results/`` and ``.lab/``: where somebody keeps a clone is nobody's business.
 """
 
 import json
@@ -20,6 +21,13 @@ from runners.measuring.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, rec
 _KEPT = re.compile(
     r"(vllm:(spec_decode|num_requests|kv_cache|gpu_cache|generation|prompt)|draftboard:)"
 )
+
+_CLONE = re.compile(rb"/(?:[\w.+-]+/)+?(?=(?:\.lab|studies|results)/)")
+
+
+def placeless(data: bytes) -> bytes:
+    """Paths below a clone, without the place of the clone."""
+    return _CLONE.sub(b"", data)
 
 
 def packed(data: bytes) -> bytes:
@@ -53,8 +61,8 @@ def exposition(text: str) -> str:
 def write_drop(cell: Path, folder: Path) -> None:
     """One drop: record, redacted report, counters."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / RECORD).write_bytes((cell / RECORD).read_bytes())
-    (folder / f"{REPORT}.zst").write_bytes(packed(redact((cell / REPORT).read_bytes())))
+    (folder / RECORD).write_bytes(placeless((cell / RECORD).read_bytes()))
+    (folder / f"{REPORT}.zst").write_bytes(packed(placeless(redact((cell / REPORT).read_bytes()))))
     for name in (BEFORE, AFTER):
         text = exposition((cell / name).read_text(encoding="utf-8"))
         (folder / f"{name}.zst").write_bytes(packed(text.encode()))

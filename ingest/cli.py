@@ -3,29 +3,30 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ingest.discovery import Unit, find_units
-from ingest.pipeline import Options, Outcome, ingest_units
-from ingest.progress import progress
-from ingest.settings import parse_settings
+from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
-from warehouse.store import open_writer, warehouse_path
+
+if TYPE_CHECKING:
+    from ingest.pipeline import Options, Outcome
 
 _EPILOG = """\b
 Example:
   draftboard ingest results/ --set dataset=SWE-bench --set gpu=H200 --set spec_method=eagle3
+  draftboard ingest --watch results/
 
 \b
 Exit status: 0 if nothing was rejected, 1 if something was (or the warehouse could
-not be written), 2 for wrong usage.
+not be written), 2 for wrong usage. With --watch: 0 when it was told to end.
+With --health: 0 if the watcher works, 1 if it does not.
 """
 
 
 @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--set",
     "pairs",
@@ -42,7 +43,16 @@ not be written), 2 for wrong usage.
 @click.option("--no-wait", is_flag=True, help="Refuse when another process is writing.")
 @click.option("--replace", is_flag=True, help="Take known results in again, e.g. with other --set.")
 @click.option("--rebuild", is_flag=True, help="Start the warehouse anew from these results.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--watch", is_flag=True, help="Keep looking at the folders; SIGINT or SIGTERM ends.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="With --watch: seconds between two looks; up to 12 times as many while nothing happens.",
+)
+@click.option("--health", is_flag=True, help="Say how the watcher of this warehouse is, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (--watch: a batch).")
 @click.pass_context
 def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None:  # fmt: skip
     """Take reports, result drops and vLLM bench results into the warehouse.
@@ -50,8 +60,14 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     PATHS are files or folders; folders are searched for .json, .json.gz and .json.zst files. A
     result whose content is known already is passed over.
     """
+    require_usage(paths, given)
+    if given["health"]:
+        ctx.exit(show_health(given))
     options = _options(paths, given)
     try:
+        if given["watch"]:
+            run_watch(paths, options, given)
+            return
         outcome = _run(paths, options, given)
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
@@ -59,8 +75,11 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     ctx.exit(1 if outcome.rejected else 0)
 
 
-def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> Options:
+def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     """The checked options; wrong usage ends the command with status 2."""
+    from ingest.pipeline import Options
+    from ingest.settings import parse_settings
+
     for path in paths:
         if not os.path.lexists(path):
             raise click.UsageError(f"There is nothing at {path}; check the path.")
@@ -71,7 +90,13 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> Options:
     return Options(settings, given["keep_text"], given["replace"])
 
 
-def _run(paths: tuple[Path, ...], options: Options, given: dict[str, Any]) -> Outcome:
+def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Outcome":
+    # Not above: --health needs none of it, and a container asks for it twice a minute.
+    from ingest.discovery import Unit, find_units
+    from ingest.pipeline import ingest_units
+    from ingest.progress import progress
+    from warehouse.store import open_writer, warehouse_path
+
     units = list(find_units(paths))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
     writer = open_writer(
@@ -84,7 +109,7 @@ def _run(paths: tuple[Path, ...], options: Options, given: dict[str, Any]) -> Ou
         return ingest_units(units, store, options, advance)
 
 
-def table(outcome: Outcome) -> str:
+def table(outcome: "Outcome") -> str:
     """What an ingest did, as the lines that end it."""
     held = f"{outcome.cells:,} cells, {outcome.requests:,} requests"
     counts = (

@@ -33,6 +33,7 @@ class Store(Protocol):
     def forget(self, source_id: str) -> None: ...
     def add(self, source: Source, cells: Iterable[Cell]) -> int: ...
     def reject(self, rejection: Rejection) -> None: ...
+    def unreject(self, path: str) -> None: ...
     def commit(self) -> int: ...
 
 
@@ -116,6 +117,7 @@ def _take_file(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
     parsed = _parse(content, Context(content.sha256, options.settings, options.keep_text))
     source_id = content.sha256()
     if _is_known(source_id, store, options, outcome):
+        store.unreject(clean_text(str(unit.path)))
         return
     source = _source(unit, source_id, content, parsed, options)
     _add(source, parsed.cells, store, options, outcome)
@@ -129,6 +131,7 @@ def _take_drop(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
     content = None if drop.report is None else _open(drop.report)
     source_id = drop.source_id(None if content is None else content.sha256())
     if _is_known(source_id, store, options, outcome):
+        store.unreject(clean_text(str(unit.path)))
         return
     facts = drop.facts() | options.settings
     if content is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analysis", "commands", "dashboard", "ingest", "runners", "warehouse")
+PACKAGES = ("analysis", "commands", "dashboard", "ingest", "nightly", "runners", "warehouse")
 MAY_IMPORT = {
     "runners": {"warehouse"},
     "ingest": {"analysis", "warehouse"},
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "warehouse": set(),
     "dashboard": {"analysis", "warehouse"},
     "commands": {"analysis", "warehouse"},
+    "nightly": {"analysis", "warehouse"},
 }
 WORDS = {f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "errors", "filters")}
 #: library -> the only files that may import it

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from warehouse import compaction, export, maintenance
+from warehouse import annotations, compaction, export, maintenance
 from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
 from warehouse.store_files import no_current
@@ -105,6 +105,10 @@ def export_command(root: Path, out: Path) -> None:
     """Write one plain database, or a folder of Parquet files."""
     written = export.export(root, out)
     click.echo(f"Wrote {len(written)} files to {out}.")
+    excluded = len(annotations.excluded_runs(root))
+    if excluded:
+        many = "1 run is" if excluded == 1 else f"{excluded:,} runs are"
+        click.echo(f"{many} excluded by name and in it all the same: excluded_runs says which.")
 
 
 def _require(root: Path) -> int:

@@ -1,13 +1,19 @@
-"""One plain copy of a warehouse, for people who want to query it themselves."""
+"""One plain copy of a warehouse, for people who want to query it themselves.
+
+Nothing is left out of it: runs that are excluded by name are there, and ``excluded_runs`` and
+``annotations`` say which and why.
+"""
 
 import os
 import shutil
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
+from warehouse.exclusions import annotations_table
 from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
@@ -15,7 +21,7 @@ from warehouse.store_files import (
     generation_name,
     publish,
 )
-from warehouse.store_read import Reader, attach
+from warehouse.store_read import Reader, attach, excluded_table
 
 TABLES: tuple[str, ...] = (
     "sources", "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
@@ -63,6 +69,10 @@ def _database(reader: Reader, out: Path) -> None:
     try:
         shutil.copyfile(reader.root / generation_name(reader.generation), private)
         with duckdb.connect(str(private)) as connection:
+            for name, table in _said(reader.root).items():
+                connection.register("batch", table)
+                connection.execute(f"create table {name} as from batch")
+                connection.unregister("batch")
             if files:
                 connection.execute(
                     "create table requests as from read_parquet($files::varchar[])",
@@ -83,11 +93,18 @@ def _folder(reader: Reader, out: Path) -> None:
             for name in TABLES:
                 table = connection.sql(f"from store.{name}").to_arrow_table()
                 pq.write_table(table, private / f"{name}.parquet")
+        for name, table in _said(reader.root).items():
+            pq.write_table(table, private / f"{name}.parquet")
         for file in _request_paths(reader):
             shutil.copy2(file, private / REQUESTS)
         publish(private, out)
     finally:
         shutil.rmtree(private, ignore_errors=True)
+
+
+def _said(root: Path) -> dict[str, pa.Table]:
+    """What people said of runs and nights, as tables."""
+    return {"annotations": annotations_table(root), "excluded_runs": excluded_table(root)}
 
 
 def _request_paths(reader: Reader) -> list[str]:

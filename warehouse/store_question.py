@@ -21,7 +21,7 @@ from warehouse.store_files import current_generation, generation_name, no_curren
 #: The views that a question may name.
 VIEWS: tuple[str, ...] = (
     "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
-    "rejections",
+    "rejections", "excluded_runs",
 )  # fmt: skip
 _REFUSED = 3
 _MEMORY = "512MB"
@@ -152,10 +152,7 @@ def _answer(question: dict[str, str | float]) -> bytes:
 
 
 def _connection(path: str):  # type: ignore[no-untyped-def]  # duckdb's own type, imported late
-    from warehouse.store_read import attach, sql_text
-
-    connection = attach(Path(path))
-    connection.execute(sql_text("views"))
+    connection = documented(Path(path))
     for setting in (
         "set threads = 1",
         f"set memory_limit = '{_MEMORY}'",
@@ -164,6 +161,16 @@ def _connection(path: str):  # type: ignore[no-untyped-def]  # duckdb's own type
         "set lock_configuration = true",
     ):
         connection.execute(setting)
+    return connection
+
+
+def documented(path: Path):  # type: ignore[no-untyped-def]  # as above
+    """A connection with the documented views (``VIEWS``) over the generation at ``path``."""
+    from warehouse.store_read import attach, leave_out, sql_text
+
+    connection = attach(path)
+    leave_out(connection, path.parent)
+    connection.execute(sql_text("views"))
     return connection
 
 

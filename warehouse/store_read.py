@@ -1,4 +1,8 @@
-"""Reading the warehouse: one published generation, attached read-only, a cursor per query."""
+"""Reading the warehouse: one published generation, attached read-only, a cursor per query.
+
+Runs that are excluded by name (``annotations``) are left out of every filtered query: the macro
+``chosen`` of ``sql/chosen.sql`` stands beside the attached generation and knows them.
+"""
 
 import os
 import threading
@@ -11,6 +15,7 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
+from warehouse import annotations
 from warehouse.errors import WarehouseDamaged, WarehouseOutdated
 from warehouse.store_files import (
     REQUESTS,
@@ -24,6 +29,10 @@ from warehouse.store_files import (
 SQL = Path(__file__).parent / "sql"
 THREADS = min(4, os.cpu_count() or 1)
 _ATTEMPTS = 5
+_EXCLUDED = pa.schema([
+    ("run_id", pa.string()), ("source_id", pa.string()), ("reason", pa.string()),
+    ("author", pa.string()), ("excluded_at", pa.timestamp("us", "UTC")),
+])  # fmt: skip
 
 
 @cache
@@ -106,15 +115,50 @@ def _old_paths(connection: duckdb.DuckDBPyConnection) -> str:
     return " ".join(str(row[0]) for row in rows) or "PATHS"
 
 
+def excluded_table(root: Path) -> pa.Table:
+    """run_id, source_id, reason, author, excluded_at (UTC): the runs that are excluded by name."""
+    rows = [
+        {
+            "run_id": target.run_id, "source_id": target.source_id, "reason": event.text,
+            "author": event.author, "excluded_at": event.at,
+        }
+        for target, event in annotations.excluded_runs(root).items()
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=_EXCLUDED)
+
+
+def leave_out(connection: duckdb.DuckDBPyConnection, root: Path, everything: bool = False) -> None:
+    """Tell a connection with an attached ``store`` of our schema which runs are excluded by name.
+
+    It gets the table ``excluded_runs``, the table ``left_out`` of their cells, which stays empty
+    for ``everything``, and the macro ``chosen``.
+    """
+    connection.execute(sql_text("chosen"))
+    excluded = excluded_table(root)
+    if excluded.num_rows == 0:
+        return
+    connection.register("batch", excluded)
+    connection.execute("insert into excluded_runs by name select * from batch")
+    connection.unregister("batch")
+    if not everything:
+        connection.execute(
+            "insert into left_out "
+            "select cell from store.cells semi join excluded_runs using (run_id, source_id)"
+        )
+
+
 class Reader:
-    """One generation of a warehouse, safe to share between threads.
+    """One generation of a warehouse, safe to share between threads; ``everything``: with the runs
+    that are excluded by name, which nobody else sees.
 
     Raises WarehouseMissing, WarehouseOutdated or WarehouseDamaged when it cannot be read.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, everything: bool = False) -> None:
         self.root = Path(root)
         self.generation = 0
+        self._everything = everything
+        self._annotated = ""
         self._guard = threading.Lock()
         self._connection = self._open_current()
 
@@ -135,14 +179,17 @@ class Reader:
             self._connection.close()
 
     def refresh(self) -> bool:
-        """Follow CURRENT; True if it moved. Queries under way finish on what they began with."""
-        if current_generation(self.root) == self.generation:
+        """Follow CURRENT and the exclusions; True if one of them moved.
+
+        Queries under way finish on what they began with.
+        """
+        if not self._is_behind():
             return False
         with self._guard:
-            before = self.generation
-            if current_generation(self.root) != before:
+            moved = self._is_behind()
+            if moved:
                 self._connection = self._open_current()
-            return self.generation != before
+            return moved
 
     def query(self, name: str, **parameters: Any) -> pa.Table:
         """The rows of ``warehouse/sql/<name>.sql``, on a cursor of its own.
@@ -152,7 +199,7 @@ class Reader:
         with self._guard:
             cursor = self._connection.cursor()
         try:
-            cursor.execute("use store")
+            cursor.execute("set search_path = 'memory.main,store.main'")
             return _table(cursor, sql_text(name), parameters)
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             raise WarehouseDamaged(
@@ -168,6 +215,12 @@ class Reader:
         names = dict.fromkeys(found.column("file").to_pylist())
         return [self.root / REQUESTS / name for name in names]
 
+    def _is_behind(self) -> bool:
+        return (
+            current_generation(self.root) != self.generation
+            or annotations.exclusions_version(self.root) != self._annotated
+        )
+
     def _open_current(self) -> duckdb.DuckDBPyConnection:
         # A writer may retire the generation between the look at CURRENT and the attach.
         path = self.root
@@ -181,6 +234,9 @@ class Reader:
             except FileNotFoundError:
                 continue
             require_our_schema(connection, self.root)
+            # Read before they are applied: whoever adds one in between makes this reader look again.
+            self._annotated = annotations.exclusions_version(self.root)
+            leave_out(connection, self.root, self._everything)
             self.generation = generation
             return connection
         raise WarehouseDamaged(

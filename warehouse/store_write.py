@@ -108,6 +108,10 @@ class Writer:
         """Remember that a file was not taken in; saying the same twice changes nothing."""
         self._rejections[rejection.path] = rejection.reason
 
+    def unreject(self, path: str) -> None:
+        """Forget a rejection: what lies there now is taken in, perhaps from elsewhere."""
+        self._rejections.pop(path, None)
+
     def commit(self) -> int:
         """Publish what was collected; the generation number (0: there is still no warehouse)."""
         if not self._changed():

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis.frames import records_by
 from analysis.matching.arm_values import arm_values, with_baseline
 from analysis.service.slo import Slo
 from analysis.verdicts.duels import TIE, Duel, Duels, Met, duels
@@ -98,22 +100,26 @@ def best_k(cells: pd.DataFrame, measurements: pd.DataFrame, goal: Goal) -> list[
 
 def _of_league(rows: pd.DataFrame, fought: Duels, goal: Goal, kept: set[str] | None) -> BestK:
     spoken = rows[rows["k"] > 0].iloc[0]
-    choices = [
-        _choice(level, fought, goal, kept) for _, level in rows.groupby("concurrency", sort=True)
-    ]
+    met = {load: fought.at(int(spoken["league"]), load) for load in rows["concurrency"].tolist()}
+    levels = records_by(rows, ["concurrency"], ["k", "value", "cell_id"])
+    choices = [_choice(int(load), levels[load,], met[load], goal, kept) for load in sorted(met)]
     return BestK(
         int(spoken["setting"]), str(spoken["dataset"]), str(spoken["family"]),
         str(spoken["cell_id"]), goal.metric, goal.statistic, tuple(choices),
     )  # fmt: skip
 
 
-def _choice(level: pd.DataFrame, fought: Duels, goal: Goal, kept: set[str] | None) -> Choice:
-    concurrency = int(level["concurrency"].iloc[0])
-    met = fought.at(int(level["league"].iloc[0]), concurrency)
-    logs = level.assign(log=np.log(level["value"])).groupby("k")["log"].agg(["mean", "size"])
-    values = {int(str(k)): exp(float(mean)) for k, mean in logs["mean"].items()}
-    repeats = int(logs["size"].min())
-    allowed = tuple(k for k in values if kept is None or _all_within(level, k, kept))
+def _choice(
+    concurrency: int, rows: list[dict[str, Any]], met: Met, goal: Goal, kept: set[str] | None
+) -> Choice:
+    """``rows``: a cell each, with its k and its value."""
+    logs: dict[int, list[float]] = {}
+    for row in sorted(rows, key=lambda row: int(row["k"])):
+        logs.setdefault(int(row["k"]), []).append(log(row["value"]))
+    values = {k: exp(fmean(own)) for k, own in logs.items()}
+    repeats = min(len(own) for own in logs.values())
+    missed = {int(row["k"]) for row in rows if kept is not None and row["cell_id"] not in kept}
+    allowed = tuple(k for k in values if k not in missed)
     if not allowed:
         return Choice(concurrency, values, repeats, (), None, (), None, None)
     sign = 1 if METRICS[goal.metric].better == "higher" else -1
@@ -129,10 +135,6 @@ def _tied(k: int, leader: int, met: Met) -> bool:
     return duel is not None and duel.tied
 
 
-def _all_within(level: pd.DataFrame, k: int, kept: set[str]) -> bool:
-    return bool(level.loc[level["k"] == k, "cell_id"].isin(kept).all())
-
-
 def _within(cells: pd.DataFrame, measurements: pd.DataFrame, slo: Slo | None) -> set[str] | None:
     """The cells that meet every bound; None where there is no SLO. What was not measured is not
     met."""
@@ -144,7 +146,7 @@ def _within(cells: pd.DataFrame, measurements: pd.DataFrame, slo: Slo | None) ->
             measurements["statistic"] == bound.statistic
         )
         rows = measurements[of_bound]
-        kept &= set(rows.loc[[bound.holds(value) for value in rows["value"]], "cell_id"])
+        kept &= set(rows.loc[bound.holds_each(rows["value"].to_numpy(dtype=np.float64)), "cell_id"])
     return kept
 
 

@@ -24,7 +24,7 @@ def pair_flags(
             *(_of("baseline", f) for f in of_cell.get(row["baseline_id"], ())),
             *(_of("speculative", f) for f in of_cell.get(row["speculative_id"], ())),
         )
-        for row in records(pairs)
+        for row in records(pairs[["baseline_id", "speculative_id", "flags"]])
     ]
 
 
@@ -36,7 +36,7 @@ def _length_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
     rows = long[(long["metric"] == "output_tokens") & (long["statistic"] == "p50")]
     told = {
         str(row["speculative_id"]): lengths_differ(row["baseline"], row["speculative"])
-        for row in records(rows)
+        for row in records(rows[["speculative_id", "baseline", "speculative"]])
     }
     return {cell: (flag,) for cell, flag in told.items() if flag is not None}
 

@@ -11,12 +11,14 @@ from analysis.frames import records
 from analysis.money.break_even import BreakEven, break_even
 from analysis.money.cost import Basis, Cost, cost, saving, usd_per_million
 from analysis.money.demand import Demand, Fleet, fleet
-from analysis.service.operating_point import Point, Rule, operating_point
+from analysis.service.operating_point import Point, Rule, operating_points
 from analysis.significance.comparison import Comparison
 from analysis.significance.confidence import intervals
 
 #: What every row says of its setting and arm.
 TOLD = ("arm_label", "model", "dataset", "gpu", "gpu_count", "tensor_parallel_size", "evidence")
+_BY = ["setting", "arm_id"]
+_ARMS = ("baseline", "speculative")
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,24 @@ def _rows(found: Comparison, terms: Terms) -> Iterator[Worth]:
     pairs = found.pairs.dropna(subset=["concurrency"])
     levels = _intervals(pairs)
     told = dict(zip(found.keys.index, records(found.keys), strict=True))
-    for key, rows in pairs.groupby(["setting", "arm_id"], sort=True):
+    points = [operating_points(_side(pairs, arm), terms.rule) for arm in _ARMS]
+    for key in sorted(pairs[_BY].drop_duplicates().itertuples(index=False, name=None)):
         keys = told[key]
         basis = terms.basis_of(keys)
-        old, new = (_costed(rows, arm, basis, terms) for arm in ("baseline", "speculative"))
+        old, new = (_costed(of_arm.get(key), basis, terms) for of_arm in points)
         about = {name: _plain(keys.get(name)) for name in TOLD}
-        setting, arm_id = (int(str(part)) for part in key)
         sure = _sure(old, new, levels.get(key, {}))
         money = _difference(old, new, terms, basis)
-        yield Worth(setting, arm_id, about, basis, old, new, money[0], *sure, *money[1:])
+        yield Worth(int(key[0]), int(key[1]), about, basis, old, new, money[0], *sure, *money[1:])
+
+
+def _side(pairs: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """One arm of the pairs, as ``operating_points`` takes it."""
+    columns = {f"{arm}_id": "cell_id", arm: "value"}
+    values = pairs[[*_BY, "concurrency", "metric", "statistic", *columns]].rename(columns=columns)
+    # A baseline that serves several repeats of the other arm is still one measurement.
+    values = values.drop_duplicates([*_BY, "cell_id", "metric", "statistic"])
+    return values.astype({"concurrency": "int64"})
 
 
 def _intervals(pairs: pd.DataFrame) -> dict[Any, dict[int, dict[str, Any]]]:
@@ -127,12 +138,7 @@ def _sure(
     return low, high, str(row["verdict"])
 
 
-def _costed(rows: pd.DataFrame, arm: str, basis: Basis, terms: Terms) -> Costed | None:
-    columns = {f"{arm}_id": "cell_id", arm: "value"}
-    values = rows[["concurrency", "metric", "statistic", *columns]].rename(columns=columns)
-    # A baseline that serves several repeats of the other arm is still one measurement.
-    values = values.drop_duplicates(["cell_id", "metric", "statistic"])
-    point = operating_point(values.astype({"concurrency": "int64"}), terms.rule)
+def _costed(point: Point | None, basis: Basis, terms: Terms) -> Costed | None:
     if point is None:
         return None
     needed = None

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from math import exp
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import records
-from analysis.significance.improvement import improvement
 from warehouse.catalogue import METRICS
 
 Floats = NDArray[np.float64]
@@ -26,7 +25,6 @@ VERSION_FIELDS: tuple[str, ...] = (
     "draft_revision",
     "server_args",
 )
-_ADDED = {"at", "night", "metric", "statistic", "value"}
 #: A run that begins before noon belongs to the night before.
 NOON = timedelta(hours=12)
 
@@ -34,8 +32,8 @@ NOON = timedelta(hours=12)
 @dataclass(frozen=True)
 class Night:
     """One point. ``mean``: of log(value) over the repeats, turned so that more is better;
-    ``variance``: of one repeat, NaN for a single one; ``at``: its first start, UTC; ``cell``: the
-    record of its first cell."""
+    ``variance``: of one repeat, NaN for a single one; ``at``: its first start, UTC; ``cell``:
+    what is stated of its first cell."""
 
     label: str
     at: pd.Timestamp
@@ -76,48 +74,100 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
     """
     directed = [key for key, metric in METRICS.items() if metric.better != "neither"]
     values = measurements[measurements["metric"].isin(directed) & (measurements["value"] > 0)]
-    good = cells[(cells["status"] == "good") & cells["started_at"].notna()]
+    good = cells[(cells["status"] == "good") & cells["started_at"].notna()].reset_index(drop=True)
     by = [name for name in SERIES_FIELDS if name in good]
-    rows = _placed(good).merge(values[["cell_id", "metric", "statistic", "value"]], on="cell_id")
+    row = pd.Index(good["cell_id"]).get_indexer(values["cell_id"])
+    if not (row >= 0).any():
+        return []
+    placed = _placed(good, by)
+    found = _points(placed, values[row >= 0], row[row >= 0])
+    nights = _nights(placed, found)
+    abouts = _facts(good[by], found["cell"].drop_duplicates().to_numpy())
     return [
-        _series(group, by)
-        for _, group in rows.groupby([*by, "metric", "statistic"], dropna=False, sort=True)
+        Series(_about(abouts[own[0]], by), str(metric), str(statistic), _by_time(nights, own[1]))
+        for (_, metric, statistic), own in _of_series(found).items()
     ]
 
 
-def _placed(cells: pd.DataFrame) -> pd.DataFrame:
+def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The cells with at, night, and numbers: ``series`` of its setting, ``point`` of its night and
+    versions."""
     at = pd.to_datetime(cells["started_at"], utc=True)
-    return cells.assign(at=at, night=(at - NOON).dt.date.astype(str))
+    placed = cells.assign(at=at, night=(at - NOON).dt.strftime("%Y-%m-%d"))
+    versions = [name for name in VERSION_FIELDS if name in cells]
+    return placed.assign(
+        series=placed.groupby(by, dropna=False, sort=True).ngroup() if by else 0,
+        point=placed.groupby(["night", *versions], dropna=False, sort=True).ngroup(),
+    )
 
 
-def _series(rows: pd.DataFrame, by: list[str]) -> Series:
-    metric, statistic = str(rows["metric"].iloc[0]), str(rows["statistic"].iloc[0])
-    about = {name: _known(rows[name].iloc[0]) for name in by}
-    versions = [name for name in VERSION_FIELDS if name in rows]
-    nights = [
-        _night(group, metric) for _, group in rows.groupby(["night", *versions], dropna=False)
+def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -> pd.DataFrame:
+    """A row per series, line and night: series, metric, statistic, ``cell`` (the row of its first),
+    mean, variance, repeats. ``row``: the cell of each value."""
+    better = values["metric"].map({key: metric.better for key, metric in METRICS.items()})
+    sign = np.where(better == "lower", -1.0, 1.0)
+    rows = placed[["series", "point", "at"]].iloc[row].reset_index(drop=True)
+    rows = rows.assign(
+        metric=values["metric"].to_numpy(), statistic=values["statistic"].to_numpy(), cell=row,
+        log=sign * np.log(values["value"].to_numpy(dtype=np.float64)),
+    )  # fmt: skip
+    # The first start of a night comes first; of equal ones any, as they come.
+    rows = rows.sort_values("at", kind="stable")
+    grouped = rows.groupby(["series", "metric", "statistic", "point"], sort=True)
+    told = grouped.agg(cell=("cell", "first"), mean=("log", "mean"), variance=("log", "var"),
+                       repeats=("log", "size"))  # fmt: skip
+    return told.reset_index()
+
+
+def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[Night]:
+    """A night for each row of ``found``; those of one cell share its record."""
+    facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
+    at = {cell: record.pop("at") for cell, record in facts.items()}
+    days = {cell: record.pop("night") for cell, record in facts.items()}
+    labels = {cell: days[cell] + _version(record) for cell, record in facts.items()}
+    columns = (found[name].tolist() for name in ("cell", "mean", "variance", "repeats"))
+    return [
+        Night(labels[cell], at[cell], mean, variance, repeats, facts[cell])
+        for cell, mean, variance, repeats in zip(*columns, strict=True)
     ]
-    return Series(about, metric, statistic, tuple(sorted(nights, key=lambda night: night.at)))
 
 
-def _night(rows: pd.DataFrame, metric: str) -> Night:
-    sign = -1.0 if METRICS[metric].better == "lower" else 1.0
-    logs = sign * np.log(rows["value"].to_numpy(dtype=np.float64))
-    first = records(rows.sort_values("at"))[0]
-    cell = {name: value for name, value in first.items() if name not in _ADDED}
-    version = _known(first.get("engine_version"))
-    label = f"{first['night']}" + (f" ({version})" if version else "")
-    variance = float(logs.var(ddof=1)) if len(logs) > 1 else float("nan")
-    return Night(label, first["at"], float(logs.mean()), variance, len(logs), cell)
+def _version(record: dict[str, Any]) -> str:
+    version = record.get("engine_version")
+    return f" ({version})" if version else ""
+
+
+def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]:
+    """What is stated of the cells in ``rows``, by row: a field that is unknown is not there."""
+    found: dict[int, dict[str, Any]] = {int(row): {} for row in rows}
+    for name in cells:
+        codes, values = pd.factorize(cells[name].iloc[rows])
+        # Cells that say the same share the value.
+        known = list(values)
+        for row, code in zip(found, codes.tolist(), strict=True):
+            if code >= 0:
+                found[row][str(name)] = known[code]
+    return found
+
+
+def _about(facts: dict[str, Any], by: list[str]) -> dict[str, Any]:
+    return {name: facts.get(name) for name in by}
+
+
+def _of_series(found: pd.DataFrame) -> dict[tuple[int, str, str], tuple[int, list[int]]]:
+    """(series, metric, statistic) -> a cell of it, and its rows of ``found``."""
+    columns = (found[name].tolist() for name in ("series", "metric", "statistic", "cell"))
+    series: dict[tuple[int, str, str], tuple[int, list[int]]] = {}
+    for at, (*key, cell) in enumerate(zip(*columns, strict=True)):
+        series.setdefault((key[0], key[1], key[2]), (cell, []))[1].append(at)
+    return series
+
+
+def _by_time(nights: list[Night], rows: list[int]) -> tuple[Night, ...]:
+    return tuple(sorted((nights[row] for row in rows), key=lambda night: night.at))
 
 
 def as_improvement(log_gain: float, metric: str) -> float:
     """A gain in turned logs (more is better) as an improvement, a ratio."""
-    better = METRICS[metric].better
-    found = improvement(1.0, float(np.exp(-log_gain if better == "lower" else log_gain)), better)
-    assert found is not None
-    return found
-
-
-def _known(value: Any) -> Any:
-    return None if value is None or pd.isna(value) else value
+    # As ``improvement`` of new over old, whose ratio this is.
+    return 1 - exp(-log_gain) if METRICS[metric].better == "lower" else exp(log_gain) - 1

@@ -6,6 +6,8 @@ before and after, whose noise is that of repeats or of the nights themselves, wh
 """
 
 from dataclasses import dataclass
+from math import isnan, sqrt
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -61,7 +63,8 @@ class Assessment:
 
 def assess(series: list[Series], budgets: Budgets) -> list[Assessment]:
     """Judge every series; a regression must also stand among all that are judged."""
-    found = [_assess(one, budgets.allowed(one.metric, one.statistic)) for one in series]
+    changes = _Changes()
+    found = [_assess(one, budgets.allowed(one.metric, one.statistic), changes) for one in series]
     stands = standing(np.array([one.p_value for one in found], dtype=np.float64))
     return [
         _judged(one, bool(clear)) if one.first is not None else one
@@ -77,7 +80,20 @@ def worst(found: list[Assessment]) -> Status:
     return FINE if said == {FINE} else OPEN
 
 
-def _assess(series: Series, budget: float) -> Assessment:
+class _Changes:
+    """What differs between two nights, found once: all lines of a setting share their cells."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Change, ...]] = {}
+
+    def between(self, before: Night, after: Night) -> tuple[Change, ...]:
+        key = (id(before.cell), id(after.cell))
+        if key not in self._known:
+            self._known[key] = differences(before.cell, after.cell)
+        return self._known[key]
+
+
+def _assess(series: Series, budget: float, changes: _Changes) -> Assessment:
     nights = series.nights
     if len(nights) < 2:
         why = "there is one night only, so nothing to hold it against"
@@ -88,14 +104,14 @@ def _assess(series: Series, budget: float) -> Assessment:
     if dof < 1:
         why = "no night was repeated and there are fewer than four: nothing tells the noise"
         return _unknown(series, budget, why)
-    gain = float(np.mean([n.mean for n in after]) - np.mean([n.mean for n in before]))
+    gain = fmean(n.mean for n in after) - fmean(n.mean for n in before)
     # The place of the move was chosen among several: each of them must be surer.
     half = float(stdtrit(dof, 1 - 0.025 / looked_at)) * error
     p_value = min(1.0, looked_at * 2 * float(stdtr(dof, -abs(gain) / error)))
     middle, low, high = (
         as_improvement(value, series.metric) for value in (gain, gain - half, gain + half)
     )
-    changed = differences(before[-1].cell, after[0].cell)
+    changed = changes.between(before[-1], after[0])
     return Assessment(
         series, OPEN, budget, middle, low, high, p_value,
         after[0].label, before[-1].label, changed, "",
@@ -149,25 +165,26 @@ def _within(nights: tuple[Night, ...]) -> tuple[float, int]:
     if total == 0:
         return float("nan"), 0
     squares = sum(d * night.variance for d, night in zip(dof, nights, strict=True) if d)
-    each = float(np.mean([1 / night.repeats for night in nights]))
+    each = fmean(1 / night.repeats for night in nights)
     return squares / total * each, total
 
 
 def _error(before: tuple[Night, ...], after: tuple[Night, ...]) -> tuple[float, float]:
     """The standard error of the difference of both means, in logs, and its degrees of freedom."""
     within, within_dof = _within((*before, *after))
+    middles = [fmean(night.mean for night in part) for part in (before, after)]
     residuals = [
-        night.mean - float(np.mean([n.mean for n in part]))
-        for part in (before, after)
+        night.mean - middle
+        for part, middle in zip((before, after), middles, strict=True)
         for night in part
     ]
     between_dof = len(residuals) - 2
     between = sum(r**2 for r in residuals) / between_dof if between_dof >= 2 else float("nan")
     candidates = [(within, within_dof), (between, between_dof)]
     variance, dof = max(
-        ((max(v, LEAST_VARIANCE), d) for v, d in candidates if not np.isnan(v)), default=(0.0, 0)
+        ((max(v, LEAST_VARIANCE), d) for v, d in candidates if not isnan(v)), default=(0.0, 0)
     )
-    return float(np.sqrt(variance * (1 / len(before) + 1 / len(after)))), float(dof)
+    return sqrt(variance * (1 / len(before) + 1 / len(after))), float(dof)
 
 
 def as_json(one: Assessment) -> dict[str, Any]:

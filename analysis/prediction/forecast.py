@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.frames import records
 from analysis.prediction.leave_one_out import leave_one_out, summary
-from analysis.prediction.whatif import Prediction, Question, build
+from analysis.prediction.whatif import Model, Prediction, Question, build
 from analysis.significance.improvement import improvement
 from warehouse.catalogue import METRICS
 
@@ -63,6 +63,12 @@ def forecast(
     them. Raises InvalidInput where there is no answer."""
     lengths = question.prompt_tokens is not None
     model = build(points, positions, dataset, lengths)
+    return answered(model, leave_one_out(points, positions, dataset, lengths), question)
+
+
+def answered(model: Model, errors: pd.DataFrame, question: Question) -> Forecast:
+    """Answer ``question`` where the model and its ``errors`` (``leave_one_out``, slow to find) are
+    known already. Raises InvalidInput where there is no answer."""
     found = model.predict(question)
     baseline = None
     if (model.points["k"] == 0).any():
@@ -73,7 +79,7 @@ def forecast(
         {} if baseline is None else _improvements(baseline, found),
         model.step_time.residual,
         model.step_time.worst,
-        leave_one_out(points, positions, dataset, lengths),
+        errors,
     )
 
 

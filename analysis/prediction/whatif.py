@@ -10,6 +10,7 @@ prediction says so; far outside there is none.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -74,24 +75,23 @@ class Model:
         warnings = self._outside(question)
         length = self._length(question)
         at = self._row(question, length)
-        step = float(self.step_time.at(at)[0]) * self.scales[0]
-        first = float(self.first_token.at(at)[0]) * self.scales[1]
-        itl, tokens = step / length, float(at["output_tokens"].iloc[0])
+        step = float(self.step_time.at(at)) * self.scales[0]
+        first = float(self.first_token.at(at)) * self.scales[1]
+        itl, tokens = step / length, at["output_tokens"]
         latency = (first + (tokens - 1) * itl) / 1000
         rate = self._kept(question.concurrency) * question.concurrency * tokens / latency
         return Prediction(question, length, step, itl, first, latency, rate, tuple(warnings))
 
-    def _row(self, question: Question, length: float) -> pd.DataFrame:
-        share = self._at_level(self.points["batch"] / self.points["concurrency"])
+    def _row(self, question: Question, length: float) -> dict[str, float]:
         chosen = {
-            "batch": question.concurrency * share(question.concurrency),
+            "batch": question.concurrency * self._share(question.concurrency),
             "k": question.k,
             "length": length,
         }
-        for name in ("prompt_tokens", "output_tokens"):
+        for name, usual in self._usual.items():
             asked = getattr(question, name)
-            chosen[name] = self.points[name].mean() if asked is None else asked
-        return pd.DataFrame([chosen])
+            chosen[name] = usual if asked is None else asked
+        return chosen
 
     def _length(self, question: Question) -> float:
         if question.k == 0:
@@ -110,12 +110,24 @@ class Model:
             )
         return question.mean_length
 
-    def _kept(self, concurrency: int) -> float:
+    @cached_property
+    def _usual(self) -> dict[str, float]:
+        """The tokens of a request as they were measured."""
+        names = ("prompt_tokens", "output_tokens")
+        return {name: float(self.points[name].mean()) for name in names}
+
+    @cached_property
+    def _share(self) -> "Curve":
+        """Sequences in flight of those asked for, at the measured levels and in between."""
+        return self._at_level(self.points["batch"] / self.points["concurrency"])
+
+    @cached_property
+    def _kept(self) -> "Curve":
         """Throughput / (c·O / latency) at the measured levels, carried to the one asked for."""
         p = self.points
         latency = (p["ttft"] + (p["output_tokens"] - 1) * p["itl"]) / 1000
         ideal = p["concurrency"] * p["output_tokens"] / latency
-        return self._at_level(p["output_throughput"] / ideal)(concurrency)
+        return self._at_level(p["output_throughput"] / ideal)
 
     def _at_level(self, values: "pd.Series") -> "Curve":
         means = values.groupby(self.points["concurrency"]).agg(lambda v: geometric_mean(v) or 1.0)

@@ -133,7 +133,6 @@ def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
     waiting, seen, count = deque([part]), 0, 0
     while waiting:
         node, seen = waiting.popleft(), seen + 1
-        # Also what stops a small file of nested aliases from unfolding into a large one.
         if seen > MOST_ROWS:
             raise InvalidInput(f"{where}: {section} holds more than {MOST_ROWS:,} rows.")
         if isinstance(node, Mapping):

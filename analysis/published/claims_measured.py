@@ -29,13 +29,34 @@ def beside(
     that a laptop's numbers never stand beside those of another model. A claim at one concurrency
     takes that level, one about a peak none, any other the mean over the load.
     """
-    sure = intervals(found.pairs)
-    return tuple(_with_measurements(finding, found, sure, study) for finding in findings)
+    asked = [named for finding in findings if (named := read_metric(finding.metric)) is not None]
+    pairs = found.pairs[
+        found.pairs["metric"].isin([named.metric for named in asked])
+        & found.pairs["statistic"].isin([named.statistic for named in asked])
+    ]
+    ours = _Ours(found, intervals(pairs))
+    return tuple(_with_measurements(finding, ours, study) for finding in findings)
 
 
-def _with_measurements(
-    finding: Finding, found: Comparison, sure: Confidence, study: Mapping[str, Any]
-) -> Finding:
+class _Ours:
+    """Our own means; those of a line are looked up once for all figures that are about it."""
+
+    def __init__(self, found: Comparison, sure: Confidence) -> None:
+        self._found, self._sure = found, sure
+        self._rows: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
+        self.keys: dict[Any, dict[str, Any]] = dict(
+            zip(found.keys.index, records(found.keys), strict=True)
+        )
+
+    def rows(self, named: Named, concurrency: str | None) -> list[dict[str, Any]]:
+        """Over the load, or at one level of it."""
+        if (named, concurrency) not in self._rows:
+            rows = records(_rows(self._found, self._sure, named, concurrency))
+            self._rows[named, concurrency] = rows
+        return self._rows[named, concurrency]
+
+
+def _with_measurements(finding: Finding, ours: _Ours, study: Mapping[str, Any]) -> Finding:
     named = read_metric(finding.metric)
     other = {"arm", "arms"} & set(finding.about)
     if finding.unit != "%" or named is None or named.peak or other:
@@ -45,8 +66,8 @@ def _with_measurements(
         wanted.setdefault("model", str(study["target_model"]))
     told = [
         _told(row, keys)
-        for row in records(_rows(found, sure, named, finding.about.get("concurrency")))
-        if _same(keys := found.keys.loc[(row["setting"], row["arm_id"])].to_dict(), wanted)
+        for row in ours.rows(named, finding.about.get("concurrency"))
+        if _same(keys := ours.keys[row["setting"], row["arm_id"]], wanted)
     ]
     return replace(finding, measured=tuple(told))
 

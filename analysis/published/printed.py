@@ -73,7 +73,19 @@ def propagated(formula: Callable[..., float], *inputs: Range) -> Range:
 
 
 class _AsPrinted(yaml.SafeLoader):
-    """YAML whose numbers keep the digits they are written with."""
+    """YAML whose numbers keep the digits they are written with, and where everything stands once.
+
+    A small file of aliases to aliases would unfold into more text than any memory holds.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(
+                problem="an alias (*name) stands for another part: write that part out",
+                problem_mark=mark,
+            )
+        return super().compose_node(parent, index)
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Decimal | str:

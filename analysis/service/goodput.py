@@ -79,7 +79,7 @@ def per_request(slo: Slo) -> Slo | None:
 
 def _within(rows: pd.DataFrame, bound: Bound) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     values = rows[bound.metric].to_numpy(dtype=np.float64, na_value=np.nan)
-    met = np.array([bound.holds(value) for value in values.tolist()], dtype=bool)
+    met = bound.holds_each(values)
     if bound.metric == "itl":
         met |= np.isnan(values) & (rows["output_tokens"] <= 1).fillna(False).to_numpy(dtype=bool)
     return met

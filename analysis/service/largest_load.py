@@ -1,15 +1,20 @@
 """The largest load that meets an SLO: every level up to it must meet it too."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.frames import records
 from analysis.matching.arm_levels import means
 from analysis.service.slo import Bound, Slo
 from warehouse.catalogue import METRICS
+
+Floats = NDArray[np.float64]
+#: Setting and arm, as numbers.
+Keys = tuple[int, int]
+_LEVEL = ["setting", "arm_id", "concurrency"]
 
 
 @dataclass(frozen=True)
@@ -41,48 +46,69 @@ def largest_load(values: pd.DataFrame, slo: Slo) -> Load:
     A level is judged by its mean over the repeats. The answer ends below the first level that
     does not meet the SLO or lacks a value; a higher level that meets it again is mentioned.
     """
-    mean: _Table = defaultdict(dict)
-    for row in records(means(values.assign(setting=0, arm_id=0))):
-        mean[row["concurrency"]][row["metric"], row["statistic"]] = row["value"]
-    repeats: dict[int, _Table] = defaultdict(lambda: defaultdict(dict))
-    for row in records(values):
-        cells = repeats[row["concurrency"]]
-        cells[row["cell_id"]][row["metric"], row["statistic"]] = row["value"]
-    levels = tuple(
-        _level(int(level), mean[level], list(repeats[level].values()), slo)
-        for level in sorted(mean)
-    )
+    return largest_loads(values.assign(setting=0, arm_id=0), slo)[0, 0]
+
+
+def largest_loads(values: pd.DataFrame, slo: Slo) -> dict[Keys, Load]:
+    """``largest_load`` of each arm, by (setting, arm_id), which ``values`` has as columns too."""
+    cells = values[[*_LEVEL, "cell_id"]].drop_duplicates(ignore_index=True)
+    holds = pd.Series(True, index=cells.index)
+    levels = cells.groupby(_LEVEL, sort=True).size().rename("repeats").reset_index()
+    judged: list[_Judged] = []
+    for bound in slo.bounds:
+        rows = values[(values["metric"] == bound.metric) & (values["statistic"] == bound.statistic)]
+        judged.append(_Judged(bound, *_beside(levels, means(rows), _LEVEL)))
+        own, _ = _beside(cells, rows.drop_duplicates([*_LEVEL, "cell_id"], keep="last"),
+                         [*_LEVEL, "cell_id"])  # fmt: skip
+        holds &= bound.holds_each(own)
+    meeting = cells.assign(holds=holds).groupby(_LEVEL, sort=True)["holds"].sum()
+    found: dict[Keys, list[Level]] = {}
+    rows_of = zip(levels.itertuples(index=False), meeting.tolist(), strict=True)
+    for at, ((setting, arm_id, concurrency, repeats), count) in enumerate(rows_of):
+        level = _level(int(concurrency), [one.told(at) for one in judged], (int(repeats), count))
+        found.setdefault((int(setting), int(arm_id)), []).append(level)
+    return {key: _load(tuple(own)) for key, own in found.items()}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A bound at every level: the mean there, and whether there is one."""
+
+    bound: Bound
+    mean: Floats
+    there: NDArray[np.bool_]
+
+    def told(self, level: int) -> tuple[str, str]:
+        """How the bound is broken, or that it is not measured; empty for neither."""
+        if not self.there[level]:
+            return "", self.bound.text
+        if self.bound.holds(self.mean[level]):
+            return "", ""
+        return f"{self.bound.text} ({_shown(self.bound, self.mean[level])})", ""
+
+
+def _beside(
+    rows: pd.DataFrame, known: pd.DataFrame, on: list[str]
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """The ``value`` of ``known`` for each of ``rows``, NaN without one, and which have one."""
+    both = rows[on].merge(known[[*on, "value"]], on=on, how="left", indicator="which")
+    return both["value"].to_numpy(dtype=np.float64), (both["which"] == "both").to_numpy()
+
+
+def _level(concurrency: int, told: list[tuple[str, str]], repeats: tuple[int, int]) -> Level:
+    broken = tuple(text for text, _ in told if text)
+    missing = tuple(text for _, text in told if text)
+    met = False if broken else None if missing else True
+    return Level(concurrency, met, broken, missing, *repeats)
+
+
+def _load(levels: tuple[Level, ...]) -> Load:
     largest = None
     for found in levels:
         if not found.met:
             break
         largest = found.concurrency
     return Load(largest, levels, _sentence(largest, levels))
-
-
-#: (metric, statistic) -> value.
-_Values = dict[tuple[str, str], float]
-_Table = dict[Any, _Values]
-
-
-def _level(concurrency: int, mean: _Values, repeats: list[_Values], slo: Slo) -> Level:
-    broken, missing = [], []
-    for bound in slo.bounds:
-        value = mean.get((bound.metric, bound.statistic))
-        if value is None:
-            missing.append(bound.text)
-        elif not bound.holds(value):
-            broken.append(f"{bound.text} ({_shown(bound, value)})")
-    met = False if broken else None if missing else True
-    meeting = sum(_meets(values, slo) for values in repeats)
-    return Level(concurrency, met, tuple(broken), tuple(missing), len(repeats), meeting)
-
-
-def _meets(values: _Values, slo: Slo) -> bool:
-    return all(
-        bound.holds(values.get((bound.metric, bound.statistic), float("nan")))
-        for bound in slo.bounds
-    )
 
 
 def _shown(bound: Bound, value: Any) -> str:

@@ -27,12 +27,7 @@ def points(levels: ArmLevels) -> pd.DataFrame:
     tensor_parallel_size, gpus, concurrency, repeats, tokens_per_second_per_user,
     tokens_per_second_per_gpu, dominated, dominated_by (``arm at concurrency``, or None).
     """
-    wide = _wide(levels)
-    keys = levels.keys.reset_index()
-    table = wide.merge(keys, on=["setting", "arm_id"])
-    table["gpus"] = table["gpu_count"].fillna(table["tensor_parallel_size"])
-    table = table.dropna(subset=["gpus", "output_throughput", "itl"])
-    table = table[(table["itl"] > 0) & (table["output_throughput"] > 0)].reset_index(drop=True)
+    table = _placed(levels)
     table["tokens_per_second_per_user"] = 1000 / table["itl"]
     table["tokens_per_second_per_gpu"] = table["output_throughput"] / table["gpus"]
     table["group"] = _groups(table)
@@ -48,7 +43,16 @@ def points(levels: ArmLevels) -> pd.DataFrame:
 def unplaced(levels: ArmLevels) -> int:
     """How many levels of an arm cannot be a point: a rate or the number of GPUs is unknown."""
     cells = levels.values[["setting", "arm_id", "concurrency"]].drop_duplicates()
-    return len(cells) - len(points(levels))
+    return len(cells) - len(_placed(levels))
+
+
+def _placed(levels: ArmLevels) -> pd.DataFrame:
+    """The levels that can be a point, with the fields of their setting and arm."""
+    table = _wide(levels).merge(levels.keys.reset_index(), on=["setting", "arm_id"])
+    table["gpus"] = table["gpu_count"].fillna(table["tensor_parallel_size"])
+    table = table.dropna(subset=["gpus", "output_throughput", "itl"])
+    known = (table["itl"] > 0) & (table["output_throughput"] > 0)
+    return table[known].reset_index(drop=True)
 
 
 def dominators(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:

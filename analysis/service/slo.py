@@ -8,6 +8,10 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warehouse.catalogue import METRICS, STATISTICS, Metric
 from warehouse.errors import InvalidInput
@@ -50,6 +54,11 @@ class Bound:
     def holds(self, value: float) -> bool:
         """Whether a value of the metric, in the catalogue's unit, meets the requirement."""
         return COMPARE[self.sign](value, self.limit)
+
+    def holds_each(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """``holds`` of each value; False for NaN, which is unknown."""
+        compare: Callable[[Any, float], Any] = COMPARE[self.sign]
+        return np.asarray(compare(values, self.limit), dtype=bool)
 
 
 @dataclass(frozen=True)

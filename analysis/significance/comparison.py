@@ -7,6 +7,7 @@ first over the repeats of a level, then over the levels that both arms have.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from analysis.flags.pair_flags import pair_flags
 from analysis.frames import numbered, objects
+from analysis.matching.measured import MISSING, grid
 from analysis.matching.pairing import MATCH_FIELDS, match
 from analysis.significance.improvement import improvements
 from warehouse.catalogue import METRICS
@@ -39,6 +41,7 @@ SETTING: tuple[str, ...] = (
 #: What tells one arm from another.
 ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculative_config")
 _BY = ["setting", "arm_id"]
+_ARMS = ("baseline", "speculative")
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,9 @@ def compare(
     placed = _place(cells)
     pairs = found.pairs.join(placed, on="speculative_id")
     long, refused = _values(pairs, cells, measurements)
-    pairs = pairs.assign(flags=objects(pair_flags(pairs, long, refused, flags), pairs.index))
-    long = long.drop(columns="flags").join(
-        pairs.set_index("speculative_id")["flags"], on="speculative_id"
-    )
+    told = objects(pair_flags(pairs, long, refused, flags), pairs.index)
+    pairs = pairs.assign(flags=told)
+    long = long.assign(flags=told.to_numpy()[long.pop("pair").to_numpy()])
     levels = _levels(long)
     unmatched = pd.concat([found.unmatched, _empty_handed(pairs, long)], ignore_index=True)
     return Comparison(
@@ -114,17 +116,33 @@ def _place(cells: pd.DataFrame) -> pd.DataFrame:
 def _values(
     pairs: pd.DataFrame, cells: pd.DataFrame, measurements: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The pairs' values side by side, and those that may not stand side by side."""
-    definitions = dict(zip(cells["cell_id"], cells["reported_definition"], strict=True))
-    defined = measurements.assign(means=measurements["cell_id"].map(definitions))
-    defined["means"] = defined["means"].where(defined["origin"] != "canonical", "canonical")
-    one = defined.rename(columns={"cell_id": "baseline_id", "value": "baseline"})
-    other = defined.rename(columns={"cell_id": "speculative_id", "value": "speculative"})
-    on = ["speculative_id", "metric", "statistic"]
-    both = pairs.merge(one, on="baseline_id").merge(other, on=on, suffixes=("", "_s"))
-    same = (both["means"] == both["means_s"]) & (both["means"] != "unknown")
-    kept = both[same].drop(columns=["means", "means_s", "origin_s"])
-    return kept.assign(improvement=_improvements(kept)).reset_index(drop=True), both[~same]
+    """The pairs' values side by side (``pair``: its row), and those that may not stand so."""
+    known = grid(cells, measurements)
+    one, other = (known.cells.get_indexer(pd.Index(pairs[f"{arm}_id"])) for arm in _ARMS)
+    there = (known.means[one] != MISSING) & (known.means[other] != MISSING)
+    pair, line = np.nonzero(there)
+    means = [known.means[row[pair], line] for row in (one, other)]
+    same = (means[0] == means[1]) & (means[0] >= 0) & (known.words[means[0]] != "unknown")
+    lines = known.lines.iloc[line].reset_index(drop=True)
+    refused = pd.DataFrame(
+        {
+            "speculative_id": pairs["speculative_id"].to_numpy()[pair], "metric": lines["metric"],
+            "means": known.words[means[0]], "means_s": known.words[means[1]],
+        }
+    )[~same]  # fmt: skip
+    pair, line = pair[same], line[same]
+    kept = pairs.drop(columns="flags").iloc[pair].reset_index(drop=True)
+    kept = kept.assign(
+        pair=pair,
+        origin=known.origins[known.origin[one[pair], line]],
+        **{str(name): values for name, values in lines[same].reset_index(drop=True).items()},
+        baseline=known.values[one[pair], line],
+        speculative=known.values[other[pair], line],
+    )
+    return kept.assign(improvement=_improvements(kept)), refused
+
+
+_ARMS = ("baseline", "speculative")
 
 
 def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
@@ -149,8 +167,11 @@ def _geomean(levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame) ->
     keys = list(zip(table["setting"], table["arm_id"], shared, strict=True))
     empty: set[int] = set()
 
+    # Most series have the loads of many others.
+    known = cache(_sorted)
+
     def tuples(sets: Iterable[set[Any]]) -> pd.Series:
-        return objects([_sorted(levels) for levels in sets], table.index)
+        return objects([known(frozenset(levels)) for levels in sets], table.index)
 
     return table.assign(
         concurrencies=tuples(shared),
@@ -163,22 +184,18 @@ def _geomean(levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame) ->
 
 def _shared_levels(levels: pd.DataFrame, table: pd.DataFrame) -> list[set[Any]]:
     """The levels behind each row of ``table``: a metric may be missing at some of an arm's."""
-    of_arm = levels.groupby(_BY)["concurrency"].agg(set).to_dict()
-    rows = table[[*_BY, "metric", "statistic", "levels"]].itertuples(index=False, name=None)
-    own = levels.set_index([*_BY, "metric", "statistic"])["concurrency"].sort_index()
-    found = []
-    for setting, arm, metric, statistic, count in rows:
-        known = of_arm[setting, arm]
-        complete = len(known) == count
-        found.append(known if complete else set(own.loc[[(setting, arm, metric, statistic)]]))
-    return found
+    names = [*_BY, "metric", "statistic"]
+    own: dict[tuple[Any, ...], set[Any]] = {}
+    for *key, load in zip(*(levels[n].tolist() for n in (*names, "concurrency")), strict=True):
+        own.setdefault(tuple(key), set()).add(load)
+    return [own[key] for key in zip(*(table[name].tolist() for name in names), strict=True)]
 
 
 def _level_set(levels: pd.Series) -> set[Any]:
     return set(levels.dropna())
 
 
-def _sorted(levels: set[Any]) -> tuple[int, ...]:
+def _sorted(levels: frozenset[Any]) -> tuple[int, ...]:
     return tuple(sorted(int(level) for level in levels if not pd.isna(level)))
 
 
@@ -204,6 +221,11 @@ def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
 
 def in_study_order(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows (metric, statistic, …) that are lines of the study's table, ``line`` numbering them."""
-    lines = {line: place for place, line in enumerate(STUDY_TABLE)}
-    keys = pd.Series(list(zip(rows["metric"], rows["statistic"], strict=True)), index=rows.index)
-    return rows.assign(line=keys.map(lines)).dropna(subset="line")
+    metrics, statistics = (pd.factorize(rows[name]) for name in ("metric", "statistic"))
+    lines = np.full((len(metrics[1]) + 1, len(statistics[1]) + 1), np.nan)
+    names = [{str(name): at for at, name in enumerate(known)} for _, known in (metrics, statistics)]
+    for place, (metric, statistic) in enumerate(STUDY_TABLE):
+        lines[names[0].get(metric, -1), names[1].get(statistic, -1)] = place
+    lines[-1, :] = lines[:, -1] = np.nan
+    placed = rows.assign(line=lines[metrics[0], statistics[0]])
+    return placed[placed["line"].notna()]

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import records
 from analysis.significance.evidence import BETTER, OPEN, WORSE, repeats_enough, verdicts
 from analysis.significance.noise import Spread, half_width, spreads, tail_beyond
-from analysis.significance.shared_moves import widened
+from analysis.significance.shared_moves import whole_series, widened
 from warehouse.catalogue import METRICS
 
 Floats = NDArray[np.float64]
@@ -85,33 +84,41 @@ def _moved_together(means: pd.DataFrame, logs: pd.DataFrame, level: float) -> pd
     means = means.assign(shared=False)
     if "repeat" not in logs:
         return means
-    whole = logs.pivot_table(index=[*SERIES, "concurrency"], columns="repeat", values="log")
-    tables = dict(iter(whole.groupby(level=list(SERIES))))
-    rows = [
-        _widened(row, tables.get(tuple(row[name] for name in SERIES), whole.iloc[:0]), level)
-        for row in records(means)
-    ]
-    return pd.DataFrame(rows, columns=means.columns)
+    told = {name: means[name].to_numpy(copy=True) for name in _TOLD}
+    table = logs.pivot_table(index=[*SERIES, "concurrency"], columns="repeat", values="log")
+    for rows, series in whole_series(table, means.set_index(list(SERIES))["repeats"]):
+        grows, wider = _widened(means.iloc[rows], series, level)
+        for name, values in wider.items():
+            told[name][rows[grows]] = values[grows]
+    return means.assign(**told)
 
 
-def _widened(row: dict[str, Any], table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """``row`` of a mean over levels; ``table``: its log ratios, a row a level, a column a repeat."""
-    series = table.dropna(axis=1).to_numpy(dtype=np.float64)
-    if series.shape[1] != row["repeats"] or row["repeats"] < 2:
-        return row
-    sign = -1.0 if METRICS[row["metric"]].better == "lower" else 1.0
-    middle, *ends = (
-        sign * np.log1p(sign * np.array([row["improvement"], row["low"], row["high"]]))
-    ).tolist()
-    half, grows = widened(series, np.array((ends[1] - ends[0]) / 2), (1 - level) * CALIBRATION)
-    if not grows:
-        return row
-    low, high = sign * np.expm1(sign * np.array([middle - half, middle + half]))
-    verdict = str(verdicts(np.array([low]), np.array([high]))[0])
+#: What a series that moves as one changes.
+_TOLD = ("low", "high", "dof", "p_value", "verdict", "shared")
+
+
+def _widened(
+    means: pd.DataFrame, series: Floats, level: float
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+    """Which of ``means`` grow, given their log ratios, and what then stands in their columns."""
+    sign = np.where(_lower(means), -1.0, 1.0)
+    middle, low, high = (
+        sign * np.log1p(sign * means[name].to_numpy()) for name in ("improvement", "low", "high")
+    )
+    half, grows = widened(series, (high - low) / 2, (1 - level) * CALIBRATION)
+    low, high = (sign * np.expm1(sign * end) for end in (middle - half, middle + half))
+    verdict = verdicts(low, high)
     # What no longer stands by its interval must not stand by its p-value either.
-    p_value = row["p_value"] if verdict in (BETTER, WORSE) else 1.0
-    told = {"low": low, "high": high, "dof": row["repeats"] - 1.0, "verdict": verdict}
-    return {**row, **told, "p_value": p_value, "shared": True}
+    p_value = np.where(np.isin(verdict, (BETTER, WORSE)), means["p_value"], 1.0)
+    dof = np.full(len(means), series.shape[-1] - 1.0)
+    told = {"low": low, "high": high, "dof": dof, "p_value": p_value}
+    return grows, {**told, "verdict": verdict, "shared": grows}
+
+
+def _lower(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """Where a lower value is better."""
+    better = rows["metric"].map({key: metric.better for key, metric in METRICS.items()})
+    return np.asarray(better == "lower", dtype=bool)
 
 
 def ratio_interval(log_ratios: Floats, level: float = 0.95) -> tuple[Interval, Interval]:
@@ -197,13 +204,16 @@ def _batch(rows: pd.DataFrame, levels: int, level: float) -> tuple[pd.DataFrame,
 
 def _as_improvements(rows: pd.DataFrame, found: Interval) -> pd.DataFrame:
     """Ratios of which positive is better: new / old - 1, or 1 - new / old where lower is better."""
-    lower = (rows["metric"].map(lambda key: METRICS[key].better) == "lower").to_numpy(dtype=bool)
+    lower = _lower(rows)
     mean, low, high = (
         np.where(lower, -np.expm1(values.ravel()), np.expm1(values.ravel()))
         for values in (found.mean, found.low, found.high)
     )
     low, high = np.where(lower, high, low), np.where(lower, low, high)
     verdict = verdicts(low, high)
+    undecided = verdict == OPEN
+    enough = np.full(len(rows), np.nan)
+    enough[undecided] = _enough(rows["repeats"], found, undecided)
     return rows[[*SERIES, "concurrency", "repeats"]].assign(
         improvement=mean,
         low=low,
@@ -213,13 +223,14 @@ def _as_improvements(rows: pd.DataFrame, found: Interval) -> pd.DataFrame:
         p_value=found.p_value.ravel(),
         verdict=verdict,
         covers=np.where(np.isfinite(low), RUNS, NOTHING).astype(object),
-        repeats_enough=np.where(verdict == OPEN, _enough(rows["repeats"], found), np.nan),
+        repeats_enough=enough,
     )
 
 
-def _enough(repeats: pd.Series, found: Interval) -> Floats:
-    done = repeats.to_numpy(dtype=np.float64)
+def _enough(repeats: pd.Series, found: Interval, of: NDArray[np.bool_]) -> Floats:
+    done = repeats.to_numpy(dtype=np.float64)[of]
+    mean, noise, dof = (values.ravel()[of] for values in (found.mean, found.noise, found.dof))
     # One repeat adds at least its own degree of freedom, several levels together add more.
-    added = np.nan_to_num(found.dof.ravel() / np.maximum(done - 1, 1), nan=1.0)
-    needed = repeats_enough(found.mean.ravel(), found.noise.ravel(), np.maximum(added, 1.0))
+    added = np.nan_to_num(dof / np.maximum(done - 1, 1), nan=1.0)
+    needed = repeats_enough(mean, noise, np.maximum(added, 1.0))
     return np.where(needed > done, needed, np.where(np.isnan(needed), np.nan, done + 1))

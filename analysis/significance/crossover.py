@@ -74,30 +74,56 @@ def crossovers(
 ) -> list[Crossover]:
     """One for each setting (dataset, TP …) and arm. ``levels``: as in ``Confidence.levels``."""
     rows = levels[(levels["metric"] == metric) & (levels["statistic"] == statistic)]
-    return [_of_series(series, metric, statistic) for _, series in rows.groupby(_BY, sort=True)]
+    rows = rows.sort_values([*_BY, "concurrency"])
+    known = rows.dropna(subset=["concurrency", "improvement"])
+    curve = _curve(known, METRICS[metric].better == "lower")
+    places = {key: np.asarray(at) for key, at in known.groupby(_BY).indices.items()}
+    none = np.empty(0, dtype=np.intp)
+    return [
+        Crossover(
+            setting, arm_id, metric, statistic,
+            **_of_series(curve.at(places.get((setting, arm_id), none))),
+        )
+        for setting, arm_id in rows[_BY].drop_duplicates().astype(int).to_numpy().tolist()
+    ]  # fmt: skip
 
 
-def _of_series(rows: pd.DataFrame, metric: str, statistic: str) -> Crossover:
-    known = rows.dropna(subset=["concurrency", "improvement"]).sort_values("concurrency")
-    key: dict[str, Any] = {name: int(rows[name].iloc[0]) for name in _BY}
-    key |= {"metric": metric, "statistic": statistic}
-    if known.empty:
-        return Crossover(**key, kind=UNKNOWN, at=None, low=None, high=None, measured=(0.0, 0.0))
-    load = known["concurrency"].to_numpy(dtype=np.float64)
-    gain = _gain(known, "improvement")
-    at = float(ends_at(load, gain[None, :])[0])
-    low, high = _interval(known, load, gain)
-    kind = {0.0: ALWAYS, np.inf: NEVER}.get(at, ENDS)
-    return Crossover(
-        **key, kind=kind, at=at, low=low, high=high, measured=(float(load[0]), float(load[-1]))
-    )
+@dataclass(frozen=True)
+class _Curve:
+    """A number per level: ``load`` (concurrency), ``gain`` (log ratio, positive is better), its
+    ``error`` and what ``dof`` stand behind it; ``sure``: whether it has a run-to-run interval."""
+
+    load: Floats
+    gain: Floats
+    error: Floats
+    dof: Floats
+    sure: NDArray[np.bool_]
+
+    def at(self, places: NDArray[np.intp]) -> "_Curve":
+        return _Curve(**{name: values[places] for name, values in vars(self).items()})
 
 
-def _gain(rows: pd.DataFrame, column: str) -> Floats:
+def _curve(rows: pd.DataFrame, lower: bool) -> _Curve:
+    gain, low, high = (_gain(rows, name, lower) for name in ("improvement", "low", "high"))
+    load, dof = (rows[name].to_numpy(dtype=np.float64) for name in ("concurrency", "dof"))
+    sure = (rows["covers"] == "runs").to_numpy(dtype=bool)
+    return _Curve(load, gain, (high - low) / 2 / stdtrit(dof, 0.975), dof, sure)
+
+
+def _gain(rows: pd.DataFrame, column: str, lower: bool) -> Floats:
     """The log ratio, positive is better."""
     values = rows[column].to_numpy(dtype=np.float64)
-    lower = METRICS[str(rows["metric"].iloc[0])].better == "lower"
     return np.asarray(-np.log1p(-values) if lower else np.log1p(values))
+
+
+def _of_series(known: _Curve) -> dict[str, Any]:
+    if not known.load.size:
+        return {"kind": UNKNOWN, "at": None, "low": None, "high": None, "measured": (0.0, 0.0)}
+    at = float(ends_at(known.load, known.gain[None, :])[0])
+    low, high = _interval(known)
+    kind = {0.0: ALWAYS, np.inf: NEVER}.get(at, ENDS)
+    measured = (float(known.load[0]), float(known.load[-1]))
+    return {"kind": kind, "at": at, "low": low, "high": high, "measured": measured}
 
 
 def ends_at(load: Floats, gain: Floats) -> Floats:
@@ -117,15 +143,13 @@ def ends_at(load: Floats, gain: Floats) -> Floats:
     return np.where(positive.any(axis=1), found, 0.0)
 
 
-def _interval(rows: pd.DataFrame, load: Floats, gain: Floats) -> tuple[float | None, float | None]:
+def _interval(known: _Curve) -> tuple[float | None, float | None]:
     """2.5 % and 97.5 % of the draws; None where a level has no run-to-run interval."""
-    if (rows["covers"] != "runs").any():
+    if not known.sure.all():
         return None, None
-    half = (_gain(rows, "high") - _gain(rows, "low")) / 2
-    dof = rows["dof"].to_numpy(dtype=np.float64)
-    error = half / stdtrit(dof, 0.975)
     chance = np.random.default_rng(0)
-    drawn = ends_at(load, gain + error * chance.standard_t(dof, (DRAWS, len(load))))
+    noise = chance.standard_t(known.dof, (DRAWS, len(known.load)))
+    drawn = ends_at(known.load, known.gain + known.error * noise)
     low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
     return float(low), float(high)
 

@@ -1,5 +1,7 @@
 """What an interval allows to say of a difference, and how many repeats would allow more."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,12 +54,20 @@ def repeats_enough(
     the margin. Needed: (t_0.975 + t_POWER) noise / sqrt(repeats) <= h.
     """
     wanted = np.maximum(np.abs(mean), margin - np.abs(mean))
-    repeats = np.arange(2, MOST_REPEATS + 1)
-    dof = np.asarray(dof_per_repeat)[..., None] * (repeats - 1)
-    reach = stdtrit(dof, 0.975) + stdtrit(dof, POWER)
-    enough = reach * np.asarray(noise)[..., None] / np.sqrt(repeats) <= wanted[..., None]
-    first = repeats[np.argmax(enough, axis=-1)].astype(np.float64)
-    return np.where(enough.any(axis=-1), first, np.nan)
+    noise, dof = np.asarray(noise, dtype=np.float64), np.asarray(dof_per_repeat, dtype=np.float64)
+
+    def enough(repeats: NDArray[np.int64]) -> NDArray[np.bool_]:
+        with_them = dof * (repeats - 1)
+        reach = stdtrit(with_them, 0.975) + stdtrit(with_them, POWER)
+        return np.asarray(reach * noise / np.sqrt(repeats) <= wanted)
+
+    # More repeats never reach less far, so the fewest are found by halving.
+    low, high = np.full(wanted.shape, 2), np.full(wanted.shape, MOST_REPEATS)
+    for _ in range(MOST_REPEATS.bit_length()):
+        middle = (low + high) // 2
+        met = enough(middle)
+        low, high = np.where(met, low, np.minimum(middle + 1, high)), np.where(met, middle, high)
+    return np.where(enough(high), high.astype(np.float64), np.nan)
 
 
 @dataclass(frozen=True)
@@ -72,11 +82,15 @@ class Summary:
 
 def summary(rows: pd.DataFrame) -> Summary:
     """Count the verdicts of rows (p_value, verdict), with multiple comparisons accounted for."""
-    stands = standing(rows["p_value"].to_numpy(dtype=np.float64))
-    said = rows["verdict"].isin([BETTER, WORSE]).to_numpy()
-    kept = rows["verdict"].where(~said | stands, OPEN)
-    counts = {word: int((kept == word).sum()) for word in VERDICTS}
-    return Summary(len(rows), counts, int((said & ~stands).sum()))
+    return counted(rows["p_value"].to_numpy(dtype=np.float64), rows["verdict"].tolist())
+
+
+def counted(p_values: Floats, said: Sequence[str]) -> Summary:
+    """``summary`` of rows whose columns are these."""
+    stands = standing(p_values)
+    gone = [word in (BETTER, WORSE) and not known for word, known in zip(said, stands, strict=True)]
+    kept = Counter(OPEN if lost else word for word, lost in zip(said, gone, strict=True))
+    return Summary(len(said), {word: kept[word] for word in VERDICTS}, sum(gone))
 
 
 def standing(p_values: Floats) -> NDArray[np.bool_]:

@@ -1,8 +1,10 @@
 """A comparison with its evidence as rows of text: interval, verdict, and what would settle it."""
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.frames import records
@@ -10,7 +12,7 @@ from analysis.significance.comparison import Comparison, in_study_order
 from analysis.significance.confidence import SERIES, Confidence
 from analysis.significance.crossover import as_json as ends_as_json
 from analysis.significance.crossover import crossovers
-from analysis.significance.evidence import OPEN, summary, summary_sentence
+from analysis.significance.evidence import OPEN, counted, summary_sentence
 from analysis.tables import UNKNOWN, Table, metric_name, number, percent
 from warehouse.catalogue import METRICS
 
@@ -41,16 +43,23 @@ _HEADER = ["metric", "baseline", "speculative", "improvement", "95 % interval", 
 
 def summary_of(sure: Confidence, setting: int, arm_id: int) -> str:
     """One sentence that counts the verdicts of the study's lines over all levels."""
-    rows = sure.levels
-    chosen = rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
-    return summary_sentence(summary(in_study_order(chosen)))
+    return summary_told(records(in_study_order(_of(sure.levels, setting, arm_id))))
+
+
+def summary_told(rows: Sequence[Mapping[str, Any]]) -> str:
+    """``summary_of`` of the rows of the study's lines: p_value, verdict."""
+    p_values = np.array([row["p_value"] for row in rows], dtype=np.float64)
+    return summary_sentence(counted(p_values, [row["verdict"] for row in rows]))
 
 
 def shared_sentences(sure: Confidence, setting: int, arm_id: int) -> list[str]:
     """Which means over levels are less sure than their levels suggest, and why."""
-    rows = sure.geomean
-    chosen = rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id) & rows["shared"]]
-    names = [METRICS[row["metric"]].label for row in records(in_study_order(chosen))]
+    return shared_told(records(in_study_order(_of(sure.geomean, setting, arm_id))))
+
+
+def shared_told(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """``shared_sentences`` of the means of the study's lines: metric, shared."""
+    names = [METRICS[row["metric"]].label for row in rows if row["shared"]]
     if not names:
         return []
     return [
@@ -98,8 +107,7 @@ def as_json(sure: Confidence, found: Comparison) -> list[dict[str, Any]]:
 
 def crossover_sentence(sure: Confidence, setting: int, arm_id: int) -> str:
     """Where the gain in output throughput ends."""
-    chosen = (sure.levels["setting"] == setting) & (sure.levels["arm_id"] == arm_id)
-    return " ".join(one.sentence for one in crossovers(sure.levels[chosen]))
+    return " ".join(one.sentence for one in crossovers(_of(sure.levels, setting, arm_id)))
 
 
 def crossovers_json(sure: Confidence, found: Comparison) -> list[dict[str, Any]]:
@@ -119,9 +127,12 @@ def _keys(found: Comparison, setting: int, arm_id: int) -> dict[str, Any]:
 def _joined(
     rows: pd.DataFrame, told: pd.DataFrame, on: list[str], chosen: tuple[int, int]
 ) -> pd.DataFrame:
-    setting, arm_id = chosen
-    mine = rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
+    mine = _of(rows, *chosen)
     return mine.merge(told[[*on, *TOLD]], on=on, how="left")
+
+
+def _of(rows: pd.DataFrame, setting: int, arm_id: int) -> pd.DataFrame:
+    return rows[(rows["setting"] == setting) & (rows["arm_id"] == arm_id)]
 
 
 def _line(row: dict[str, Any]) -> list[str]:

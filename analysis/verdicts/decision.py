@@ -4,22 +4,22 @@ One paragraph from the evidence that the other modules give, and the evidence un
 calculated here that another module does not define.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
 
 from analysis import tables
-from analysis.frames import records
-from analysis.significance.comparison import Comparison
+from analysis.frames import records, records_by
+from analysis.significance.comparison import Comparison, in_study_order
 from analysis.significance.confidence import Confidence
 from analysis.significance.crossover import ALWAYS, ENDS, Crossover, crossovers
 from analysis.significance.evidence import BETTER, OPEN, SAME, WORSE, standing
 from analysis.significance.evidence_tables import (
     interval_text,
-    shared_sentences,
-    summary_of,
+    shared_told,
+    summary_told,
     verdict_text,
 )
 from analysis.significance.output_check import OutputCheck
@@ -57,6 +57,21 @@ class Decision:
     crossover: Crossover
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """All that is known of one setting and arm, a dict for each row. ``keys``: its facts, ``row``:
+    the line that decides, ``compared``: one of its means in the comparison, ``pairs``: each once,
+    ``means`` and ``levels``: the study's lines over all loads and at each of them."""
+
+    keys: dict[str, Any]
+    row: dict[str, Any]
+    compared: dict[str, Any]
+    pairs: list[dict[str, Any]]
+    means: list[dict[str, Any]]
+    levels: list[dict[str, Any]]
+    ends: Crossover
+
+
 def decisions(
     found: Comparison, sure: Confidence, outputs: Mapping[Keys, OutputCheck] | None = None
 ) -> list[Decision]:
@@ -65,38 +80,46 @@ def decisions(
     ``outputs``: the output check of (setting, arm_id), where one was made. A difference counts if
     it stands among all settings and arms that are decided here.
     """
-    deciding = _line(sure.geomean, DECISIVE).reset_index(drop=True)
+    deciding = _line(sure.geomean, DECISIVE)
     stands = standing(deciding["p_value"].to_numpy(dtype="float64"))
-    ends = {(one.setting, one.arm_id): one for one in crossovers(sure.levels, *DECISIVE)}
     ordered = sorted(
-        zip(records(deciding), stands, strict=True),
-        key=lambda row: (row[0]["setting"], -_or_zero(row[0]["improvement"])),
+        zip(_grounds(found, sure, deciding), stands, strict=True),
+        key=lambda one: (one[0].row["setting"], -_or_zero(one[0].row["improvement"])),
     )
-    made = [
-        _decision(found, sure, row, bool(clear), ends[row["setting"], row["arm_id"]])
-        for row, clear in ordered
-    ]
+    made = [_decision(ground, bool(clear)) for ground, clear in ordered]
     return [_with_outputs(one, (outputs or {}).get((one.setting, one.arm_id))) for one in made]
 
 
-def _decision(
-    found: Comparison, sure: Confidence, row: dict[str, Any], stands: bool, ends: Crossover
-) -> Decision:
-    key = (int(row["setting"]), int(row["arm_id"]))
-    keys = records(found.keys.loc[[key]])[0]
+def _grounds(found: Comparison, sure: Confidence, deciding: pd.DataFrame) -> Iterator[_Ground]:
+    """One for each row of ``deciding``. The frames are parted once, not once for each."""
+    keys = dict(zip(found.keys.index, records(found.keys), strict=True))
+    ends = {(one.setting, one.arm_id): one for one in crossovers(sure.levels, *DECISIVE)}
+    compared = records_by(found.geomean.drop_duplicates(_BY), _BY, _LEVELS)
+    once = found.pairs.drop_duplicates("speculative_id")
+    pairs = records_by(once, _BY, ("concurrency", "allowed", "flags"))
+    means = records_by(in_study_order(sure.geomean), _BY, _MEANS)
+    levels = records_by(in_study_order(sure.levels), _BY, ("p_value", "verdict"))
+    for row in records(deciding):
+        key = (row["setting"], row["arm_id"])
+        yield _Ground(
+            keys[key], row, compared[key][0], pairs[key], means[key], levels[key], ends[key]
+        )
+
+
+_LEVELS = ("concurrencies", "only_baseline", "only_speculative")
+_MEANS = ("metric", "statistic", "improvement", "verdict", "shared")
+
+
+def _decision(ground: _Ground, stands: bool) -> Decision:
+    row, keys, ends = ground.row, ground.keys, ground.ends
     answer = _answer(row["verdict"], stands, ends)
     paragraph = " ".join(
-        [
-            _headline(answer, keys, row, ends),
-            _gain(row),
-            *_users(sure, key),
-            *_caution(keys),
-        ]
+        [_headline(answer, keys, row, ends), _gain(row), *_users(ground.means), *_caution(keys)]
     )
     return Decision(
-        *key, tables.setting_name(keys), answer,
+        int(row["setting"]), int(row["arm_id"]), tables.setting_name(keys), answer,
         None if pd.isna(row["improvement"]) else float(row["improvement"]),
-        paragraph, _evidence(found, sure, key, ends), ends,
+        paragraph, _evidence(ground), ends,
     )  # fmt: skip
 
 
@@ -148,15 +171,16 @@ def _gain(row: dict[str, Any]) -> str:
     return f"Over the measured loads output throughput is {size:.0%} {word} ({told}): {cost}."
 
 
-def _users(sure: Confidence, key: Keys) -> list[str]:
+def _users(means: list[dict[str, Any]]) -> list[str]:
     """What a user feels, where the evidence allows to say it; a loss is never left out."""
+    known = {(row["metric"], row["statistic"]): row for row in means}
     gains, losses = [], []
     for line, (faster, slower) in FELT.items():
-        for row in records(_line(_of(sure.geomean, key), line)):
-            if row["verdict"] == BETTER:
-                gains.append(faster.format(f"{row['improvement']:.0%}"))
-            elif row["verdict"] == WORSE:
-                losses.append(slower.format(f"{-row['improvement']:.0%}"))
+        row = known.get(line, {"verdict": None})
+        if row["verdict"] == BETTER:
+            gains.append(faster.format(f"{row['improvement']:.0%}"))
+        elif row["verdict"] == WORSE:
+            losses.append(slower.format(f"{-row['improvement']:.0%}"))
     told = []
     if gains:
         told.append(f"For users, {_and(gains)}.")
@@ -172,23 +196,19 @@ def _caution(keys: dict[str, Any]) -> list[str]:
     return [f"These numbers are of kind {evidence!r}: they say nothing about the speed of a GPU."]
 
 
-def _evidence(found: Comparison, sure: Confidence, key: Keys, ends: Crossover) -> tuple[str, ...]:
+def _evidence(ground: _Ground) -> tuple[str, ...]:
     return (
-        tables.levels_sentence(found, *key),
-        ends.sentence,
-        summary_of(sure, *key),
-        *shared_sentences(sure, *key),
-        *(f"Allowed to differ: {name}." for name in tables.allowed(found, *key)),
-        *(line[0].upper() + line[1:] for line in tables.flags(found, *key)),
+        tables.levels_told(ground.compared),
+        ground.ends.sentence,
+        summary_told(ground.levels),
+        *shared_told(ground.means),
+        *(f"Allowed to differ: {name}." for name in tables.allowed_told(ground.pairs)),
+        *(line[0].upper() + line[1:] for line in tables.flags_told(ground.pairs)),
     )
 
 
 def _line(rows: pd.DataFrame, line: tuple[str, str]) -> pd.DataFrame:
     return rows[(rows["metric"] == line[0]) & (rows["statistic"] == line[1])]
-
-
-def _of(rows: pd.DataFrame, key: Keys) -> pd.DataFrame:
-    return rows[(rows["setting"] == key[0]) & (rows["arm_id"] == key[1])]
 
 
 def _and(parts: list[str]) -> str:

@@ -29,6 +29,7 @@ Answer = Literal["yes", "yes, up to a load", "it depends", "undecided", "no"]
 #: From the one that is best to hear.
 ANSWERS: tuple[Answer, ...] = ("yes", "yes, up to a load", "it depends", "undecided", "no")
 _PAYS = ("yes", "yes, up to a load")
+_ARMS = ["baseline", "speculative"]
 _VALUES = ["improvement", "low", "high"]
 
 
@@ -60,9 +61,9 @@ def overalls(found: Comparison, sure: Confidence, made: Sequence[Decision]) -> l
 
     Best is the better answer, then more settings, then the larger gain in output throughput.
     """
-    lines = _lines(found, sure)
+    lines = dict(iter(_means(_lines(found, sure)).groupby("arm_id")))
     arms = {one.arm_id: tuple(o for o in made if o.arm_id == one.arm_id) for one in made}
-    known = [_overall(arm, settings, lines) for arm, settings in arms.items()]
+    known = [_overall(arm, settings, lines[arm]) for arm, settings in arms.items()]
     return sorted(known, key=_rank)
 
 
@@ -88,7 +89,7 @@ def _overall(arm_id: int, settings: tuple[Decision, ...], lines: pd.DataFrame) -
     ]
     return Overall(
         arm_id, answer_of([one.answer for one in settings]), settings,
-        _means(lines[lines["arm_id"] == arm_id]), min(ends, default=None),
+        lines.drop(columns="arm_id").reset_index(drop=True), min(ends, default=None),
         (min(low for low, _ in loads), max(high for _, high in loads)),
     )  # fmt: skip
 
@@ -111,31 +112,29 @@ def _lines(found: Comparison, sure: Confidence) -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame) -> pd.DataFrame:
-    """Over the settings of one arm: a row per line, in the study's order."""
+    """Over the settings of each arm: a row per arm and line, in the study's order."""
     lower = rows["metric"].map(lambda key: METRICS[key].better) == "lower"
     sign = pd.Series(np.where(lower, -1.0, 1.0), index=rows.index)
     logs = rows.assign(
         sign=sign,
         better=rows["verdict"] == BETTER,
         worse=rows["verdict"] == WORSE,
-        **{name: np.log(rows[name]) for name in ("baseline", "speculative")},
+        **{name: np.log(rows[name]) for name in _ARMS},
         **{name: sign * np.log1p(sign * rows[name]) for name in _VALUES},
     )
-    table = logs.groupby(["line", "metric", "statistic"], sort=True).agg(
-        **{name: (name, _known_mean) for name in ("baseline", "speculative", *_VALUES)},
-        sign=("sign", "first"), settings=("setting", "size"),
-        better=("better", "sum"), worse=("worse", "sum"),
-    )  # fmt: skip
-    values = {name: table["sign"] * np.expm1(table["sign"] * table[name]) for name in _VALUES}
-    means = {name: np.exp(table[name]) for name in ("baseline", "speculative")}
-    table = table.assign(**values, **means, verdict=_verdicts(values["low"], values["high"]))
-    whole: pd.DataFrame = table.drop(columns="sign").reset_index().drop(columns="line")
+    grouped = logs.groupby(["arm_id", "line", "metric", "statistic"], sort=True)
+    # NaN as soon as one is: an average over fewer settings would not say so.
+    table = grouped[[*_ARMS, *_VALUES]].mean(skipna=False)
+    counts = grouped.agg(
+        settings=("setting", "size"), better=("better", "sum"), worse=("worse", "sum")
+    )
+    signs = grouped["sign"].first()
+    values = {name: signs * np.expm1(signs * table[name]) for name in _VALUES}
+    means = {name: np.exp(table[name]) for name in _ARMS}
+    told = table.assign(**values, **means).join(counts)
+    told = told.assign(verdict=_verdicts(values["low"], values["high"]))
+    whole: pd.DataFrame = told.reset_index().drop(columns="line")
     return whole
-
-
-def _known_mean(values: pd.Series) -> float:
-    """NaN as soon as one is: an average over fewer settings would not say so."""
-    return float(values.mean(skipna=False))
 
 
 def _verdicts(low: pd.Series, high: pd.Series) -> NDArray[Any]:

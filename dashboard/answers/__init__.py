@@ -1,11 +1,9 @@
 """All that the Compare page shows of one comparison, made once per question and then cached."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from analysis.significance.bootstrap import SENTENCE
 from analysis.significance.comparison import Comparison, in_study_order
@@ -13,6 +11,7 @@ from analysis.significance.confidence import Confidence
 from analysis.significance.crossover import ENDS, crossovers
 from dashboard import charts, panels, phrases
 from dashboard.arm_places import joined_badge, synthetic
+from dashboard.charts.spec import specification
 from dashboard.components import Shown, shown
 from dashboard.ends import panel_of
 from dashboard.tables import geomean_rows, unmatched_rows
@@ -191,13 +190,4 @@ def ends_of_gains(known: Compared, metric: str, statistic: str) -> pd.DataFrame:
 
 def drawn(chart: charts.Chart) -> Drawing:
     """A chart as Vega-Lite, its data already in the bytes that a browser gets."""
-    spec: Drawing = chart.to_dict()
-    return spec | {"datasets": {name: _sent(rows) for name, rows in spec["datasets"].items()}}
-
-
-def _sent(rows: Iterable[Any]) -> bytes:
-    table, sink = pa.Table.from_pylist(list(rows)), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    sent: bytes = sink.getvalue().to_pybytes()
-    return sent
+    return specification(chart)

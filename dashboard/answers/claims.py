@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.metric_words import read_metric
 from analysis.published.claims import Claims
 from analysis.tables import UNKNOWN, known_text
 from analysis.verdicts.finding import Finding
@@ -14,10 +15,13 @@ from dashboard.answers import Drawing, drawn
 from dashboard.charts.claims import MEASURED, PUBLISHED, RECOMPUTED, claimed
 from dashboard.components import Shown, shown
 from dashboard.panels import badge
-from dashboard.phrases import counted
+from dashboard.phrases import counted, named
+from warehouse.catalogue import METRICS
 
 #: Figures that are drawn; the others stand in the table.
 MOST_DRAWN = 24
+#: Words of keys that are written large.
+_SHORT = ("tp", "usd", "gpu")
 #: What the marks without an arm are coloured as.
 _NO_ARM = "baseline"
 
@@ -71,8 +75,8 @@ _COLUMNS = ["where", "metric", "published", "its own row gives", "flag", "why", 
 def _row(finding: Finding) -> dict[str, str]:
     low, high = (figure(value, finding.unit) for value in (finding.low, finding.high))
     values = (
-        ", ".join([finding.section, *(f"{k} {v}" for k, v in finding.about.items())]),
-        finding.metric,
+        ", ".join([_words(finding.section), *_about(finding)]),
+        _metric(finding.metric),
         figure(finding.published, finding.unit),
         figure(finding.recomputed, finding.unit),
         finding.kind or "follows",
@@ -80,6 +84,25 @@ def _row(finding: Finding) -> dict[str, str]:
         low if low == high else f"{low} to {high}",
     )
     return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _metric(name: str) -> str:
+    """What a table calls a metric, in the words of the catalogue where it is one of its metrics."""
+    known = read_metric(name)
+    if known is None:
+        return _words(name)
+    label = named(METRICS[known.metric], known.statistic)
+    return f"peak {label[:1].lower()}{label[1:]}" if known.peak else label
+
+
+def _about(finding: Finding) -> list[str]:
+    return [f"{_words(key)} {value}" for key, value in finding.about.items()]
+
+
+def _words(name: str) -> str:
+    """A key of a table as words: ``usd_per_hour`` as ``USD per hour``."""
+    words = name.replace("_", " ").split(" ")
+    return " ".join(word.upper() if word in _SHORT else word for word in words)
 
 
 def _file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -92,8 +115,8 @@ def _file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
 def _measured_rows(findings: Sequence[Finding]) -> list[dict[str, str]]:
     return [
         {
-            "metric": finding.metric,
-            "about": ", ".join(f"{k} {v}" for k, v in finding.about.items()),
+            "metric": _metric(finding.metric),
+            "about": ", ".join(_about(finding)),
             "published": figure(finding.published, "%"),
             "measured here": figure(told["improvement"], "%"),
             "95 % interval": _interval(told),
@@ -126,7 +149,7 @@ def _drawing(findings: Sequence[Finding], source: str) -> Drawing:
 
 
 def _marks(at: int, finding: Finding) -> list[dict[str, Any]]:
-    where = ", ".join([finding.metric, *(f"{k} {v}" for k, v in finding.about.items())])
+    where = ", ".join([_metric(finding.metric), *_about(finding)])
     label = f"{where}: {finding.kind}" if finding.kind else where
     exact = (finding.published, finding.published, finding.published)
     spans = [

@@ -1,12 +1,13 @@
 """What the Cost page says: what speculation saves in words, tables, curves and their basis."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from analysis.frames import records
+from analysis.frames import records, records_by
 from analysis.money.break_even import Pays
 from analysis.money.demand import Demand
 from analysis.money.worth import Worth
@@ -14,7 +15,7 @@ from analysis.money.worth_tables import k_lines, lines, pays_table
 from analysis.service.operating_point import Rule
 from analysis.significance.comparison import Comparison
 from analysis.significance.improvement import geometric_mean
-from analysis.tables import flags, percent
+from analysis.tables import flags_told, percent
 from dashboard.answers import MOST_PANELS, Drawing, drawn
 from dashboard.arm_places import joined_badge, synthetic
 from dashboard.charts.cost import cost_by_concurrency
@@ -23,6 +24,7 @@ from dashboard.cost_curves import cost_panel, cost_scales, curve_rows
 from dashboard.cost_tables import Places, cost_rows, demand_rows, interval, usd
 from dashboard.panels import places
 from dashboard.paying import Paying, basis_of
+from dashboard.phrases import counted
 
 NOTHING = "What does a token cost with speculation? No pair of arms to compare yet."
 #: Sentences under the headline; more would hide the page.
@@ -66,13 +68,6 @@ def priced(found: Comparison, paying: Paying) -> list[tuple[int, int]]:
     return [key for key, basis in _bases(found, paying) if not isinstance(basis, str)]
 
 
-def few_settings(found: Comparison, keys: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The keys of the settings that can be drawn, those with most pairs: each takes a while."""
-    known = found.pairs.loc[found.pairs["setting"].isin({key[0] for key in keys}), "setting"]
-    most = set(known.value_counts().index[:MOST_PANELS])
-    return [key for key in keys if key[0] in most]
-
-
 def unpriced(found: Comparison, paying: Paying) -> tuple[str, ...]:
     """Why settings have no price, each sentence once."""
     told = (basis for _, basis in _bases(found, paying) if isinstance(basis, str))
@@ -90,8 +85,9 @@ def answer(ground: Ground) -> Answer:
     """All that the page shows."""
     place = _places(ground)
     rows = sorted(ground.rows, key=lambda row: _order(place[row.setting, row.arm_id]))
-    curves = curve_rows(ground.found, rows, ground.rule, place)
+    curves = curve_rows(*_drawn(ground.found, rows), ground.rule, place)
     panels = [] if curves.empty else list(dict.fromkeys(curves["panel"]))
+    told = list(k_lines(ground.pays))
     demands = shown(demand_rows(rows, place)) if ground.demand and rows else None
     return Answer(
         headline(rows, place, ground.demand),
@@ -100,13 +96,26 @@ def answer(ground: Ground) -> Answer:
         tuple(sorted({str(place[row.setting, row.arm_id]["badge"]) for row in rows} - {""})),
         shown(cost_rows(rows, place)),
         demands,
-        _drawings(curves, panels[:MOST_PANELS], ground.rule),
+        _drawings(curves, panels, ground.rule),
         int(ground.found.pairs["setting"].nunique()),
         _names(ground.rows, place),
         shown(_table(*pays_table(ground.pays))),
-        tuple(k_lines(ground.pays)),
+        (*told[:MOST_PANELS], *_unsaid(len(told) - MOST_PANELS)),
         pd.json_normalize([row.as_json() for row in rows]),
     )
+
+
+def _drawn(found: Comparison, rows: Sequence[Worth]) -> tuple[Comparison, list[Worth]]:
+    """The settings that are drawn, those with most pairs, and the rows of them."""
+    known = found.pairs["setting"].isin({row.setting for row in rows})
+    most = set(found.pairs.loc[known, "setting"].value_counts().index[:MOST_PANELS])
+    pairs, levels = (part[part["setting"].isin(most)] for part in (found.pairs, found.levels))
+    drawn_ones = replace(found, pairs=pairs, levels=levels)
+    return drawn_ones, [row for row in rows if row.setting in most]
+
+
+def _unsaid(settings: int) -> tuple[str, ...]:
+    return (f"{counted(settings, 'more setting')}: choose filters.",) if settings > 0 else ()
 
 
 def _places(ground: Ground) -> Places:
@@ -190,10 +199,14 @@ def _notes(rows: Sequence[Worth]) -> tuple[str, ...]:
 
 def _doubts(ground: Ground) -> tuple[str, ...]:
     """The flags that are errors: a cost that ignores them would mislead."""
+    pairs = ground.found.pairs.drop_duplicates("speculative_id")
+    errors = [any(flag.severity == "error" for flag in flags) for flags in pairs["flags"]]
+    severe = np.array(errors, dtype=bool)
+    known = records_by(pairs.loc[severe], ["setting", "arm_id"], ["concurrency", "flags"])
     told = (
         line
         for row in ground.rows
-        for line in flags(ground.found, row.setting, row.arm_id)
+        for line in flags_told(known.get((row.setting, row.arm_id), ()))
         if line.startswith("error")
     )
     return tuple(dict.fromkeys(told))

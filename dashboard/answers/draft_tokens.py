@@ -177,13 +177,27 @@ def _gain_drawing(setting: Setting) -> Drawing:
         text=[_short(gain) for gain in rows["gain"]],
         interval=[_interval(row) for row in records(rows)],
         value=[f"{number(value, metric.decimals)} {metric.unit}" for value in rows["value"]],
+        square=list(squares({setting.name: setting})),
     )
     return drawn(charts_drafts.gain_by_load(marks[_MAP], (_best_title(setting), _SUBTITLE)))
 
 
 _MAP = ["load", "concurrency", "draft", "k", "gain", "text", "interval", "value",
-        "repeats", "taken", "tied", "unsettled"]  # fmt: skip
-_SUBTITLE = "gain over the baseline; outlined: the K to take, dashed: tied with the best"
+        "repeats", "taken", "tied", "unsettled", "square"]  # fmt: skip
+_SUBTITLE = "gain over the baseline"
+
+
+def squares(known: dict[str, Setting]) -> dict[str, tuple[str, int, int]]:
+    """Name of a square of the heat maps -> its setting, K and load, row by row."""
+    return {
+        _square(name, k, load): (name, k, load)
+        for name, setting in known.items()
+        for k, load in setting.cells[["k", "concurrency"]].astype(int).itertuples(index=False)
+    }
+
+
+def _square(name: str, k: int, load: int) -> str:
+    return f"{name}: {f'K = {k}' if k else _OFF} at concurrency {load}"
 
 
 def _best_title(setting: Setting) -> str:

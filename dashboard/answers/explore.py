@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dashboard.answers import Drawing, drawn
+from dashboard.arm_places import badges
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import Words
 from dashboard.explore_sql import EACH, Amount, Key, Pick
@@ -126,8 +127,8 @@ def _pooled(rows: pd.DataFrame) -> str:
 
 def _badges(rows: pd.DataFrame) -> tuple[str, ...]:
     kinds = {kind for text in rows["evidence"] for kind in str(text).split(", ")}
-    synthetic = {"synthetic acceptance"} if rows["synthetic"].any() else set()
-    return tuple(sorted(({badge(kind) for kind in kinds} | synthetic) - {""}))
+    by_hand = bool(rows["synthetic"].any())
+    return tuple(sorted({text for kind in kinds for text in badges(badge(kind), by_hand)}))
 
 
 def axis_title(x: Key | Amount) -> str:
@@ -162,11 +163,11 @@ def _words(pick: Pick, known: Marks, panel: str) -> Words:
     metric = METRICS[pick.y.metric]
     badges = "".join(f"  [{text}]" for text in known.badges)
     direction = "" if metric.better == "neither" else f", {metric.better} is better"
-    pooled = "" if pick.how == EACH else f"{pick.how} of the cells of a mark; "
+    pooled = "" if pick.how == EACH else f"{pick.how}; "
     name = f"{panel}: " if pick.panel else ""
     return Words(
         title=f"{name}{named(metric, pick.y.statistic)}, {metric.unit}{badges}",
-        subtitle=f"{pooled}{pick.series.label.lower()} by colour{direction}",
+        subtitle=f"{pooled}by {pick.series.label.lower()}{direction}",
         x=axis_title(pick.x),
         series=pick.series.label,
         value=f",.{metric.decimals}f",

@@ -12,8 +12,10 @@ from analysis.service.pareto import GROUP, points, unplaced
 from analysis.tables import known_text, number
 from dashboard.answers import MOST_PANELS, Drawing, drawn
 from dashboard.arm_places import path_names
+from dashboard.charts import Scales
 from dashboard.charts.pareto import pareto
 from dashboard.components import Shown, shown
+from dashboard.ends import panel_of
 
 _FAINT = 0.3
 #: Columns that only a chart needs.
@@ -22,6 +24,8 @@ _DRAWN = ["setting", "arm_id", "arm", "user", "gpu_rate", "front", "strong", "so
 _TOLD = ("model", "dataset", "gpu")
 #: A path's name at its end; longer ones would leave the chart.
 _LONGEST = 34
+#: How far apart names of paths stand, as a share of what a small chart needs.
+_LINE = 0.45
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,16 @@ def _drawing(rows: pd.DataFrame) -> Drawing:
         "point", "arm", "path", "user", "concurrency", "load", "repeats", "strong", "solid",
         "front", "dominated_by", "label",
     ]  # fmt: skip
-    marks = rows[columns].assign(gpu=rows["gpu_rate"])
+    marks = _apart(rows[columns].assign(gpu=rows["gpu_rate"]))
     return drawn(pareto(marks, (_front(rows), subtitle)))
+
+
+def _apart(marks: pd.DataFrame) -> pd.DataFrame:
+    """The names of paths at least a line apart, in ``label_y``: this chart is twice as high."""
+    scales = Scales((), 0.0, float(marks["gpu"].max()) * _LINE)
+    given = marks.assign(panel="", end_label=marks["label"], value=marks["gpu"], end_y=marks["gpu"])
+    placed = panel_of(given, "", scales).rename(columns={"end_y": "label_y"})
+    return placed.drop(columns=["panel", "end_label", "value"])
 
 
 def _front(rows: pd.DataFrame) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 from analysis.matching.pairing import MATCH_FIELDS
 from dashboard.answers import Answer, Drawing
 from dashboard.answers.cost import Answer as CostAnswer
+from dashboard.answers.notes import Placed, about
 from dashboard.answers.verdict import Verdict
 from dashboard.components import shown
 from dashboard.filters import LABELS
@@ -14,11 +15,15 @@ from dashboard.panels import CHARTED
 from dashboard.phrases import counted
 from dashboard.report_parts import Figure, Section, grid
 from dashboard.subjects import Subject
+from warehouse import exclusions
+from warehouse.annotations import Annotation
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
 
 #: Settings whose paragraph is printed, and reasons and sources that are listed: a report is read.
 _LISTED = 6
+#: Notes of people that a report repeats.
+_NOTES = 20
 _METHOD = (
     "Only matched cells are compared: a speculative cell with a baseline cell that is equal in "
     f"everything else ({', '.join(name.replace('_', ' ') for name in MATCH_FIELDS)}).",
@@ -48,6 +53,32 @@ def scope(
         ("Engine", f"{subject.engine} {subject.engine_version}"), ("Speculation", arm),
         *narrowed, ("Measured", _period(cells)), ("Cells", f"{len(cells):,}"),
     )  # fmt: skip
+
+
+def excluded(found: Sequence[Annotation]) -> tuple[tuple[str, str], ...]:
+    """A line for the head of the report that says which runs it leaves out, and why."""
+    sentence = exclusions.sentence(found)
+    return (("Left out", sentence),) if sentence else ()
+
+
+def noted(found: Sequence[Placed]) -> tuple[Section, ...]:
+    """What people noted on the nights and runs behind the report; no section where nothing is."""
+    events = list(dict.fromkeys(one.event for one in found))
+    if not events:
+        return ()
+    newest = sorted(events, key=lambda event: event.at, reverse=True)
+    more = len(newest) - _NOTES
+    return (
+        Section(
+            "What was noted on these runs?",
+            points=tuple(about(event) for event in newest[:_NOTES]),
+            notes=(
+                "Written by people, apart from the results: a note changes no number, and a run "
+                "that is excluded by name is in none.",
+                *([f"{counted(more, 'more note')} in the dashboard."] if more > 0 else []),
+            ),
+        ),
+    )
 
 
 def _period(cells: pd.DataFrame) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import records
+from analysis.frames import records, records_by
 from analysis.matching.arm_levels import ArmLevels
 from analysis.money.cost import usd_per_million
 from analysis.service.goodput import Goodput
 from analysis.service.goodput_levels import Pooled, pooled
-from analysis.service.largest_load import Level, Load, largest_load
-from analysis.service.operating_point import Point, Rule, operating_point
+from analysis.service.largest_load import Level, Load, largest_loads
+from analysis.service.operating_point import Point, Rule, operating_points
 from analysis.service.slo import Slo
 from analysis.tables import UNKNOWN, number
 from dashboard.answers import MOST_PANELS, Drawing, drawn
@@ -61,14 +61,13 @@ class Answer:
 
 def arm_loads(levels: ArmLevels, named: pd.DataFrame, slo: Slo, paying: Paying) -> list[ArmLoad]:
     """Judge every arm, settings in the order of their names, the baseline first."""
-    found = []
+    loads = largest_loads(levels.values, slo)
+    points = operating_points(levels.values, Rule(slo=slo), loads)
     keys = dict(zip(levels.keys.index, records(levels.keys), strict=True))
     places = dict(zip(named.index, records(named), strict=True))
-    for key, values in levels.values.groupby(["setting", "arm_id"], sort=True):
-        place = places[key]
-        load = largest_load(values, slo)
-        within = values[values["concurrency"] <= (load.largest or 0)]
-        point = operating_point(within, Rule()) if len(within) else None
+    found = []
+    for key, load in loads.items():
+        place, point = places[key], points.get(key)
         basis = basis_of(paying, keys[key])
         told = basis if isinstance(basis, str) else ""
         usd = (
@@ -76,35 +75,29 @@ def arm_loads(levels: ArmLevels, named: pd.DataFrame, slo: Slo, paying: Paying) 
             if point is None or isinstance(basis, str)
             else usd_per_million(point.output, basis)
         )
-        whose = (int(str(key[0])), int(str(key[1])))
         found.append(
             ArmLoad(
-                whose, place["panel"], place["arm"], place["badge"], load,
+                key, place["panel"], place["arm"], place["badge"], load,
                 point, usd, told,
             )
         )  # fmt: skip
     return sorted(found, key=lambda arm: (arm.panel, arm.arm != BASELINE, arm.arm))
 
 
-def few_settings(levels: ArmLevels) -> ArmLevels:
-    """Those that can be drawn, with most measurements first: each arm takes a while to judge."""
-    most = levels.values["setting"].value_counts().index[:MOST_PANELS]
-    values = levels.values[levels.values["setting"].isin(most)]
-    return ArmLevels(values, levels.keys[levels.keys.index.isin(most, level="setting")])
-
-
 def answer(
     arms: Sequence[ArmLoad], levels: ArmLevels, slo: Slo, goodputs: Mapping[str, Goodput | None]
 ) -> Answer:
-    """All that the page shows of an SLO; ``levels``: of all arms, judged or not."""
+    """All that the page shows of an SLO; ``levels``: those that ``arms`` were judged by. Drawn are
+    the settings with most measurements."""
     rows = _level_rows(arms, levels, goodputs)
-    panels = list(dict.fromkeys(arm.panel for arm in arms))
+    most = set(levels.values["setting"].value_counts().index[:MOST_PANELS])
+    panels = dict.fromkeys(arm.panel for arm in arms if arm.key[0] in most)
     return Answer(
         headline(arms, slo),
         tuple(arms),
         shown(_totals(arms, rows)),
         shown(_levels_told(rows, bool(goodputs))),
-        [_strips([arm for arm in arms if arm.panel == name]) for name in panels[:MOST_PANELS]],
+        [_strips([arm for arm in arms if arm.panel == name]) for name in panels],
         int(levels.values["setting"].nunique()),
         tuple(sorted({arm.badge for arm in arms} - {""})),
         tuple(dict.fromkeys(arm.unpriced for arm in arms if arm.unpriced)),
@@ -127,12 +120,14 @@ def headline(arms: Sequence[ArmLoad], slo: Slo) -> str:
 
 def _settings(arms: Sequence[ArmLoad]) -> list[tuple[ArmLoad, ArmLoad]]:
     """The baseline and the arm that carries most, of every setting that has both."""
-    found = []
-    for name in dict.fromkeys(arm.panel for arm in arms):
-        own = [arm for arm in arms if arm.panel == name]
-        if len({arm.arm == BASELINE for arm in own}) == 2:
-            found.append((_largest(own, True), _largest(own, False)))
-    return found
+    panels: dict[str, list[ArmLoad]] = {}
+    for arm in arms:
+        panels.setdefault(arm.panel, []).append(arm)
+    return [
+        (_largest(own, True), _largest(own, False))
+        for own in panels.values()
+        if len({arm.arm == BASELINE for arm in own}) == 2
+    ]
 
 
 def _largest(arms: Sequence[ArmLoad], baseline: bool) -> ArmLoad:
@@ -172,13 +167,14 @@ def _level_rows(
     flying = means[means["metric"] == "achieved_concurrency"]
     by = ["setting", "arm_id", "concurrency"]
     held = flying.groupby(by)["value"].mean().to_dict()
-    cells = levels.values.groupby(by)["cell_id"].unique().to_dict()
+    judged = levels.values[levels.values["cell_id"].isin(goodputs)].drop_duplicates("cell_id")
+    cells = records_by(judged, by, ["cell_id"])
     rows = []
     for arm in arms:
         for level in arm.load.levels:
             key = (*arm.key, level.concurrency)
-            known = [g for cell in cells[key] if (g := goodputs.get(cell)) is not None]
-            rows.append((arm, level, held.get(key), pooled(known)))
+            known = [goodputs[cell["cell_id"]] for cell in cells.get(key, ())]
+            rows.append((arm, level, held.get(key), pooled([g for g in known if g is not None])))
     return rows
 
 

@@ -14,6 +14,7 @@ from analysis.nightly.run_chart import moved, points, steps
 from analysis.significance.evidence_tables import interval_text
 from analysis.tables import number, percent
 from dashboard.answers import Drawing, drawn
+from dashboard.answers.notes import Placed, by_night, marks
 from dashboard.charts import trends as charts_trends
 from dashboard.components import Shown, shown
 from dashboard.depth import bracketed
@@ -174,8 +175,8 @@ def _table(found: Sequence[Assessment]) -> Shown:
     return shown(pd.DataFrame(rows))
 
 
-def run_chart(one: Assessment) -> Drawing:
-    """The series over its nights."""
+def run_chart(one: Assessment, notes: Sequence[Placed] = ()) -> Drawing:
+    """The series over its nights, and where people wrote ``notes``."""
     rows = points(one)
     # Vega takes a number for a moment, and a text for nothing.
     moments = [at.timestamp() * 1000 for at in rows["at"]]
@@ -183,7 +184,9 @@ def run_chart(one: Assessment) -> Drawing:
     metric = METRICS[one.series.metric]
     title = f"{one.line}, {metric.unit}{_badge(one)}"
     return drawn(
-        charts_trends.run_chart(rows, metric, str(one.series.about.get("arm_label")), title)
+        charts_trends.run_chart(
+            rows, metric, str(one.series.about.get("arm_label")), title, marks(notes, one)
+        )
     )
 
 
@@ -224,10 +227,12 @@ def _said(value: object) -> str:
     return "not stated" if value is None else str(value)
 
 
-def nights(one: Assessment) -> Shown:
-    """Every point with its first cell, newest first."""
+def nights(one: Assessment, notes: Sequence[Placed] = ()) -> Shown:
+    """Every point with its first cell, newest first, and what people noted on it."""
     metric = METRICS[one.series.metric]
     rows = points(one)
+    said = by_night(notes)
+    told = {"notes": [said.get(name[:10], "") for name in rows["night"]]} if said else {}
     return shown(
         pd.DataFrame(
             {
@@ -237,10 +242,16 @@ def nights(one: Assessment) -> Shown:
                 "repeats": rows["repeats"],
                 "noise from": [number(value, metric.decimals) for value in rows["low"]],
                 "to": [number(value, metric.decimals) for value in rows["high"]],
+                **told,
                 "cell": [cell_link(night.cell["cell_id"]) for night in one.series.nights],
             }
         ).iloc[::-1]
     )  # fmt: skip
+
+
+def days(one: Assessment) -> list[str]:
+    """The nights of a series without their versions, newest first."""
+    return list(dict.fromkeys(night.label[:10] for night in reversed(one.series.nights)))
 
 
 def releases_headline(found: Sequence[Assessment], before: str, after: str) -> str:

@@ -1,7 +1,7 @@
 """All that the Verdict page shows of one subject, made once and then cached."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -208,14 +208,19 @@ def _reached(pairs: pd.DataFrame) -> str:
 def _grid(about: Judged, one: Overall) -> tuple[tuple[tuple[Drawing | None, ...], ...], int]:
     """Datasets side by side, tensor parallel sizes below one another; as they come where other
     things tell settings apart."""
-    levels = panels.level_rows(about.known.found, about.known.sure, "mean", ("output_throughput",))
-    marks = panels.improvements(_of_arm(levels, one.arm_id))
+    found = about.known.found
+    mine = replace(
+        found, pairs=_of_arm(found.pairs, one.arm_id), levels=_of_arm(found.levels, one.arm_id)
+    )
+    levels = panels.level_rows(mine, about.known.sure, "mean", ("output_throughput",))
+    marks = panels.improvements(levels)
     if marks.empty:
         return (), 0
     marks = marks.assign(end_label=[f"{v * 100:+.0f}\u202f%" if text else "" for v, text in
                                     zip(marks["value"], marks["end_label"], strict=True)])  # fmt: skip
     places = _places(about, one)
-    drawn_ones = {setting: _panel(about, one, setting, marks) for setting in places[:MOST_PANELS]}
+    rates = _rate(about, one)
+    drawn_ones = {s: _panel(about, one, rates[s], marks) for s in places[:MOST_PANELS]}
     rows = _rows(about, places[:MOST_PANELS])
     grid = tuple(tuple(None if s is None else drawn_ones[s] for s in row) for row in rows)
     return grid, max(len(places) - MOST_PANELS, 0)
@@ -243,12 +248,13 @@ def _rows(about: Judged, settings: list[int]) -> list[list[int | None]]:
     return [[by_place.get((size, name)) for name in datasets] for size in sizes]
 
 
-def _panel(about: Judged, one: Overall, setting: int, marks: pd.DataFrame) -> Drawing:
+def _panel(about: Judged, one: Overall, row: dict[str, Any], marks: pd.DataFrame) -> Drawing:
+    """The chart of one setting; ``row``: the interval of its output throughput."""
+    setting = int(row["setting"])
     decision = next(s for s in one.settings if s.setting == setting)
     scales = panels.improvement_scales(marks)
     name = about.names[setting]
     rows = panel_of(marks, name, scales)
-    row = _rate(about, one)[setting]
     end = decision.crossover.at if decision.crossover.kind == "ends" else None
     ends = pd.DataFrame({"arm": rows["arm"].iloc[:1], "concurrency": end}).dropna()
     note = "".join(f"  [{badge}]" for badge in about.badges[one.arm_id])

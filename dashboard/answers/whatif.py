@@ -1,7 +1,7 @@
 """What the What-if page says of one question: what it may ask, words, tables and drawings."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, floor
 
 import pandas as pd
@@ -10,7 +10,6 @@ from analysis.prediction import forecast_tables
 from analysis.prediction.forecast import COMPARED, Forecast
 from analysis.prediction.textbook import both
 from analysis.prediction.whatif import FAR, Model, Prediction, Question
-from analysis.significance.improvement import improvement
 from analysis.tables import metric_name, number, percent
 from dashboard.answers import Drawing, drawn
 from dashboard.answers.draft_tokens import arm_name
@@ -98,21 +97,6 @@ class Given:
         """The question; with a rate of its own, the mean length is 1 + K x rate."""
         length = None if self.rate is None or self.k == 0 else 1 + self.k * self.rate
         return Question(self.k, self.load, length, self.prompt, self.output)
-
-
-def forecast(model: Model, errors: pd.DataFrame, given: Given) -> Forecast:
-    """A prediction beside the baseline's; ``errors`` of the same model, which are slow to find."""
-    found = model.predict(given.question())
-    baseline = None
-    if (model.points["k"] == 0).any():
-        baseline = model.predict(replace(given, k=0).question())
-    gains = {}
-    if baseline is not None:
-        gains = {
-            name: improvement(getattr(baseline, name), getattr(found, name), METRICS[name].better)
-            for name in COMPARED
-        }
-    return Forecast(found, baseline, gains, model.step_time.residual, model.step_time.worst, errors)
 
 
 def headline(found: Forecast) -> str:

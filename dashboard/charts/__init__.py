@@ -65,18 +65,23 @@ def improvement_by_concurrency(
         axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
         scale=alt.Scale(domain=[scales.low, scales.high], nice=False),
     )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="zero", type="quantitative"))
-    )
     x = _levels(scales.levels, rows["end_label"])
     if height < HEIGHT:
         x = x.title(None)
-    layers = [zero, *_lines(rows, (x, y), "+.1%")]
+    layers = [_zero(scales.levels, x), *_lines(rows, (x, y), "+.1%")]
     if ends is not None and not ends.empty:
         layers.append(_crossings(ends, rows, x))
-    return alt.layer(*layers).properties(title=heading(*title), height=height)
+    return alt.layer(*layers, title=heading(*title), height=height)
+
+
+def _zero(levels: Sequence[int], x: alt.X) -> Chart:
+    """The line of no difference, over the loads alone: beside them stand names."""
+    ends = [{"zero": 0, "concurrency": at} for at in (min(levels) / 1.12, max(levels) * 1.04)]
+    return (
+        alt.Chart(alt.InlineData(values=ends))
+        .mark_line(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+        .encode(x=x, y=alt.Y(field="zero", type="quantitative"))
+    )
 
 
 def _crossings(ends: pd.DataFrame, rows: pd.DataFrame, x: alt.X) -> Chart:
@@ -109,7 +114,7 @@ def metric_by_concurrency(
     )
     x = _levels(scales.levels, rows["end_label"])
     layers = _lines(rows, (x, y), f",.{metric.decimals}f")
-    return alt.layer(*layers).properties(title=heading(*title), height=HEIGHT)
+    return alt.layer(*layers, title=heading(*title), height=HEIGHT)
 
 
 def _lines(rows: pd.DataFrame, axes: tuple[alt.X, alt.Y], value_format: str) -> list[Any]:

@@ -9,6 +9,8 @@ from dashboard.charts.pareto import given
 
 #: Height of one figure, px.
 _ROW = 46
+#: Title, legend, axis and its name: what a chart needs beside its rows, px.
+_AROUND = 150
 PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured here"
 _SHAPES = {PUBLISHED: "square", RECOMPUTED: "diamond", MEASURED: "circle"}
 
@@ -65,5 +67,5 @@ def claimed(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
         .mark_text(align="left", dy=-15, fontSize=12, color=QUIET)
         .encode(x=alt.value(0), y=y, text=alt.Text(field="label", type="nominal"))
     )
-    height = _ROW * len(places) + 10
+    height = _ROW * len(places) + _AROUND
     return alt.layer(zero, ranges, points, names).properties(title=title(*name), height=height)

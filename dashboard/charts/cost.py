@@ -44,7 +44,7 @@ def cost_by_concurrency(rows: pd.DataFrame, name: tuple[str, str], scales: Scale
         _points(rows, base),
         _names(rows, x),
     ]
-    return alt.layer(*layers).properties(title=title(*name), height=HEIGHT)
+    return alt.layer(*layers, title=title(*name), height=HEIGHT)
 
 
 def _points(rows: pd.DataFrame, base: Any) -> Any:

@@ -20,14 +20,16 @@ _INSIDE = {"width": {"band": 0.88}, "height": {"band": 0.78}}
 #: Vega knows no hatching: strokes of text stand for it.
 _HATCH = "╱ ╱ ╱ ╱"
 Axis = Literal["k", "concurrency"]
+#: The name of the selection in a heat map, and of the column that tells one square from another.
+CHOSEN, SQUARE = "chosen", "square"
 
 
 def gain_by_load(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
     """Heat map of the gain over the baseline: loads across, K down; the K to take is outlined.
 
     ``rows``: one per load and K with ``concurrency``, ``k``, ``load`` and ``draft`` (their text),
-    ``gain`` (ratio, positive is better, NaN: unknown), ``text``, ``taken``, ``tied``, ``unsettled`` (bool), ``interval``, ``value``, ``repeats``.
-    ``names``: title and subtitle.
+    ``gain`` (ratio, positive is better, NaN: unknown), ``text``, ``taken``, ``tied``, ``unsettled``
+    (bool), ``interval``, ``value``, ``repeats``, ``square`` (its name). ``names``: title, subtitle.
     """
     base = alt.Chart(rows).encode(x=_across(rows), y=_down(rows))
     numbers = base.mark_text(fontSize=13, fontWeight=600, color=ON_THESE).encode(text=_text())
@@ -61,7 +63,9 @@ def _ground(base: Chart) -> Chart:
         tip("value", "measured"),
         tip("repeats", "repeats", "d"),
     ]
-    return base.mark_rect(invalid="show").encode(color=shade, tooltip=tips)
+    clicked = alt.selection_point(name=CHOSEN, fields=[SQUARE], on="click", empty=False)
+    ground = base.mark_rect(invalid="show", cursor="pointer").encode(color=shade, tooltip=tips)
+    return ground.add_params(clicked)
 
 
 def _hatching(base: Chart) -> Chart:

@@ -13,7 +13,9 @@ from dashboard.palette_keys import key_colours
 
 Kind = Literal["number", "time", "text", "path"]
 
-HEIGHT = 340
+HEIGHT = 300
+#: Names side by side in the legend, and the height of one, px.
+_ACROSS, _LINE = 2, 20
 #: Name of the selection that a click makes; its fields say which mark it was.
 PICKED = "picked"
 #: A span this wide is drawn on a log2 axis, as the levels of concurrency are.
@@ -62,7 +64,8 @@ def marks(rows: pd.DataFrame, words: Words, shared: Axes) -> Chart:
     layers = [_extremes(base, words, shared), _points(base, words, shared)]
     if shared.kind != "text":
         layers.insert(1, _lines(base, words, shared))
-    return alt.layer(*layers).properties(title=title(words.title, words.subtitle), height=HEIGHT)
+    height = HEIGHT + _LINE * -(-len(shared.series) // _ACROSS)
+    return alt.layer(*layers, title=title(words.title, words.subtitle), height=height)
 
 
 def _extremes(base: Any, words: Words, shared: Axes) -> Any:
@@ -83,7 +86,7 @@ def _lines(base: Any, words: Words, shared: Axes) -> Any:
 def _legend(words: Words) -> alt.Legend:
     # The layers' own opacity would make its samples pale.
     return alt.Legend(
-        title=words.series, orient="bottom", columns=3, labelLimit=220, symbolOpacity=1
+        title=words.series, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
     )
 
 

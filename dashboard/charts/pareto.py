@@ -62,7 +62,7 @@ def slo_strips(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
         .encode(x=x, y=y, text=alt.Text(field="label", type="nominal"), color=hue)
     )
     height = _STRIP * rows["arm"].nunique() + _AROUND
-    return alt.layer(bar, points, names).properties(title=title(*name), height=height)
+    return alt.layer(bar, points, names, title=title(*name), height=height)
 
 
 def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
@@ -71,7 +71,7 @@ def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
     ``rows``: one per point with ``point`` (its name), ``arm`` (colour), ``path``, ``user`` and
     ``gpu`` (tokens/s), ``concurrency``, ``load`` (its text, empty for a dominated point),
     ``repeats``, ``strong`` (opacity), ``solid`` (0 for a single repeat), ``front`` (1 on it),
-    ``dominated_by``, ``label`` (at one end of a path).
+    ``dominated_by``, ``label`` (at one end of a path) and ``label_y``, its height.
     """
     x = _rate(alt.X, "user", "tokens per second that one user sees")
     y = _rate(alt.Y, "gpu", "output tokens per second per GPU")
@@ -89,8 +89,8 @@ def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
     numbers = base.mark_text(dy=-13, fontSize=11, color=QUIET).encode(
         text=alt.Text(field="load", type="nominal")
     )
-    layers = [front, paths, numbers, _points(rows, base), _path_names(rows, x, y)]
-    return alt.layer(*layers).properties(title=title(*name), height=HEIGHT)
+    layers = [front, paths, numbers, _points(rows, base), _path_names(rows, x)]
+    return alt.layer(*layers, title=title(*name), height=HEIGHT)
 
 
 def _points(rows: pd.DataFrame, base: Any) -> Any:
@@ -113,12 +113,17 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
     return points.add_params(chosen)
 
 
-def _path_names(rows: pd.DataFrame, x: alt.X, y: alt.Y) -> Any:
+def _path_names(rows: pd.DataFrame, x: alt.X) -> Any:
     """Names at the end of the highest load, where the paths lie furthest apart."""
     return (
         alt.Chart(rows[rows["label"] != ""])
         .mark_text(align="right", dx=-11, fontSize=12, fontWeight=600)
-        .encode(x=x, y=y, text=alt.Text(field="label", type="nominal"), color=colour(rows))
+        .encode(
+            x=x,
+            y=alt.Y(field="label_y", type="quantitative"),
+            text=alt.Text(field="label", type="nominal"),
+            color=colour(rows),
+        )
     )
 
 

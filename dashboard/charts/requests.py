@@ -4,6 +4,8 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import Chart
+from dashboard.charts.axes import QUIET
+from dashboard.charts.axes import title as heading
 from warehouse.catalogue import Metric
 
 HEIGHT = 260
@@ -14,7 +16,7 @@ def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = ""
 
     ``note`` is the badge of evidence other than a real GPU run.
     """
-    title = f"{metric.label}, {metric.unit}" + (f"  [{note}]" if note else "")
+    name = f"{metric.label}, {metric.unit}" + (f"  [{note}]" if note else "")
     return (
         alt.Chart(rows)
         .mark_line(interpolate="step-after", strokeWidth=2, color=colour)
@@ -32,14 +34,17 @@ def distribution(rows: pd.DataFrame, metric: Metric, colour: str, note: str = ""
                 alt.Tooltip(field="share", type="quantitative", title="share", format=".1%"),
             ],
         )
-        .properties(title=_title(title), height=HEIGHT)
+        .properties(title=heading(name), height=HEIGHT)
     )
 
 
 def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> Chart:
-    """Share of drafts whose token at ``position`` was accepted (``rate``, 0-1), a step each."""
+    """Share of drafts whose token at ``position`` was accepted (``rate``, 0-1), a step each.
+
+    Positions come counted from 0, as servers do, and are drawn from 1, as everywhere else.
+    """
     return (
-        alt.Chart(rows)
+        alt.Chart(rows.assign(position=rows["position"] + 1))
         .mark_line(
             interpolate="step",
             strokeWidth=2,
@@ -65,7 +70,7 @@ def acceptance_by_position(rows: pd.DataFrame, title: str, colour: str) -> Chart
                 alt.Tooltip(field="rate", type="quantitative", title="accepted", format=".1%"),
             ],
         )
-        .properties(title=_title(title), height=HEIGHT)
+        .properties(title=heading(title), height=HEIGHT)
     )
 
 
@@ -73,15 +78,11 @@ def server_over_time(rows: pd.DataFrame, name: str) -> Chart:
     """One server metric over the run; ``at`` in seconds since the first sample."""
     return (
         alt.Chart(rows)
-        .mark_line(strokeWidth=1.5, color="#8b919a")
+        .mark_line(strokeWidth=1.5, color=QUIET)
         .encode(
             x=alt.X(field="at", type="quantitative", title="seconds since the first sample"),
             # Most are counters that started long before: from zero they would be a flat line.
             y=alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(zero=False)),
         )
-        .properties(title=_title(name), height=HEIGHT)
+        .properties(title=heading(name), height=HEIGHT)
     )
-
-
-def _title(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text=text, anchor="start", fontSize=14, fontWeight=600, offset=10)

@@ -4,10 +4,10 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import Chart
-from dashboard.palette import arm_colour
+from dashboard.charts.axes import QUIET
+from dashboard.charts.axes import title as heading
 
 HEIGHT = 230
-_NEUTRAL = arm_colour("baseline")
 
 
 def over_time(rows: pd.DataFrame, title: str, colour: str, share: bool) -> Chart:
@@ -17,7 +17,7 @@ def over_time(rows: pd.DataFrame, title: str, colour: str, share: bool) -> Chart
     The first line has the arm's colour, others are grey; ``share``: values are ratios of 0-1.
     """
     names = list(rows["line"].unique())
-    colours = [colour, *[_NEUTRAL] * (len(names) - 1)]
+    colours = [colour, *[QUIET] * (len(names) - 1)]
     scale = alt.Scale(domain=names, range=colours)
     base = alt.Chart(rows).encode(
         x=alt.X(field="at", type="quantitative", title="seconds", scale=_room(rows, len(names)),
@@ -37,7 +37,7 @@ def over_time(rows: pd.DataFrame, title: str, colour: str, share: bool) -> Chart
     if len(names) > 1:
         text = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600)
         layers.append(text.encode(text=alt.Text(field="end", type="nominal")))
-    return alt.layer(*layers).properties(title=_title(title), height=HEIGHT)
+    return alt.layer(*layers).properties(title=heading(title), height=HEIGHT)
 
 
 def _scale(share: bool) -> alt.Scale:
@@ -48,7 +48,3 @@ def _room(rows: pd.DataFrame, lines: int) -> alt.Scale:
     """Place at the right for the names of several lines."""
     last = float(rows["at"].max()) or 1.0
     return alt.Scale(domain=[0, last * (1.25 if lines > 1 else 1.02)], nice=False)
-
-
-def _title(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text=text, anchor="start", fontSize=14, fontWeight=600, offset=10)

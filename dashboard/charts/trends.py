@@ -6,18 +6,24 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import Chart
+from dashboard.charts.axes import QUIET
+from dashboard.charts.axes import title as heading
 from dashboard.palette import arm_colour
 from warehouse.catalogue import Metric
 
 HEIGHT = 320
-#: What is not an arm is drawn in the baseline's neutral grey.
-NEUTRAL = arm_colour("baseline")
 _ROW = 26
+#: Where notes are marked, in px below the top of the chart.
+_TOP = 8
 _HALF_DAY = 12 * 3600 * 1000
 
 
-def run_chart(rows: pd.DataFrame, metric: Metric, arm: str, title: str) -> Chart:
+def run_chart(
+    rows: pd.DataFrame, metric: Metric, arm: str, title: str, notes: pd.DataFrame | None = None
+) -> Chart:
     """One series over nights: noise band, level, points, and a tick where something changed.
+
+    ``notes``: one row per night that people wrote a note on, with ``at``, ``night`` and ``said``.
 
     ``rows``: one per night with ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``, ``low``, ``high``
     (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single repeat), ``changed``
@@ -35,17 +41,18 @@ def run_chart(rows: pd.DataFrame, metric: Metric, arm: str, title: str) -> Chart
             fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None),
             tooltip=_tooltip(metric),
         ),
+        *_noted(rows, notes),
     ]
-    return alt.layer(*layers).properties(title=_title(title), height=HEIGHT)
+    return alt.layer(*layers).properties(title=heading(title), height=HEIGHT)
 
 
 def _levels(base: Any, metric: Metric) -> list[Any]:
     """The noise around each level and the level itself."""
     part = alt.Detail(field="part", type="nominal")
-    band = base.mark_area(opacity=0.16, color=NEUTRAL).encode(
+    band = base.mark_area(opacity=0.16, color=QUIET).encode(
         y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
     )
-    line = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=NEUTRAL)
+    line = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET)
     return [band, line.encode(y=_value("level", metric), detail=part)]
 
 
@@ -56,9 +63,23 @@ def _changes(rows: pd.DataFrame, metric: Metric) -> list[Any]:
     drawn = []
     for found, width, dash in ((changed, 1.0, [2, 3]), (moved, 2.5, [1, 0])):
         if not found.empty:
-            rule = alt.Chart(found).mark_rule(strokeWidth=width, strokeDash=dash, color=NEUTRAL)
+            rule = alt.Chart(found).mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
             drawn.append(rule.encode(x=_nights(rows), tooltip=_tooltip(metric)))
     return drawn
+
+
+def _noted(rows: pd.DataFrame, notes: pd.DataFrame | None) -> list[Any]:
+    """A triangle at the top of each night that people wrote a note on; pointing at it shows it."""
+    if notes is None or notes.empty:
+        return []
+    mark = alt.Chart(notes).mark_point(
+        shape="triangle-down", filled=True, size=110, opacity=1, color=QUIET
+    )
+    said = [
+        alt.Tooltip(field="night", type="nominal"),
+        alt.Tooltip(field="said", type="nominal", title="noted"),
+    ]
+    return [mark.encode(x=_nights(rows), y=alt.value(_TOP), tooltip=said)]
 
 
 def forest(rows: pd.DataFrame, title: str) -> Chart:
@@ -94,11 +115,11 @@ def forest(rows: pd.DataFrame, title: str) -> Chart:
     )
     zero = (
         alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=NEUTRAL)
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
         .encode(x=alt.X(field="zero", type="quantitative"))
     )
     high = _ROW * len(rows) + 90
-    return alt.layer(zero, interval, points).properties(title=_title(title), height=high)
+    return alt.layer(zero, interval, points).properties(title=heading(title), height=high)
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:
@@ -139,7 +160,3 @@ def _tooltip(metric: Metric) -> list[alt.Tooltip]:
         alt.Tooltip(field="repeats", type="quantitative"),
         alt.Tooltip(field="changed", type="nominal", title="changed"),
     ]
-
-
-def _title(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text=text, anchor="start", fontSize=14, fontWeight=600, offset=10)

@@ -21,7 +21,7 @@ from analysis.significance.comparison import (
 from analysis.significance.confidence import Confidence, intervals
 from dashboard import answers
 from dashboard.answers import MOST_INTERVALS, Answer, Compared, Drawing
-from dashboard.cells import RUN_COLUMNS, OneRun, newest_runs, one_run, summary
+from dashboard.cells import OneRun, newest_runs, one_run, run_rows, summary
 from dashboard.components import Shown, shown
 from dashboard.depth import DISTRIBUTIONS, acceptance, distributions, server
 from dashboard.filters import option_values
@@ -169,7 +169,7 @@ def runs(shelf: Shelf, filters: Filters) -> pd.DataFrame:
 def runs_table(shelf: Shelf, filters: Filters) -> tuple[str, Shown]:
     """All runs in a sentence and the newest in a table."""
     known, rejected = runs(shelf, filters), len(rejections(shelf))
-    return summary(known, rejected), shown(known[list(RUN_COLUMNS)])
+    return summary(known, rejected), shown(run_rows(known))
 
 
 @cached(64)

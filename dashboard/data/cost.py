@@ -12,7 +12,7 @@ from analysis.service.operating_point import Rule
 from analysis.service.slo import parse
 from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, Comparison, compare
 from dashboard import data
-from dashboard.answers.cost import Answer, Ground, answer, few_settings, priced, unpriced
+from dashboard.answers.cost import Answer, Ground, answer, priced, unpriced
 from dashboard.components import Shown
 from dashboard.cost_tables import step_rows
 from dashboard.paying import Paying, basis_or_refusal
@@ -59,9 +59,11 @@ class Asked:
 @cached(8)
 def study(shelf: Shelf, filters: Filters, slo: str) -> Comparison:
     """The comparison behind a cost, with what ``slo`` (its text, may be empty) is about."""
-    bounds = parse(slo) if slo else None
-    metrics = [*METRICS_READ, *(bounds.metrics if bounds else ())]
-    statistics = [*STATISTICS_READ, *(bounds.statistics if bounds else ())]
+    if not slo:
+        return data.study(shelf, data.Question(filters, "mean", ()))
+    bounds = parse(slo)
+    metrics = [*METRICS_READ, *bounds.metrics]
+    statistics = [*STATISTICS_READ, *bounds.statistics]
     chosen = data.cells(shelf, filters)
     measured = frame(queries.measurements(reader(shelf), filters, metrics, statistics))
     doubtful = list(chosen.loc[chosen["flags"] > 0, "cell_id"])
@@ -80,7 +82,6 @@ def levels(shelf: Shelf, filters: Filters) -> list[int]:
 def _worths(shelf: Shelf, asked: Asked) -> list[Worth]:
     found = study(shelf, asked.filters, asked.slo)
     keys = priced(found, asked.paying)
-    keys = few_settings(found, keys)
     chosen = pd.MultiIndex.from_frame(found.pairs[["setting", "arm_id"]]).isin(list(keys))
     return worth(replace(found, pairs=found.pairs[chosen]), asked.terms)
 

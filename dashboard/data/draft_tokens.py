@@ -9,11 +9,13 @@ import pandas as pd
 
 from analysis.drafts.best_k import Goal
 from analysis.drafts.tuning import Inputs, advice
+from analysis.matching.arms import BASELINE
 from analysis.verdicts.methods import Ranking, rankings
 from dashboard import data
 from dashboard.answers import Drawing
 from dashboard.answers import draft_tokens as words
 from dashboard.answers.draft_tokens import Setting
+from dashboard.cells import BEHIND, linked
 from dashboard.charts.drafts import Axis
 from dashboard.components import Shown
 from dashboard.data import families as data_families
@@ -73,6 +75,26 @@ def _read(goal: Goal) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def gains(shelf: Shelf, question: Question) -> list[Drawing]:
     """A heat map per dataset."""
     return words.gain_drawings(settings(shelf, question))
+
+
+@cached(32, Question)
+def squares(shelf: Shelf, question: Question) -> dict[str, tuple[str, int, int]]:
+    """Name of a square of the heat maps -> setting, K, load; see ``words.squares``."""
+    return words.squares(settings(shelf, question))
+
+
+@cached(32, Question)
+def square_cells(shelf: Shelf, question: Question, square: str) -> Shown:
+    """The cells behind a square, each with a link into the Runs page."""
+    name, k, load = squares(shelf, question)[square]
+    best = settings(shelf, question)[name].advice.best
+    placed = data_families.placed(shelf, question.filters)
+    mine = placed["setting"] == placed.at[best.cell_id, "setting"]
+    mine &= placed["family"].isin([BASELINE, best.family])
+    mine &= (placed["k"] == k) & (placed["concurrency"] == load)
+    cells = data.cells(shelf, question.filters)
+    chosen = cells.loc[cells["cell_id"].isin(placed.index[mine]), [*BEHIND, "cell_id"]]
+    return linked(chosen.rename(columns=BEHIND))
 
 
 @cached(64, Question)

@@ -19,7 +19,7 @@ from dashboard.shelf import Shelf, cached, frame
 from warehouse.filters import Filters
 from warehouse.store_files import generation_name
 from warehouse.store_question import VIEWS, Answer, ask
-from warehouse.store_read import attach, sql_text
+from warehouse.store_question import documented as documented_views
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ class Asked:
 @cached(2)
 def _views(shelf: Shelf) -> Any:
     """The documented views of one generation, in this process: for our own questions only."""
-    connection = attach(Path(shelf.root) / generation_name(shelf.generation))
-    connection.execute(sql_text("views"))
-    return connection
+    return documented_views(Path(shelf.root) / generation_name(shelf.generation))
 
 
 def _rows(shelf: Shelf, sql: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from dashboard import answers, data
 from dashboard.answers import report as answers_report
 from dashboard.data import cost as data_cost
+from dashboard.data import notes as data_notes
 from dashboard.data import verdict as data_verdict
 from dashboard.paying import Paying
 from dashboard.report_parts import Report, Section
@@ -50,7 +51,10 @@ def report(shelf: Shelf, wanted: Wanted) -> Report:
         tiles=tuple((tile.label, tile.value, tile.note) for tile in found.tiles),
         against=found.against or ("nothing that was measured",),
         badges=tuple(note for note in [subject.note] if note),
-        scope=answers_report.scope(subject, arm, wanted.filters, cells),
+        scope=(
+            *answers_report.scope(subject, arm, wanted.filters, cells),
+            *answers_report.excluded(data_notes.left_out(shelf, filters)),
+        ),
         sections=_sections(shelf, wanted, subject, arm),
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         link=wanted.link,
@@ -75,6 +79,7 @@ def _sections(shelf: Shelf, wanted: Wanted, subject: Subject, arm: str) -> tuple
         answers_report.caveats(
             found, known, data_cost.without_price(shelf, filters, wanted.paying)
         ),
+        *answers_report.noted(data_notes.of_view(shelf, filters)),
         answers_report.method(),
         answers_report.provenance(data.runs(shelf, filters)),
     )

@@ -12,7 +12,7 @@ from analysis.service.operating_point import METRICS_READ
 from analysis.service.slo import Slo, parse
 from dashboard import data, slo_words
 from dashboard.answers.pareto import Trade, trade
-from dashboard.answers.slo import Answer, answer, arm_loads, few_settings
+from dashboard.answers.slo import Answer, answer, arm_loads
 from dashboard.arm_places import places
 from dashboard.components import Shown, shown
 from dashboard.links import cell_link
@@ -66,10 +66,9 @@ def _levels(shelf: Shelf, filters: Filters, slo: str) -> ArmLevels:
 def slo_answer(shelf: Shelf, asked: Asked) -> Answer:
     """What the page says of an SLO; see ``answers_slo.answer``."""
     levels, slo = _levels(shelf, asked.filters, asked.slo), parse(asked.slo)
-    judged = few_settings(levels)
-    named = places(judged, data.cells(shelf, asked.filters))
+    named = places(levels, data.cells(shelf, asked.filters))
     goodputs = _goodputs(shelf, asked.filters, asked.slo) if asked.goodput else {}
-    return answer(arm_loads(judged, named, slo, asked.paying), levels, slo, goodputs)
+    return answer(arm_loads(levels, named, slo, asked.paying), levels, slo, goodputs)
 
 
 def judged_cells(shelf: Shelf, filters: Filters, slo: str) -> int:

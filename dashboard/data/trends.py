@@ -12,6 +12,7 @@ from analysis.significance.comparison import STUDY_TABLE
 from dashboard import data
 from dashboard.answers import Drawing
 from dashboard.answers import trends as answers_trends
+from dashboard.answers.notes import Placed
 from dashboard.answers.trends import Overview
 from dashboard.components import Shown
 from dashboard.shelf import Shelf, cached, frame, reader
@@ -44,14 +45,16 @@ def overview(shelf: Shelf, watch: Watch) -> Overview:
     return answers_trends.overview(assess(series(shelf, watch.filters), allowed))
 
 
-@cached(64, Watch)
-def one_series(shelf: Shelf, watch: Watch, place: int) -> tuple[Drawing, Shown, Shown]:
-    """Chart of one series of the overview, its changes, its nights."""
+@cached(64, Watch, Placed)
+def one_series(
+    shelf: Shelf, watch: Watch, place: int, notes: tuple[Placed, ...] = ()
+) -> tuple[Drawing, Shown, Shown]:
+    """Chart of one series of the overview, its changes, its nights; with what people noted."""
     one = overview(shelf, watch).found[place]
     return (
-        answers_trends.run_chart(one),
+        answers_trends.run_chart(one, notes),
         answers_trends.changes(one),
-        answers_trends.nights(one),
+        answers_trends.nights(one, notes),
     )
 
 

@@ -2,7 +2,13 @@
 
 import pandas as pd
 
-from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare, in_study_order
+from analysis.significance.comparison import (
+    METRICS_READ,
+    STATISTICS_READ,
+    Comparison,
+    compare,
+    in_study_order,
+)
 from analysis.significance.confidence import intervals
 from analysis.verdicts.decision import decisions
 from analysis.verdicts.overall import overalls
@@ -28,18 +34,26 @@ def subjects(shelf: Shelf, filters: Filters) -> dict[str, Subject]:
 @cached(16, Subject)
 def judged(shelf: Shelf, filters: Filters, subject: Subject) -> Judged:
     """The comparison of one subject, its intervals, and the decision on each arm."""
-    mine = subject.filters(filters)
-    cells = of_subject(data.cells(shelf, mine), subject).reset_index(drop=True)
-    measured = frame(queries.measurements(reader(shelf), mine, METRICS_READ, STATISTICS_READ))
-    doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
-    doubts: pd.DataFrame | None = None
-    if doubtful:
-        doubts = frame(queries.flags(reader(shelf), doubtful))
-    found = compare(cells, measured[measured["cell_id"].isin(cells["cell_id"])], (), doubts)
+    found, cells = _compared(shelf, filters, subject)
     # Intervals of one series know nothing of others: those that no sentence tells cost only time.
     sure = intervals(in_study_order(found.pairs))
     made = overalls(found, sure, decisions(found, sure))
     return answers_verdict.judged(Compared(found, sure, cells), made)
+
+
+def _compared(shelf: Shelf, filters: Filters, subject: Subject) -> tuple[Comparison, pd.DataFrame]:
+    """The comparison of one subject and its cells."""
+    mine = subject.filters(filters)
+    there = data.cells(shelf, mine)
+    cells = of_subject(there, subject).reset_index(drop=True)
+    if len(cells) == len(there):
+        # The comparison that other pages and the report have of the same cells.
+        return data.study(shelf, data.Question(mine, "mean", ())), cells
+    measured = frame(queries.measurements(reader(shelf), mine, METRICS_READ, STATISTICS_READ))
+    doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
+    doubts = frame(queries.flags(reader(shelf), doubtful)) if doubtful else None
+    own = measured[measured["cell_id"].isin(cells["cell_id"])]
+    return compare(cells, own, (), doubts), cells
 
 
 def arms(shelf: Shelf, filters: Filters, subject: Subject) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.matching.load_points import METRICS_READ, load_points, of_family
-from analysis.prediction.forecast import Forecast
+from analysis.prediction.forecast import Forecast, answered
 from analysis.prediction.leave_one_out import leave_one_out
 from analysis.prediction.whatif import Model, Prediction, build
 from dashboard import data
@@ -104,7 +104,7 @@ def reach(shelf: Shelf, place: Place) -> Reach:
 @cached(64, Place, Given)
 def forecast(shelf: Shelf, place: Place, given: Given) -> Forecast:
     """The answer to one question."""
-    return words.forecast(model(shelf, place), errors(shelf, place), given)
+    return answered(model(shelf, place), errors(shelf, place), given.question())
 
 
 @cached(64, Place, Given)

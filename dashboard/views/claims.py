@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard import data
+from dashboard.access import may_edit, require_editor
 from dashboard.answers.claims import Answer
 from dashboard.components import plain, table
 from dashboard.data import claims as data_claims
@@ -59,11 +60,12 @@ def _table() -> Table | None:
     sent = right.file_uploader(
         f"Check a table of your own, up to {MOST_MB} MB", type=["yaml", "yml", "csv"], help=_FORMAT,
         key="claims_file", max_upload_size=MOST_MB,
-    )  # fmt: skip
+    ) if may_edit() else None  # fmt: skip
     names = data_claims.shipped()
     name = left.selectbox("Published tables", names, key="claims", bind="query-params",
                           disabled=sent is not None) if names else None  # fmt: skip
     if sent is not None:
+        require_editor()
         return data_claims.uploaded_table(sent.name, sent.getvalue())
     return None if name is None else data_claims.shipped_table(name)
 

@@ -2,18 +2,21 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.pairing import MATCH_FIELDS
 from dashboard import data, panels, phrases
 from dashboard.answers import MOST_PANELS, Answer, Drawing
-from dashboard.components import explanation, nothing_matches, plain, table
+from dashboard.components import explanation, plain, table
 from dashboard.data import Question
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
+from dashboard.side_by_side import places
 from dashboard.tables import TOTAL_COLUMNS, pair_rows
 from dashboard.views import pair
 from warehouse.catalogue import METRICS, PERCENTILES, Metric, percentile_label
@@ -21,7 +24,6 @@ from warehouse.filters import Filters
 
 TITLE = "Compare"
 URL_PATH = "compare"
-_ACROSS = 3
 _LABELS = {METRICS[key].label: key for key in (*panels.CHARTED, *panels.MORE)}
 _STATISTICS = {percentile_label(name): name for name in ("mean", *PERCENTILES)}
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
@@ -58,17 +60,16 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 def _body(shelf: Shelf, asked: _Asked, known: Answer) -> None:
     if not known.titles:
-        sentence = "No cell has a partner among these filters. The reasons stand below."
-        nothing_matches(data.combinations(shelf), sentence)
+        nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
         return
-    _over_load(shelf, asked, known)
+    drawings = _over_load(shelf, asked, known)
     name = _setting(known)
-    _absolute(shelf, asked.question, name)
+    drawings = [*drawings, *_absolute(shelf, asked.question, name)]
     with st.expander("Every load of this setting, with intervals and verdicts"):
         table(data.level_table(shelf, asked.question, name), "rows", TOTAL_COLUMNS)
     pair.render(shelf, asked.question, name)
     _totals(known)
-    _download(shelf, asked.question)
+    _downloads(shelf, asked.question, drawings)
 
 
 def _asked(shelf: Shelf, filters: Filters, allowed: list[str]) -> _Asked:
@@ -143,8 +144,8 @@ def _answer(known: Answer) -> None:
         st.caption(plain(known.evidence))
 
 
-def _over_load(shelf: Shelf, asked: _Asked, known: Answer) -> None:
-    """The chosen metric over the load, a chart per setting."""
+def _over_load(shelf: Shelf, asked: _Asked, known: Answer) -> list[Drawing]:
+    """The chosen metric over the load, a chart per setting: those that are drawn."""
     metric, question = asked.metric, asked.question
     statistic = panels.shown_statistic(metric, question.statistic)
     name = phrases.named(metric, statistic)
@@ -158,8 +159,10 @@ def _over_load(shelf: Shelf, asked: _Asked, known: Answer) -> None:
     st.caption(plain(note))
     if len(known.titles) > MOST_PANELS:
         st.caption(phrases.cut(MOST_PANELS, len(known.titles)))
-    for place, drawing in _places(read(shelf, question, metric.key)):
+    drawings = read(shelf, question, metric.key)
+    for place, drawing in places(drawings):
         place.vega_lite_chart(drawing)
+    return drawings
 
 
 def _setting(known: Answer) -> str:
@@ -170,20 +173,13 @@ def _setting(known: Answer) -> str:
     return chosen
 
 
-def _absolute(shelf: Shelf, question: Question, name: str) -> None:
+def _absolute(shelf: Shelf, question: Question, name: str) -> list[Drawing]:
     drawings = data.metric_drawings(shelf, question, name)
-    for (place, drawing), key in zip(_places(drawings), panels.CHARTED, strict=True):
+    for (place, drawing), key in zip(places(drawings), panels.CHARTED, strict=True):
         place.vega_lite_chart(drawing)
         statistic = panels.shown_statistic(METRICS[key], question.statistic)
         place.caption("How is this calculated?", help=explanation(METRICS[key], statistic))
-
-
-def _places(drawings: list[Drawing]) -> Iterator[tuple[DeltaGenerator, Drawing]]:
-    """A column for each chart, three to a row; on a phone they stand one below the other."""
-    for start in range(0, len(drawings), _ACROSS):
-        row = drawings[start : start + _ACROSS]
-        across = _ACROSS if len(drawings) > 2 else len(drawings)
-        yield from zip(st.columns(across), row, strict=False)
+    return drawings
 
 
 def _totals(known: Answer) -> None:
@@ -193,21 +189,15 @@ def _totals(known: Answer) -> None:
         st.caption(plain(note))
 
 
-def _download(shelf: Shelf, question: Question) -> None:
-    st.download_button(
-        "Download the pairs as CSV",
-        functools.partial(csv_text, shelf, question),
-        file_name="draftboard-pairs.csv",
-        mime="text/csv",
-        on_click="ignore",
-    )
+def _downloads(shelf: Shelf, question: Question, drawings: list[Drawing]) -> None:
+    with st.container(horizontal=True):
+        rows_menu("pairs", functools.partial(rows, shelf, question))
+        charts_menu("compare", titled(drawings))
 
 
-def csv_text(shelf: Shelf, question: Question) -> str:
-    """The pairs that the page stands on, as CSV."""
-    return pair_rows(data.study(shelf, question), question.statistic, question.metrics).to_csv(
-        index=False
-    )
+def rows(shelf: Shelf, question: Question) -> pd.DataFrame:
+    """The pairs that the page stands on, for a file."""
+    return pair_rows(data.study(shelf, question), question.statistic, question.metrics)
 
 
 def _unmatched(known: Answer) -> None:

@@ -1,7 +1,6 @@
 """Draft tokens: how many to draft at which load, why, and what to give vLLM for it."""
 
 import functools
-from collections.abc import Iterator
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,7 +12,8 @@ from dashboard import data, panels
 from dashboard.answers import Drawing
 from dashboard.answers import draft_tokens as words
 from dashboard.answers.draft_tokens import MOST_PANELS, Setting
-from dashboard.charts.drafts import Axis
+from dashboard.cells import LINK_COLUMNS
+from dashboard.charts.drafts import CHOSEN, SQUARE, Axis
 from dashboard.components import Shown, explanation, plain, table
 from dashboard.data import draft_tokens as drafts
 from dashboard.data import families as data_families
@@ -22,13 +22,13 @@ from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
+from dashboard.side_by_side import places
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.filters import Filters
 
 TITLE = "Draft tokens"
 URL_PATH = "draft-tokens"
 _QUESTION = "How many draft tokens, at which load?"
-_ACROSS = 3
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
 _TWO_PERCENT = 0.02
 _GOALS = {METRICS[key].label: key for key in panels.CHARTED}
@@ -133,16 +133,40 @@ def _answer(setting: Setting, question: Question) -> None:
 
 def _gains(shelf: Shelf, question: Question, known: dict[str, Setting]) -> None:
     goal = question.goal
-    st.subheader(
-        "Which K at which load?", help=f"{explanation(METRICS[goal.metric], goal.statistic)}"
-    )
+    st.subheader("Which K at which load?", help=explanation(METRICS[goal.metric], goal.statistic))
     st.caption(
-        "Blue is better than the baseline, orange worse; hatched is not settled by the repeats."
+        "Blue is better than the baseline, orange worse; hatched is not settled by the repeats. "
+        "Outlined: the K to take; dashed: tied with the best."
     )
     if len(known) > MOST_PANELS:
         st.caption(f"{MOST_PANELS} of {len(known)} datasets are drawn; choose one in the sidebar.")
     alt = "Heat map of the gain over the baseline by load and K; the same numbers stand in tables."
-    _draw(drafts.gains(shelf, question), alt)
+    for at, (place, drawing) in enumerate(places(drafts.gains(shelf, question))):
+        key = f"gains_{at}"
+        if "params" in drawing:
+            place.vega_lite_chart(
+                drawing, alt=alt, key=key, on_select=functools.partial(_choose, key)
+            )  # fmt: skip
+        else:  # It says what is unknown: there is nothing to click on.
+            place.vega_lite_chart(drawing, alt=alt)
+    _cells(shelf, question)
+
+
+def _choose(key: str) -> None:
+    """A click on a square chooses it in the box below, which is what the link holds."""
+    picked = st.session_state[key]["selection"].get(CHOSEN)
+    if picked:
+        st.session_state[SQUARE] = picked[0][SQUARE]
+
+
+def _cells(shelf: Shelf, question: Question) -> None:
+    chosen = st.selectbox(
+        "The cells behind a square: choose it here or click on it",
+        list(drafts.squares(shelf, question)), index=None, key=SQUARE, bind="query-params",
+        placeholder="no square chosen",
+    )  # fmt: skip
+    if chosen is not None:
+        table(drafts.square_cells(shelf, question, chosen), "cells", LINK_COLUMNS)
 
 
 def _values(shelf: Shelf, question: Question, name: str, tables: dict[str, Shown]) -> None:
@@ -158,8 +182,9 @@ def _values(shelf: Shelf, question: Question, name: str, tables: dict[str, Shown
     drawings = drafts.values(shelf, question, name)
     _draw(drawings, f"{metric.label} over the draft tokens, by load")
     table(tables["loads"], "loads")
-    rows_menu("draft-tokens", functools.partial(drafts.rows, shelf, question))
-    charts_menu("draft-tokens", titled([*drafts.gains(shelf, question), *drawings]))
+    with st.container(horizontal=True):
+        rows_menu("draft-tokens", functools.partial(drafts.rows, shelf, question))
+        charts_menu("draft-tokens", titled([*drafts.gains(shelf, question), *drawings]))
     if "ranking" in tables:
         st.markdown("All arms on this dataset, best first:")
         table(tables["ranking"], "arms")
@@ -221,13 +246,5 @@ def _rules(tables: dict[str, Shown]) -> None:
 
 
 def _draw(drawings: list[Drawing], alt: str) -> None:
-    for place, drawing in _places(drawings):
+    for place, drawing in places(drawings):
         place.vega_lite_chart(drawing, alt=alt)
-
-
-def _places(drawings: list[Drawing]) -> Iterator[tuple[DeltaGenerator, Drawing]]:
-    """A column for each chart, three to a row; on a phone they stand one below the other."""
-    for start in range(0, len(drawings), _ACROSS):
-        row = drawings[start : start + _ACROSS]
-        across = _ACROSS if len(drawings) > 2 else len(drawings)
-        yield from zip(st.columns(across), row, strict=False)

@@ -10,8 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.answers import Drawing
 from dashboard.answers import explore as answers_explore
+from dashboard.cells import LINK_COLUMNS, linked
 from dashboard.charts.explore import PICKED
-from dashboard.components import explanation, plain, shown, table
+from dashboard.components import explanation, plain, table
 from dashboard.data import explore as data_explore
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.explore_sql import AGGREGATIONS, KEYS, Amount, Key, Pick, marks_sql
@@ -153,7 +154,7 @@ def _cells(
     else:
         st.caption("Click a mark (with shift: several) to see its cells only.")
     rows = answers_explore.table_rows(cells, pick)
-    table(shown(rows), "cells")
+    table(linked(rows), "cells", LINK_COLUMNS)
     rows_menu(f"explore-{which}", functools.partial(_same, rows))
 
 

@@ -9,6 +9,7 @@ from dashboard.components import plain, shown, table
 from dashboard.data import run_details
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
+from dashboard.views import annotating
 from dashboard.views import cell as one_cell
 from warehouse.filters import Filters
 
@@ -17,7 +18,8 @@ URL_PATH = "runs"
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the page."""
+    """Draw the page. It shows the runs that are excluded by name too, as nobody else does."""
+    shelf = shelf.with_excluded()
     st.header("What was measured, and can it be trusted?")
     if data.runs(shelf, filters).empty:
         nothing(shelf, "No run matches these filters. Remove one in the sidebar.")
@@ -39,7 +41,11 @@ def _one_run(shelf: Shelf, filters: Filters) -> None:
         return
     chosen = st.selectbox("Run", list(names), key="run", bind="query-params")
     run = data.run(shelf, filters, names[chosen])
-    st.text(run.head["provenance"] or "Nobody stated where these data come from.")
+    stated = run.head["provenance"]
+    # A column of nothing but gaps comes as numbers.
+    known = isinstance(stated, str) and stated != ""
+    st.text(stated if known else "Nobody stated where these data come from.")
+    annotating.run(shelf, run.head)
     table(run.table, "cells", CELL_COLUMNS)
     if run.flags.total:
         table(run.flags, "flags")

@@ -2,14 +2,19 @@
 
 import streamlit as st
 
+from analysis.nightly.regressions import Assessment
 from dashboard import data
+from dashboard.answers import notes as answers_notes
 from dashboard.answers import trends as answers_trends
+from dashboard.answers.notes import Placed
 from dashboard.answers.trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
 from dashboard.components import plain, table
+from dashboard.data import notes as data_notes
 from dashboard.data import trends as data_trends
 from dashboard.data.trends import Watch
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
+from dashboard.views import annotating
 from warehouse.filters import Filters
 
 TITLE = "Trends"
@@ -27,6 +32,7 @@ _READ = (
     "deviations of a night around it. Thin dotted upright: the configuration changed; bold "
     "upright: the level moved. The value axis does not start at zero."
 )
+_NOTED = " Triangle at the top: a note, or a run that is excluded by name."
 _BOTH = (
     "All nights of one engine version are held against all nights of the other, in each series "
     "that knows both. Several nights count as repeats of their version."
@@ -72,10 +78,12 @@ def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
     names = list(places)[: answers_trends.MOST_SERIES]
     name = right.selectbox("Series, worst first", names, key="series", bind="query-params")
     one = known.found[places[name]]
-    chart, changes, nights = data_trends.one_series(shelf, watch, places[name])
+    noted = data_notes.of_series(shelf, watch.filters, one)
+    chart, changes, nights = data_trends.one_series(shelf, watch, places[name], noted)
     st.markdown(plain(answers_trends.said_of(one)))
     st.vega_lite_chart(chart)
-    st.caption(_READ)
+    st.caption(_READ + (_NOTED if noted else ""))
+    _notes(shelf, one, noted)
     if changes.total:
         st.markdown("What changed in the configuration, newest first:")
         table(changes, "changes")
@@ -85,6 +93,14 @@ def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
         table(nights, "nights", NIGHT_COLUMNS)
     if len(places) > len(names):
         st.caption(f"The worst {len(names)} of {len(places):,} series can be chosen; use filters.")
+
+
+def _notes(shelf: Shelf, one: Assessment, noted: tuple[Placed, ...]) -> None:
+    if noted:
+        st.markdown("What people noted on these nights and runs, newest first:")
+        table(answers_notes.table(noted), "notes")
+    study = one.series.about.get("study")
+    annotating.night(shelf, answers_trends.days(one), study)
 
 
 def _releases(shelf: Shelf, watch: Watch) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import streamlit as st
 
+from dashboard.access import may_edit, require_editor
 from dashboard.answers import Answer
 from dashboard.answers.upload import Told
 from dashboard.components import plain, shown, table
@@ -22,7 +23,11 @@ _HINT = "dataset=code\ngpu=H200\ntensor_parallel_size=1"
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the form and what the reports say."""
+    """Draw the form and what the reports say; a viewer is told why there is none."""
+    if not may_edit():
+        st.header("Compare a report of your own")
+        st.info("Your role is viewer: to upload reports takes the role editor.")
+        return
     top = st.container()
     reports = _reports()
     together = st.checkbox(
@@ -73,6 +78,7 @@ def _lines(text: str | None) -> tuple[str, ...]:
 
 def _read(reports: list[Report]) -> None:
     """Read the reports into the session, or say why not."""
+    require_editor()
     st.session_state.pop(_READ, None)
     st.session_state.pop(_TOLD, None)
     try:

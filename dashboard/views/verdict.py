@@ -6,7 +6,10 @@ from dashboard import data, phrases_verdict
 from dashboard.answers.verdict import Tile, Verdict
 from dashboard.components import plain, table
 from dashboard.data import verdict as data_verdict
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.filters import keep
 from dashboard.report_button import report_button
 from dashboard.shelf import Shelf
 from dashboard.subjects import Subject
@@ -44,6 +47,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
                 "Speculation (the best first)", arms, key="method", bind="query-params", width=_ARM
             )
             report_button(shelf, filters, name, arm)
+        if len(known) > 1:
+            st.button("Only this on all pages", on_click=keep, args=(known[name].kept,), key="only")
     if not arms:
         _no_pair(shelf, filters, known[name])
         return
@@ -58,6 +63,7 @@ def _verdict(found: Verdict) -> None:
         st.subheader("Which method?")
         table(found.methods, "arms", TOTAL_COLUMNS)
     _evidence(found)
+    _files(found)
     page_links(_LINKS)
 
 
@@ -107,6 +113,13 @@ def _totals(found: Verdict) -> None:
     with left:
         table(found.totals, "rows", TOTAL_COLUMNS)
     right.vega_lite_chart(found.changes)
+
+
+def _files(found: Verdict) -> None:
+    drawings = [drawing for row in found.grid for drawing in row if drawing is not None]
+    with st.container(horizontal=True):
+        rows_menu("verdict", found.totals.rows.to_pandas)
+        charts_menu("verdict", titled([*drawings, found.changes]))
 
 
 def _evidence(found: Verdict) -> None:

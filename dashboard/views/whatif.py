@@ -114,19 +114,28 @@ def _given(known: Reach) -> Given:
     one, two, three = st.columns(3)
     with one:
         rate = _rate(known)
-    prompt = two.slider(
-        "Prompt tokens", *known.prompt, key="prompt", bind="query-params",
-        disabled=not known.prompts_count,
-        help="Per request. Changes nothing where the measured prompts are all about as long: "
-        "then nobody knows what a prompt token costs.",
-    )  # fmt: skip
+    prompt = _prompt(two, known)
     output = three.slider("Output tokens", *known.output, key="output", bind="query-params",
                           help="Per request.")  # fmt: skip
     return Given(
         k, load, rate,
-        None if prompt == known.prompt[2] or not known.prompts_count else float(prompt),
+        None if prompt == known.prompt[2] else float(prompt),
         None if output == known.output[2] else float(output),
     )  # fmt: skip
+
+
+def _prompt(place: DeltaGenerator, known: Reach) -> int:
+    """What is asked of the prompts' length; nothing where no other length can be predicted."""
+    if not known.prompts_count:
+        place.caption(
+            f"Prompt tokens: about {known.prompt[2]}, as measured. All prompts are about as long, "
+            "so nobody knows what another length would cost."
+        )
+        return known.prompt[2]
+    chosen: int = place.slider(
+        "Prompt tokens", *known.prompt, key="prompt", bind="query-params", help="Per request."
+    )
+    return chosen
 
 
 def _rate(known: Reach) -> float | None:
@@ -169,8 +178,9 @@ def _drawings(shelf: Shelf, place: Place, given: Given) -> None:
     right.vega_lite_chart(by_k, alt=f"{label} over draft tokens, measured and predicted")
     st.vega_lite_chart(errors, alt=f"Errors of predictions of withheld points, {label}")
     st.caption("As files: the withheld points with their predictions, and the charts.")
-    rows_menu("withheld-points", functools.partial(whatif.errors, shelf, place))
-    charts_menu("what-if", titled(drawings))
+    with st.container(horizontal=True):
+        rows_menu("withheld-points", functools.partial(whatif.errors, shelf, place))
+        charts_menu("what-if", titled(drawings))
 
 
 def _textbook(shelf: Shelf) -> None:

@@ -1,4 +1,4 @@
-"""Which Slurm job measures which launch: ``<results>/<study>/slurm.json``.
+"""Which Slurm job measures which launch: ``<results>/<study>/.slurm.json``.
 
 Slurm forgets a job minutes after its end, and a job's number alone does not say what it is for. A
 number may also be given again after years or a new installation, so a job counts as ours only if
@@ -28,7 +28,7 @@ class Book:
     @property
     def path(self) -> Path:
         """Where it is kept."""
-        return self.layout.root / "slurm.json"
+        return self.layout.root / ".slurm.json"
 
     def name(self, launch_id: str) -> str:
         """The name that a launch's job bears in squeue."""

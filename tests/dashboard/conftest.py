@@ -198,13 +198,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def warehouse(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The filled warehouse as the one that the dashboard opens."""
-    yield from _opened(filled, monkeypatch)
+    yield from opened(filled, monkeypatch)
 
 
 @pytest.fixture
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A path without a warehouse, as the one that the dashboard opens."""
-    yield from _opened(tmp_path / "none", monkeypatch)
+    yield from opened(tmp_path / "none", monkeypatch)
 
 
 @pytest.fixture
@@ -225,7 +225,8 @@ def make_facts() -> Callable[..., Facts]:
     return facts
 
 
-def _opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """``root`` as the warehouse that the dashboard opens, until the test is over."""
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
     yield root
     st.cache_resource.clear()

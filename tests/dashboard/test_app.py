@@ -1,5 +1,6 @@
 """Pages as a reader meets them, on a real warehouse, without a browser."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.views import VIEWS
 from warehouse.filters import Filters
+from warehouse.rows import Rejection
+from warehouse.store import open_writer
 
 APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 
@@ -27,7 +30,8 @@ def _open(name: str, filters: Filters) -> AppTest:
     return page
 
 
-TITLES = [view.TITLE for view in VIEWS]
+#: The page of nights reads their history, not cells: test_nights_page.py is about it.
+TITLES = [view.TITLE for view in VIEWS if view.URL_PATH != "nights"]
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -46,6 +50,73 @@ def test_each_page_says_what_to_do_when_nothing_matches(title: str) -> None:
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("title", TITLES)
+def test_each_page_takes_every_filter_of_the_frame(title: str) -> None:
+    filters = Filters(
+        model=("lab/tiny-target",), gpu=("H200",), engine_version=("0.25.1",), dataset=("code",),
+        tensor_parallel_size=("1",), arm=("baseline", "draft_model K=3"), study=("unknown",),
+        since="2026-11-02", until="2026-11-02",
+    )  # fmt: skip
+
+    page = _open(title, filters)
+
+    assert page.get("vega_lite_chart")
+    assert not page.error
+
+
+@pytest.fixture
+def without_cells(empty_place: Path) -> None:
+    """A warehouse into which nothing went but a rejection."""
+    with open_writer(empty_place) as writer:
+        writer.reject(Rejection("results/broken.json", "Not a result: the file is empty."))
+        writer.commit()
+
+
+@pytest.mark.usefixtures("without_cells")
+@pytest.mark.parametrize("title", TITLES)
+def test_each_page_says_how_to_fill_an_empty_warehouse(title: str) -> None:
+    page = _open(title, Filters())
+
+    assert page.header
+    assert "draftboard ingest" in page.info[0].value
+
+
+UNKNOWN = (
+    "model", "precision", "engine", "engine_version", "gpu", "gpu_count", "tensor_parallel_size",
+    "dataset", "prompt_set_hash", "request_format", "load_profile", "concurrency", "evidence",
+)  # fmt: skip
+
+
+@pytest.fixture(params=["known methods", "unknown methods"])
+def unknown(
+    request: pytest.FixtureRequest, empty_place: Path, fill_cells: Callable[..., None],
+    make_facts: Callable[..., Any],
+) -> None:  # fmt: skip
+    """A baseline and an arm of which nothing else is known, or not even that; no start, no
+    acceptance, no requests."""
+    nothing = dict.fromkeys(UNKNOWN)
+    changes = {"started_at": None, "duration": None, "acceptance": (), "requests": None}
+    for method, k in (("none", None), ("ngram", 3)):
+        arm = {"spec_method": method, "num_speculative_tokens": k}
+        if request.param == "unknown methods":
+            arm = dict.fromkeys(arm)
+        fill_cells(empty_place, method, [make_facts(**(nothing | arm))], **changes)
+
+
+@pytest.mark.usefixtures("unknown")
+@pytest.mark.parametrize("title", TITLES)
+def test_each_page_says_unknown_and_guesses_nothing(title: str) -> None:
+    page = _open(title, Filters())
+
+    assert page.header
+    elements = [*page.header, *page.text, *page.markdown, *page.caption, *page.info]
+    told = [str(element.value) for element in elements]
+    told += [str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()]
+    assert re.search(r"\b(unknown|not known|nothing|no)\b", "\n".join(told), re.IGNORECASE)
+    assert not any(text in ("nan", "None", "NaT", "<NA>") for text in told)
 
 
 @pytest.mark.usefixtures("warehouse")

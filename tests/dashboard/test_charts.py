@@ -77,8 +77,11 @@ def test_the_improvement_chart_draws_a_zero_line() -> None:
     spec = CHARTS["improvement"].to_dict()
     first = spec["layer"][0]
 
-    assert first["mark"]["type"] == "rule"
-    assert spec["datasets"][first["data"]["name"]] == [{"zero": 0}]
+    assert first["mark"]["type"] == "line"
+    ends = spec["datasets"][first["data"]["name"]]
+    assert [end["zero"] for end in ends] == [0, 0]
+    # It reaches over every load and not into the names beside them.
+    assert [round(end["concurrency"], 2) for end in ends] == [0.89, 8.32]
 
 
 def test_intervals_are_bands_and_the_end_of_a_gain_is_marked_on_the_zero_line() -> None:
@@ -87,6 +90,12 @@ def test_intervals_are_bands_and_the_end_of_a_gain_is_marked_on_the_zero_line() 
     assert layers[1]["mark"]["type"] == "area"
     assert layers[1]["encoding"]["y2"]["field"] == "high"
     assert layers[-1]["encoding"]["y"]["field"] == "zero"
+
+
+def test_the_first_draft_position_is_one_as_on_every_page() -> None:
+    (rows,) = CHARTS["positions"].to_dict()["datasets"].values()
+
+    assert [row["position"] for row in rows] == [1, 2]
 
 
 def test_a_single_repeat_is_hollow() -> None:

@@ -141,6 +141,15 @@ def test_markup_in_a_claim_stays_text(
     assert page.dataframe[0].value["where"].str.contains("<img src=x>", regex=False).all()
 
 
+@pytest.mark.usefixtures("warehouse")
+def test_figures_are_told_in_words_and_not_in_the_keys_of_a_file() -> None:
+    rows = _open().dataframe[0].value
+
+    assert not rows[["where", "metric"]].map(lambda text: "_" in text).to_numpy().any()
+    assert "Inter-token latency (ITL), P95" in set(rows["metric"])
+    assert "cost, USD per hour 5" in set(rows["where"])
+
+
 def _fields(spec: Any) -> set[str]:
     if isinstance(spec, dict):
         own = {spec["field"]} if isinstance(spec.get("field"), str) else set()

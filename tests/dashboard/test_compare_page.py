@@ -17,6 +17,7 @@ from dashboard import data, panels
 from dashboard.answers import MOST_PANELS
 from dashboard.data import Question
 from dashboard.data import pair as data_pair
+from dashboard.downloads import csv_bytes
 from dashboard.shelf import open_shelf
 from dashboard.tables import pair_rows
 from dashboard.views import compare
@@ -91,7 +92,7 @@ def test_the_csv_holds_the_pairs_unrounded() -> None:
     shelf, question = open_shelf(), _question(statistic="p50")
     found = data.study(shelf, question)
 
-    read = pd.read_csv(io.StringIO(compare.csv_text(shelf, question)), keep_default_na=False)
+    read = pd.read_csv(io.BytesIO(csv_bytes(compare.rows(shelf, question))), keep_default_na=False)
 
     assert len(read) == len(panels.charted(found.pairs, "p50"))
     row = read.iloc[0]

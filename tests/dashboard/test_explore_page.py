@@ -16,6 +16,7 @@ from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import Words
 from dashboard.data import explore as data_explore
 from dashboard.explore_sql import AGGREGATIONS, EACH, KEYS, Amount, Pick, cells_sql, marks_sql
+from dashboard.links import cell_link
 from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours
 from dashboard.shelf import open_shelf
@@ -99,6 +100,32 @@ def test_filters_keep_their_cells_and_cannot_break_out_of_their_quotes() -> None
 
     assert set(kept["panel"]) == {"code"}
     assert odd.empty
+
+
+@pytest.mark.parametrize(
+    ("days", "kept"),
+    [({"since": "2026-11-02"}, True), ({"until": "2026-11-02"}, True),
+     ({"since": "2026-11-03"}, False), ({"until": "2026-11-01"}, False)],
+)  # fmt: skip
+def test_days_keep_the_cells_that_started_then_also_in_the_sql_that_is_shown(
+    warehouse: Path, days: dict[str, str], kept: bool
+) -> None:
+    filters = Filters(**days)
+
+    found = data_explore.cells_behind(open_shelf(), PICK, filters)
+
+    assert found.empty != kept
+    assert ask(warehouse, cells_sql(PICK, filters)).rows.num_rows == len(found)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_every_cell_of_a_chart_leads_to_its_place_in_runs() -> None:
+    page = _page(Filters(dataset=("code",)))
+
+    cells = set(
+        data_explore.cells_behind(open_shelf(), PICK, Filters(dataset=("code",)))["cell_id"]
+    )
+    assert set(page.dataframe[0].value["in Runs"]) == {cell_link(one) for one in cells}
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -164,3 +164,15 @@ def test_a_day_that_is_none_is_named() -> None:
     assert _warnings(page) == [
         "The link asks for Started from (UTC) yesterday, which does not exist here. It is left out."
     ]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_subject_of_a_verdict_can_be_kept_on_every_page() -> None:
+    page = _app()
+
+    page.button(key="only").click().run()
+
+    assert page.multiselect(key="model").value == ["lab/tiny-target"]
+    assert page.multiselect(key="gpu").value == ["H200"]
+    assert page.multiselect(key="engine_version").value == ["0.25.1"]
+    assert "only" not in [button.key for button in page.button]

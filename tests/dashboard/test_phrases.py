@@ -67,5 +67,5 @@ def test_the_evidence_names_the_flags_of_the_pairs() -> None:
     sentence = phrases.evidence(pd.Series([2, 1]), [["short_run"], ["short_run", "x"], []])
 
     assert sentence == (
-        "Evidence: 3 pairs, at most 2 repeats per level. Flags: short_run (2 pairs), x (1 pair)."
+        "Evidence: 3 pairs, at most 2 repeats per level. Flags: short run (2 pairs), x (1 pair)."
     )

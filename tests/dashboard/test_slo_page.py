@@ -264,7 +264,7 @@ TRADE = pd.DataFrame(
         "point": ["a at 1", "a at 2"], "arm": "a", "path": "a", "user": [9.0, 5.0],
         "gpu": [9.0, 20.0], "concurrency": [1, 2], "load": ["1", ""], "repeats": [1, 3],
         "strong": [1.0, 0.3], "solid": [0, 1], "front": [1, 0], "dominated_by": ["none", "b at 2"],
-        "label": ["", "a"],
+        "label": ["", "a"], "label_y": [9.0, 20.0],
     }
 )  # fmt: skip
 

@@ -13,33 +13,28 @@ from dashboard.answers import upload as answers_upload
 from dashboard.data import upload as data_upload
 from dashboard.shelf import open_shelf
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, take_in
+from tests.conftest import Drop, recorded_drop
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
-LAB = Path(__file__).parents[2] / "examples" / "lab-first"
-COMMON = ("dataset=code", "gpu=some GPU", "tensor_parallel_size=1")
-ARMS = {
-    "baseline": ("spec_method=none",),
-    "draft-model-k3": ("spec_method=draft_model", "num_speculative_tokens=3"),
-}
+BASELINE, DRAFT = recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)
 HOSTILE = "../../<b onmouseover=alert(1)>.json"
 
 
-def _report(arm: str) -> Report:
-    data = (LAB / arm / "code" / "guidellm.json.zst").read_bytes()
-    return Report(f"{arm}.json.zst", data, (*COMMON, *ARMS[arm]))
+def _report(drop: Drop) -> Report:
+    return Report(drop.report.name, drop.report.read_bytes(), drop.stated)
 
 
 @pytest.fixture(scope="module")
 def lab() -> Uploaded:
     """Both arms of the laptop lab and a file that is no report."""
-    return take_in([_report("baseline"), _report("draft-model-k3"), Report(HOSTILE, b'{"a": 1}')])
+    return take_in([_report(BASELINE), _report(DRAFT), Report(HOSTILE, b'{"a": 1}')])
 
 
 def test_two_reports_are_compared_without_any_warehouse(lab: Uploaded) -> None:
     told = answers_upload.told(lab, None)
 
-    assert told.cells.total == 6
+    assert told.cells.total == BASELINE.levels + DRAFT.levels
     assert told.answer is not None
     assert "draft_model K=3 serves" in told.answer.headline
     assert len(told.drawings) == 1
@@ -61,7 +56,7 @@ def test_nothing_stays_on_the_disk_and_the_real_warehouse_is_untouched(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")}
 
-    take_in([_report("baseline")])
+    take_in([_report(BASELINE)])
 
     assert list(tmp_path.iterdir()) == []
     assert {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")} == before
@@ -74,10 +69,9 @@ def test_an_uploaded_arm_finds_its_baseline_in_the_warehouse(
 
     from draftboard import cli
 
-    words = ["ingest", str(LAB / "baseline" / "code" / "guidellm.json.zst")]
-    words += [f"--set={fact}" for fact in (*COMMON, *ARMS["baseline"])]
+    words = ["ingest", str(BASELINE.report), *(f"--set={fact}" for fact in BASELINE.stated)]
     assert CliRunner().invoke(cli, [*words, "--warehouse", str(empty_place)]).exit_code == 0
-    mine = take_in([_report("draft-model-k3")])
+    mine = take_in([_report(DRAFT)])
 
     together = data_upload.told(open_shelf(), Filters(), mine)
     alone = data_upload.told(open_shelf(), None, mine)
@@ -88,7 +82,7 @@ def test_an_uploaded_arm_finds_its_baseline_in_the_warehouse(
         together.answer.headline == (answers_upload.told(lab, None).answer or alone.answer).headline
     )
     assert not alone.answer.titles
-    assert len(data.cells(open_shelf(), Filters())) == 3
+    assert len(data.cells(open_shelf(), Filters())) == BASELINE.levels
 
 
 def test_a_wrong_fact_is_one_sentence() -> None:
@@ -115,7 +109,7 @@ def test_a_file_that_unpacks_without_end_is_refused() -> None:
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "_SECONDS", 0.05)
 
-    told = take_in([_report("baseline")])
+    told = take_in([_report(BASELINE)])
 
     assert "too much time" in told.rejections["reason"][0]
 

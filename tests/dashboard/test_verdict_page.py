@@ -233,7 +233,7 @@ def test_flags_stand_in_the_evidence(empty_place: Path, fill_cells: Fill, make_f
     found = _verdict()
 
     assert "2 cells in 1 setting" in found.evidence
-    assert "low_concurrency (1 pair)" in found.evidence
+    assert "low concurrency (1 pair)" in found.evidence
     assert "Only 100 requests were in flight" in found.evidence
 
 

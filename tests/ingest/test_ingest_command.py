@@ -76,6 +76,18 @@ def test_a_rejection_is_remembered_until_the_file_is_accepted(
         assert queries.rejections(reader).num_rows == 0
 
 
+def test_a_rejection_is_forgotten_where_known_content_replaces_the_bad(
+    run: Any, write: Any, bench: Any
+) -> None:
+    run(write("first.json", bench()))
+    path = write("a.json", "{")
+    run(path)
+    write("a.json", bench())
+    assert "already known" in run(path).out
+    with Reader(run.root) as reader:
+        assert queries.rejections(reader).num_rows == 0
+
+
 def test_replace_takes_a_known_result_in_again(run: Any, write: Any, bench: Any) -> None:
     path = write("a.json", bench(True))
     assert run(path, "--set", "gpu=A100").status == 0

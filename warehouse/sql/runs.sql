@@ -1,4 +1,5 @@
--- One row per ingested source and run within it, newest first.
+-- One row per ingested source and run within it, newest first; `excluded` is the reason of an
+-- exclusion by name, null where there is none.
 -- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study,
 -- $since, $until).
 with kept as (
@@ -35,7 +36,13 @@ totals as (
     group by source_id, run_id
 )
 
-select totals.*, sources.* exclude (source_id)
+select
+    totals.*,
+    sources.* exclude (source_id),
+    excluded_runs.reason as excluded,
+    excluded_runs.author as excluded_by,
+    excluded_runs.excluded_at
 from totals
 join sources using (source_id)
+left join excluded_runs using (source_id, run_id)
 order by sources.ingested_at desc, sources.path, totals.run_id

@@ -135,24 +135,3 @@ create table cell_requests (
     file varchar not null references request_files (file),
     rows bigint not null check (rows >= 0)
 );
-
--- The one meaning of the filters: each list keeps its values, an empty list keeps everything;
--- days (UTC, both included) keep cells that started then, null keeps everything.
-create macro chosen(models, gpus, engine_versions, datasets, tps, arms, studies, since, until) as table
-select cell
-from cells
-where (len(models) = 0 or list_contains(models, coalesce(model, 'unknown')))
-    and (len(gpus) = 0 or list_contains(gpus, coalesce(gpu, 'unknown')))
-    and (
-        len(engine_versions) = 0
-        or list_contains(engine_versions, coalesce(engine_version, 'unknown'))
-    )
-    and (len(datasets) = 0 or list_contains(datasets, coalesce(dataset, 'unknown')))
-    and (
-        len(tps) = 0
-        or list_contains(tps, coalesce(cast(tensor_parallel_size as varchar), 'unknown'))
-    )
-    and (len(arms) = 0 or list_contains(arms, arm_label))
-    and (len(studies) = 0 or list_contains(studies, coalesce(study, 'unknown')))
-    and (since is null or started_at >= since)
-    and (until is null or started_at < until + 1);

@@ -4,19 +4,17 @@ Two datasets with prompts of different length, a draft model with K = 1 to 4, fi
 repeats with a little noise. The laws are a fake, so every cell is marked as simulated.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 
+from tests.dashboard.conftest import cell, opened, source
 from warehouse.contract import Facts
-from warehouse.rows import Acceptance, Cell, Measurement, Source
+from warehouse.rows import Acceptance, Cell, Measurement
 from warehouse.store import open_writer
 
 LOADS = (1, 4, 16, 64, 128)
@@ -25,7 +23,6 @@ NOISE = 0.01
 #: Dataset -> prompt tokens, output tokens, chance that a position is accepted after the one before.
 DATASETS = {"code": (100, 200, 0.85), "chat": (400, 200, 0.62)}
 RATES = ("output_throughput", "total_throughput", "achieved_concurrency", "mean_acceptance_length")
-START = datetime(2026, 11, 2, tzinfo=UTC)
 
 
 def laws(dataset: str, k: int, load: int) -> dict[str, float]:
@@ -69,17 +66,13 @@ def acceptance(dataset: str, k: int) -> tuple[Acceptance, ...]:
                        1 + accepted / 1000, positions),)  # fmt: skip
 
 
-def cell(source_id: str, index: int, known: Facts, factor: float) -> Cell:
+def tuned_cell(source_id: str, index: int, known: Facts, factor: float) -> Cell:
     """One measured cell."""
     dataset, k = str(known.dataset), known.num_speculative_tokens or 0
-    return Cell(
-        cell_id=hashlib.sha256(f"{source_id}:{index}".encode()).hexdigest()[:20],
-        index=index, facts=known, load_generator="guidellm", load_generator_version="0.8.1",
-        schema_generation="G4", reported_definition="guidellm>=0.7.4", run_id="simulated",
-        started_at=START + timedelta(minutes=index), duration=60.0, requests_made=100,
-        completed=100, errored=0, incomplete=0, requests_complete=True, stop_reason=None,
-        status="good", measurements=measurements(laws(dataset, k, known.concurrency or 1), factor),
-        acceptance=acceptance(dataset, k),
+    return cell(
+        source_id, index, known, run_id="simulated", requests_made=100, completed=100,
+        measurements=measurements(laws(dataset, k, known.concurrency or 1), factor),
+        acceptance=acceptance(dataset, k), samples=(), requests=None,
     )  # fmt: skip
 
 
@@ -98,13 +91,9 @@ def fill_study(root: Path, ks: tuple[int, ...] = (0, 1, 2, 3, 4), **changes: Any
         "gpu_count": 1, "tensor_parallel_size": 1, "load_profile": "concurrent",
         "evidence": "simulated", "precision": "bfloat16", "request_format": "chat_completions",
     }  # fmt: skip
-    origin = Source(
-        source_id=hashlib.sha256(repr((ks, changes)).encode()).hexdigest(),
-        path="results/simulated.json", format="guidellm", bytes=1,
-        provenance="Made for the tests by simple laws.",
-    )  # fmt: skip
+    origin = source(repr((ks, changes)), path="results/simulated.json")
     cells = [
-        cell(
+        tuned_cell(
             origin.source_id,
             index,
             Facts(**base | {"dataset": dataset, "concurrency": load, "repeat": repeat,
@@ -131,9 +120,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tuned_warehouse(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The study as the warehouse that the dashboard opens."""
-    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(tuned))
-    yield tuned
-    st.cache_resource.clear()
+    yield from opened(tuned, monkeypatch)
 
 
 @pytest.fixture

@@ -11,11 +11,16 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from analysis.drafts.best_k import Goal
+from dashboard import data
 from dashboard.answers import draft_tokens as words
 from dashboard.answers.draft_tokens import Setting
+from dashboard.cells import LINK
+from dashboard.charts.drafts import SQUARE
 from dashboard.data import draft_tokens as drafts
 from dashboard.data import families as data_families
 from dashboard.data.draft_tokens import Question
+from dashboard.downloads import vega_lite
+from dashboard.links import cell_link
 from dashboard.shelf import open_shelf
 from draftboard import cli
 from warehouse.filters import Filters
@@ -311,3 +316,29 @@ def test_the_file_holds_every_load_and_k_unrounded() -> None:
     assert row["value"] == choice.values[4]
     assert row["acceptance_rate"] == pytest.approx(sum(0.62**i for i in range(1, 5)) / 4, abs=1e-3)
     assert rows.loc[rows["k"] == 0, "acceptance_rate"].isna().all()
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+@pytest.mark.parametrize(("square", "method"), [("K = 4", "draft_model"), ("no drafts", "none")])
+def test_every_square_of_the_heat_map_leads_to_its_cells(square: str, method: str) -> None:
+    page = whole(square=f"code: {square} at concurrency 64")
+
+    (found,) = [frame.value for frame in page.dataframe if LINK in frame.value]
+    cells = data.cells(open_shelf(), Filters(dataset=("code",)))
+    here = cells[(cells["concurrency"] == 64) & (cells["spec_method"] == method)]
+    if method != "none":
+        here = here[here["num_speculative_tokens"] == 4]
+    assert len(here) == 3
+    assert set(found[LINK]) == {cell_link(cell_id) for cell_id in here["cell_id"]}
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+def test_the_marks_of_a_heat_map_name_the_squares_that_can_be_chosen() -> None:
+    known = settings()
+
+    drawn = set()
+    for drawing in words.gain_drawings(known):
+        assert [one["select"]["fields"] for one in drawing["params"]] == [[SQUARE]]
+        (rows,) = vega_lite(drawing)["datasets"].values()
+        drawn |= {row[SQUARE] for row in rows}
+    assert drawn == set(words.squares(known))

@@ -1,0 +1,67 @@
+# docker build -t draftboard .                              dashboard, watcher and every command but `run`
+# docker build -t draftboard-nightly --target nightly .     the same with vLLM and GuideLLM, for GPUs
+#
+# Bases are pinned. The digest is that of the tag's multi-architecture index; renew both together.
+ARG PYTHON=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
+ARG VLLM=vllm/vllm-openai:v0.32.0
+
+FROM ${PYTHON} AS wheel
+WORKDIR /src
+# What belongs to the product is said once, in .dockerignore.
+COPY . .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM ${PYTHON} AS build
+COPY constraints.txt /constraints.txt
+COPY --from=wheel /wheels /wheels
+# Without pip: nothing is installed into a running container. Without the tests of other packages: they
+# are an eighth of it.
+RUN python -m venv --without-pip /opt/draftboard \
+    && pip --python /opt/draftboard/bin/python install --no-cache-dir -c /constraints.txt /wheels/*.whl \
+    && find /opt/draftboard -type d -name tests -prune -exec rm -r {} +
+
+# Measuring: the engine's own image, with this product and the load generator in environments apart.
+FROM ${VLLM} AS nightly
+ARG GUIDELLM=0.8.1
+COPY constraints.txt /constraints.txt
+COPY --from=wheel /wheels /wheels
+RUN python3 -m venv /opt/draftboard \
+    && /opt/draftboard/bin/pip install --no-cache-dir -c /constraints.txt /wheels/*.whl \
+    && python3 -m venv /opt/guidellm \
+    && /opt/guidellm/bin/pip install --no-cache-dir "guidellm==${GUIDELLM}" \
+    && ln -s /opt/draftboard/bin/draftboard /opt/guidellm/bin/guidellm /usr/local/bin/ \
+    && groupadd --gid 10001 draftboard \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /cache --shell /usr/sbin/nologin draftboard \
+    && install -d -o 10001 -g 10001 /data/warehouse /data/results /cache
+# Everything that vLLM and the hub write lies in one place, a volume: the root file system is read-only.
+ENV HOME=/cache \
+    XDG_CACHE_HOME=/cache \
+    HF_HOME=/cache/huggingface \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    DRAFTBOARD_WAREHOUSE=/data/warehouse
+WORKDIR /data
+USER 10001:10001
+ENTRYPOINT ["draftboard"]
+CMD ["nightly", "--help"]
+
+FROM ${PYTHON} AS runtime
+RUN groupadd --gid 10001 draftboard \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin draftboard \
+    && install -d -o 10001 -g 10001 /data/warehouse /data/results
+COPY --from=build /opt/draftboard /opt/draftboard
+# Streamlit reads its settings where it is started.
+COPY .streamlit/config.toml /app/.streamlit/config.toml
+ENV PATH=/opt/draftboard/bin:$PATH \
+    HOME=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    DRAFTBOARD_WAREHOUSE=/data/warehouse
+WORKDIR /app
+USER 10001:10001
+EXPOSE 8501
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://localhost:8501/_stcore/health', timeout=4)"]
+ENTRYPOINT ["draftboard"]
+# Refused, in one sentence, until there is a login or DRAFTBOARD_OPEN_TO_EVERYONE is set.
+CMD ["dashboard", "--host", "0.0.0.0"]

@@ -1,0 +1,139 @@
+"""Who reads this page, and what they may: asked before anything of the warehouse is read.
+
+Login is Streamlit's own (OpenID Connect), switched on by ``[auth]`` in Streamlit's secrets. Without
+it a page is for this machine alone, unless ``DRAFTBOARD_OPEN_TO_EVERYONE`` says otherwise.
+"""
+
+import ipaddress
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from dashboard.access_rules import (
+    LOCAL_NAMES,
+    Login,
+    LoginNeeded,
+    NotAllowed,
+    Refused,
+    Role,
+    User,
+    decided,
+    login_from,
+)
+
+__all__ = [
+    "LoginNeeded", "NotAllowed", "Refused", "User", "configured_login", "current_user",
+    "may_edit", "require_editor",
+]  # fmt: skip
+
+#: Set to ``viewer`` or ``editor``: what everybody may who reaches a server without a login.
+OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
+_NO_LOGIN = (
+    "This dashboard can be reached from other machines and has no login, so it shows nothing; set "
+    f"up a login (docs/sharing.md), bind it to localhost, or set {OPEN} to viewer or editor."
+)
+_UNREADABLE = (
+    "Streamlit's secrets are there but cannot be read, so nobody is let in; the server's log says "
+    "which file and line."
+)
+
+
+def current_user() -> User:
+    """The person whose browser shows this page.
+
+    Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
+    """
+    login = configured_login()
+    host = _host()
+    _require_known_name(host, login)
+    if login is not None:
+        return decided(login, st.user.to_dict(), time.time())
+    if _is_local(str(st.get_option("server.address") or "")) and (not host or _is_local(host)):
+        return User("local", "", "editor")
+    return User("anybody", "", _everybody())
+
+
+def require_editor() -> User:
+    """The current user, who may upload, write notes and exclude runs. Raises NotAllowed else."""
+    user = current_user()
+    if user.role != "editor":
+        raise NotAllowed(
+            "Your role is viewer: to upload, to write notes and to exclude runs takes the role "
+            "editor."
+        )
+    return user
+
+
+def may_edit() -> bool:
+    """Whether to offer what takes the role editor. Actions ask ``require_editor`` all the same."""
+    return current_user().role == "editor"
+
+
+def configured_login() -> Login | None:
+    """The login of this server; None where none is set up. Raises Refused where it is wrong."""
+    return login_from(_secrets())
+
+
+def _secrets() -> Mapping[str, Any]:
+    """Streamlit's secrets. A file that is there and cannot be read must not look like no login."""
+    try:
+        found: Mapping[str, Any] = st.secrets.to_dict()
+    except (OSError, ValueError):
+        if any(Path(place).exists() for place in st.get_option("secrets.files")):
+            raise Refused(_UNREADABLE) from None
+        return {}
+    return found
+
+
+def _everybody() -> Role:
+    said = os.environ.get(OPEN, "")
+    for role in get_args(Role):
+        if said == role:
+            return role  # type: ignore[no-any-return]
+    raise Refused(_NO_LOGIN)
+
+
+def _host() -> str:
+    """The name by which the browser asked for this page, without its port.
+
+    Empty where none was said, which no browser does: only a browser can be led astray.
+    """
+    said = st.context.headers.get("Host") or ""
+    try:
+        return (urlsplit(f"//{said}").hostname or "").rstrip(".")
+    except ValueError:
+        return said
+
+
+def _require_known_name(host: str, login: Login | None) -> None:
+    """Refuse a name that somebody else may have pointed at this machine (DNS rebinding).
+
+    ``server.allowedHosts`` has been checked by Streamlit where it is set. An address in digits is no
+    name, and nobody else's.
+    """
+    known = {"", socket.gethostname().casefold(), login.host if login else ""}
+    if st.get_option("server.allowedHosts") or host in known or _is_local(host):
+        return
+    if not _is_address(host):
+        raise Refused(
+            "This dashboard is not known under the name in your browser's address bar; the person "
+            "who runs it can allow the name with: draftboard dashboard --name NAME"
+        )
+
+
+def _is_local(host: str) -> bool:
+    return host in LOCAL_NAMES or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

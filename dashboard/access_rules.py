@@ -1,0 +1,258 @@
+"""Who is let in: the settings of a login, and what they make of a provider's claims. Pure.
+
+Whatever is missing, unknown or in doubt is a refusal. A refusal names settings, never their values.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from warehouse.errors import DraftboardError
+
+Role = Literal["viewer", "editor"]
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+#: A shorter secret can be guessed, and who knows it can sign any login.
+_SECRET_LENGTH = 32
+_CALLBACK = "/oauth2callback"
+#: As ``annotations.LONGEST_AUTHOR``.
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True)
+class User:
+    """Who reads: ``name`` for people, ``email`` empty where the provider did not vouch for it."""
+
+    name: str
+    email: str
+    role: Role
+
+
+class Refused(DraftboardError):
+    """This visitor sees nothing; the text says why."""
+
+
+class LoginNeeded(Refused):
+    """Nobody is logged in, or no longer."""
+
+
+class NotAllowed(Refused):
+    """Somebody is logged in whom the settings do not let in."""
+
+
+def _domain(text: str) -> str:
+    domain = text.casefold().removeprefix("@")
+    if not domain or set(domain) & set("@* \t"):
+        raise ValueError("not a domain")
+    return domain
+
+
+def _address(text: str) -> str:
+    name, at, domain = text.casefold().partition("@")
+    if not (name and at and domain) or set(text) & set("* \t"):
+        raise ValueError("not an address")
+    return text.casefold()
+
+
+def _safe_url(text: str) -> str:
+    """A URL that nobody on the way can read: https, or this machine."""
+    parts = urlsplit(text)
+    if not parts.hostname or (parts.scheme != "https" and parts.hostname not in LOCAL_NAMES):
+        raise ValueError("neither https nor localhost")
+    return text
+
+
+def _callback(text: str) -> str:
+    if not urlsplit(_safe_url(text)).path.endswith(_CALLBACK):
+        raise ValueError(f"does not end in {_CALLBACK}")
+    return text
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Url = Annotated[str, AfterValidator(_safe_url)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class People(_Settings):
+    """Whom a role is given to: by address, by the domain of the address, or by group."""
+
+    addresses: tuple[Annotated[str, AfterValidator(_address)], ...] = ()
+    domains: tuple[Annotated[str, AfterValidator(_domain)], ...] = ()
+    groups: tuple[_Text, ...] = ()
+
+    def hold(self, address: str, groups: Iterable[str]) -> bool:
+        """Whether one of the three names this person."""
+        domain = address.rpartition("@")[2]
+        return (
+            address in self.addresses
+            or (bool(domain) and domain in self.domains)
+            or not set(groups).isdisjoint(self.groups)
+        )
+
+
+class Access(_Settings):
+    """``[draftboard.access]``: see docs/sharing.md."""
+
+    viewers: People = People()
+    editors: People = People()
+    group_claim: _Text = "groups"
+    #: Addresses count although the provider does not say that it has verified them.
+    trust_addresses: bool = False
+    #: Hours from the login until the next one; None: until the provider's token expires.
+    session_hours: Annotated[float, Field(gt=0, le=720)] | None = None
+
+
+class _Provider(_Settings):
+    model_config = ConfigDict(extra="ignore")
+    client_id: _Text
+    client_secret: _Text
+    server_metadata_url: _Url
+
+
+class _Auth(_Settings):
+    model_config = ConfigDict(extra="ignore")
+    redirect_uri: Annotated[str, AfterValidator(_callback)]
+    cookie_secret: Annotated[str, Field(min_length=_SECRET_LENGTH)]
+
+
+@dataclass(frozen=True)
+class Login:
+    """A login that is switched on. ``providers``: Streamlit's names, None for the unnamed one;
+    ``host``: the name under which the dashboard is opened."""
+
+    providers: tuple[str | None, ...]
+    host: str
+    access: Access
+
+
+def login_from(secrets: Mapping[str, Any]) -> Login | None:
+    """The login that Streamlit's secrets describe; None where they describe none.
+
+    Raises Refused where they are incomplete, wrong, or let nobody in.
+    """
+    own = secrets.get("draftboard")
+    stated = own.get("access") if isinstance(own, Mapping) else own
+    if "auth" not in secrets and stated is None:
+        return None
+    try:
+        auth = _Auth.model_validate(secrets.get("auth"))
+        providers = _providers(secrets["auth"])
+        access = Access.model_validate(stated)
+    except ValidationError as error:
+        raise _wrong(_where(error)) from None
+    if not providers:
+        raise _wrong("auth: no provider")
+    if People() == access.viewers == access.editors:
+        raise _wrong("draftboard.access: neither viewers nor editors")
+    return Login(providers, urlsplit(auth.redirect_uri).hostname or "", access)
+
+
+def decided(login: Login, claims: Mapping[str, Any], now: float) -> User:
+    """The user whom these claims of a provider describe. ``now``: unix seconds.
+
+    Raises LoginNeeded where nobody is logged in or the login is over, NotAllowed where the settings
+    do not name this person.
+    """
+    if claims.get("is_logged_in") is not True:
+        raise LoginNeeded("Log in to see this dashboard.")
+    ends = _ends(claims, login.access.session_hours)
+    if ends is None:
+        raise NotAllowed(
+            "Your login does not say how long it holds, so it does not count here; ask the person "
+            "who runs this dashboard."
+        )
+    if now >= ends:
+        raise LoginNeeded("Your login has expired; log in again.")
+    address = _vouched(claims, login.access.trust_addresses)
+    groups = _groups(claims.get(login.access.group_claim))
+    role = _role(login.access, address, groups)
+    if role is None:
+        raise NotAllowed(
+            "You are logged in, but nobody has given you access to this dashboard; ask the person "
+            "who runs it."
+        )
+    return User(_name(claims, address), address, role)
+
+
+def _role(access: Access, address: str, groups: frozenset[str]) -> Role | None:
+    if access.editors.hold(address, groups):
+        return "editor"
+    return "viewer" if access.viewers.hold(address, groups) else None
+
+
+def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
+    if hours is None:
+        return _moment(claims.get("exp"))
+    began = _moment(claims.get("iat"))
+    return None if began is None else began + hours * 3600
+
+
+def _moment(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value)
+
+
+def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
+    """The address in small letters; empty where there is none that counts."""
+    address = claims.get("email")
+    if not isinstance(address, str) or address.count("@") != 1:
+        return ""
+    # Some providers write the word; anything but a plain yes is a no.
+    verified = claims.get("email_verified") in (True, "true")
+    return address.casefold() if verified or trusted else ""
+
+
+def _groups(claim: object) -> frozenset[str]:
+    if isinstance(claim, str):
+        return frozenset({claim})
+    if isinstance(claim, (list, tuple)):
+        return frozenset(one for one in claim if isinstance(one, str))
+    return frozenset()
+
+
+def _name(claims: Mapping[str, Any], address: str) -> str:
+    known = (claims.get(key) for key in ("name", "preferred_username"))
+    first = next((one for one in known if isinstance(one, str) and one.strip()), "")
+    found = first or address or str(claims.get("sub", "somebody"))
+    return " ".join("".join(c if c.isprintable() else " " for c in found).split())[:_LONGEST_NAME]
+
+
+def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
+    named = {name: value for name, value in auth.items() if isinstance(value, Mapping)}
+    # Streamlit's own key for more settings of the unnamed provider.
+    named.pop("client_kwargs", None)
+    found: list[str | None] = []
+    if "client_id" in auth:
+        _Provider.model_validate(auth)
+        found.append(None)
+    for name, value in named.items():
+        if "_" in name:
+            raise _wrong("auth: Streamlit takes no underscore in a provider's name")
+        _Provider.model_validate(value)
+        found.append(name)
+    return tuple(found)
+
+
+_OURS = {"redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url",
+         *Access.model_fields, *People.model_fields}  # fmt: skip
+
+
+def _where(error: ValidationError) -> str:
+    """The setting that is wrong. A name that is not ours may be a secret in the wrong place."""
+    place = [str(part) for part in error.errors(include_input=False)[0]["loc"]]
+    known = [part for part in place if part in _OURS]
+    section = "auth" if error.title in (_Auth.__name__, _Provider.__name__) else "draftboard.access"
+    return ".".join([section, *known]) + ("" if len(known) == len(place) else ": an unknown entry")
+
+
+def _wrong(what: str) -> Refused:
+    return Refused(
+        f"The login of this dashboard is not set up correctly ({what}), so nobody is let in; "
+        "docs/sharing.md shows the settings."
+    )

@@ -1,0 +1,206 @@
+"""Keeps looking at folders and takes in what comes; one batch, one generation.
+
+Each pass looks, reads what has been still since the last look, publishes it, and reports to
+``watch.json``. Whatever goes wrong with the warehouse or a folder is said, kept in the report and
+tried again; only the start insists that everything is as it should be.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ingest.clean import clean_text
+from ingest.discovery import Unit, find_units
+from ingest.pipeline import Options, Outcome, ingest_units
+from ingest.watch_health import NAME, Health, Trouble, this_host, write_health
+from ingest.watch_lines import Lines
+from ingest.watch_memory import Memory
+from ingest.watch_scan import Scan, Sighting
+from ingest.watch_stop import Stop
+from warehouse.errors import DraftboardError, WarehouseBusy
+from warehouse.rows import Rejection
+from warehouse.store import current_generation, open_writer
+from warehouse.store_files import full_disk_explained
+
+#: The pause between two looks doubles while nothing happens, up to so many times the shortest.
+_LONGEST_PAUSE = 12
+#: A report may come so much later than announced before the watcher counts as stuck, seconds.
+_GRACE_S = 120.0
+#: A unit is surely read at this speed, bytes/s; it is about a fortieth of what one core does.
+_SLOWEST = 1e6
+_LOCK = "watch.lock"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to watch, where it goes, and the shortest pause between two looks (seconds)."""
+
+    folders: tuple[Path, ...]
+    root: Path
+    options: Options
+    interval: float
+
+
+def watch(asked: Asked, stop: Stop, lines: Lines) -> None:
+    """Watch until ``stop`` is asked for; the source at work is finished and the batch published.
+
+    Raises DraftboardError at the start: where another watcher is at work for this warehouse, or
+    the warehouse cannot be written.
+    """
+    with full_disk_explained(asked.root):
+        asked.root.mkdir(parents=True, exist_ok=True)
+        with _only_watcher(asked.root):
+            _require_writable(asked.root)
+            Watcher(asked, stop, lines).run()
+
+
+class Watcher:
+    """One watcher, from its start to its end."""
+
+    def __init__(self, asked: Asked, stop: Stop, lines: Lines) -> None:
+        self._asked = asked
+        self._stop = stop
+        self._lines = lines
+        self._memory = Memory()
+        self._begun: list[Sighting] = []
+        now = datetime.now(UTC)
+        self._health = Health(
+            pid=os.getpid(),
+            host=this_host(),
+            folders=tuple(clean_text(str(folder.absolute())) for folder in asked.folders),
+            interval_s=asked.interval,
+            since=now,
+            due=now + timedelta(seconds=_GRACE_S),
+            generation=current_generation(asked.root) or 0,
+        )
+
+    def run(self) -> None:
+        """Pass after pass until the end is asked for."""
+        write_health(self._asked.root, self._health)
+        pause = self._asked.interval
+        while not self._stop.asked:
+            started = time.monotonic()
+            busy = self._one_pass()
+            pause = self._asked.interval if busy else self._longer(pause)
+            took = time.monotonic() - started
+            self._report(_GRACE_S + pause + 2 * took)
+            self._stop.wait(pause)
+        self._update(stopped=datetime.now(UTC))
+        self._report(0)
+
+    def _longer(self, pause: float) -> float:
+        return min(2 * pause, _LONGEST_PAUSE * self._asked.interval)
+
+    def _one_pass(self) -> bool:
+        """Whether something happened."""
+        self._start_anew_without_warehouse()
+        scan = Scan(self._asked.folders, left_out=self._asked.root)
+        outcome = trouble = None
+        try:
+            seen = self._alive(scan.sightings())
+            ready = self._memory.ready(seen, complete=lambda: not scan.problems)
+            outcome = self._take_in(ready) if ready else None
+            trouble = next(iter(scan.problems), None)
+        except WarehouseBusy:
+            trouble = "another process is writing to the warehouse; what has come waits for it"
+        except (DraftboardError, OSError) as error:
+            trouble = str(error)
+        self._note(outcome, trouble)
+        return outcome is not None or self._memory.news
+
+    def _start_anew_without_warehouse(self) -> None:
+        """Whoever removed the warehouse, or put an older one there, wants the results again."""
+        with suppress(DraftboardError, OSError):
+            if (current_generation(self._asked.root) or 0) < self._health.generation:
+                self._memory.forget()
+                self._update(generation=0)
+
+    def _take_in(self, ready: list[Sighting]) -> Outcome:
+        self._begun = []
+        with open_writer(self._asked.root, wait=False) as store:
+            outcome = ingest_units(self._units(ready), store, self._asked.options)
+        rejected = {rejection.path for rejection in outcome.rejected}
+        for sighting in self._begun:
+            self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
+        return outcome
+
+    def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
+        """What to read, each looked up when its turn comes; ends early when asked to stop."""
+        for sighting in ready:
+            if self._stop.asked:
+                return
+            if not os.path.lexists(sighting.path):
+                continue
+            self._begun.append(sighting)
+            for unit in find_units([sighting.path]):
+                size = unit.bytes if isinstance(unit, Unit) else 0
+                self._report_in_time(_GRACE_S + size / _SLOWEST)
+                yield unit
+
+    def _alive(self, seen: Iterator[Sighting]) -> Iterator[Sighting]:
+        """A long look at a slow file system is not a stuck watcher."""
+        for sighting in seen:
+            self._report_in_time(_GRACE_S)
+            yield sighting
+
+    def _report_in_time(self, allowed: float) -> None:
+        """Say that the next report may take ``allowed`` seconds, where that is later than said."""
+        if datetime.now(UTC) + timedelta(seconds=allowed - 5) > self._health.due:
+            self._report(allowed)
+
+    def _note(self, outcome: Outcome | None, trouble: str | None) -> None:
+        if outcome is not None:
+            self._lines.batch(outcome)
+            self._update(
+                accepted=self._health.accepted + outcome.accepted,
+                duplicate=self._health.duplicate + outcome.known,
+                rejected=self._health.rejected + len(outcome.rejected),
+                generation=outcome.generation,
+            )
+        text = None if trouble is None else clean_text(trouble)
+        self._lines.trouble(text)
+        now = datetime.now(UTC)
+        last = self._health.last_error if text is None else Trouble(at=now, text=text)
+        self._update(
+            last_pass=now,
+            passes=self._health.passes + 1,
+            waiting=self._memory.waiting,
+            last_error=last,
+        )
+
+    def _report(self, due_s: float) -> None:
+        self._update(due=datetime.now(UTC) + timedelta(seconds=due_s))
+        # Where the disk is full the report grows old, and the health check says so.
+        with suppress(OSError):
+            write_health(self._asked.root, self._health)
+
+    def _update(self, **changes: object) -> None:
+        self._health = self._health.model_copy(update=changes)
+
+
+@contextmanager
+def _only_watcher(root: Path) -> Iterator[None]:
+    lock = FileLock(root / _LOCK, fallback_to_soft=False, preserve_lock_file=True)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise DraftboardError(
+            f"Another watcher is at work for {root} ({root / NAME} names it); "
+            "give all folders to one watcher, or stop the other."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _require_writable(root: Path) -> None:
+    """At the start a wrong path or an outdated warehouse is an error; later it is waited out."""
+    with suppress(WarehouseBusy), open_writer(root, wait=False):
+        pass

@@ -1,0 +1,123 @@
+"""Looks over watched folders: two looks per known drop, whatever it holds and however large.
+
+Polling, because a network file system tells nobody what another machine wrote.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.discovery import SUFFIXES, unreadable
+from ingest.formats.drop import RECORD
+from ingest.formats.vllm_sweep import is_by_product
+
+#: When a file was last written (ns) and how long it is (bytes). No inode: some network file
+#: systems hand out a new one with every look.
+Mark = tuple[int, int]
+#: The names and marks of everything that a unit consists of.
+Fingerprint = tuple[tuple[str, Mark], ...]
+
+_UNREADABLE: Mark = (-1, -1)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A drop or a report as it lay there: its path, and the mark of its record or its file."""
+
+    path: Path
+    is_drop: bool
+    mark: Mark
+
+    def fingerprint(self) -> Fingerprint:
+        """Marks of all its files, the hidden ones too: ``rsync`` writes under hidden names."""
+        if not self.is_drop:
+            return (("", self.mark),)
+        try:
+            with os.scandir(self.path) as members:
+                return tuple(sorted((member.name, _mark(member)) for member in members))
+        except OSError:
+            return ()
+
+
+class Scan:
+    """One pass over the folders; ``problems`` fills up while ``sightings`` is read."""
+
+    def __init__(self, folders: Iterable[Path], left_out: Path) -> None:
+        self.problems: list[str] = []
+        self._folders = tuple(folders)
+        # Folders met: a second name or a loop of links is not followed, and the warehouse itself,
+        # which holds JSON of its own, is never watched.
+        self._met: set[tuple[int, int]] = set()
+        with suppress(OSError):
+            self._was_met(left_out)
+
+    def sightings(self) -> Iterator[Sighting]:
+        """Every drop and report under the folders, by name; the rules are those of ``find_units``."""
+        for folder in self._folders:
+            yield from self._folder(folder)
+
+    def _folder(self, path: Path) -> Iterator[Sighting]:
+        try:
+            if self._was_met(path):
+                return
+            record = _record(path)
+            members = _members(path) if record is None else []
+        except OSError as error:
+            # Below the watched folders a name may go while we look: cells are renamed.
+            if path in self._folders or not isinstance(error, FileNotFoundError):
+                self.problems.append(f"{path}: {unreadable(error)}")
+            return
+        if record is not None:
+            yield Sighting(path, True, record)
+        for member in members:
+            yield from self._member(member)
+
+    def _member(self, member: os.DirEntry[str]) -> Iterator[Sighting]:
+        if _is_folder(member):
+            yield from self._folder(Path(member.path))
+        elif member.name.endswith(SUFFIXES) and not is_by_product(Path(member.path)):
+            yield Sighting(Path(member.path), False, _mark(member))
+
+    def _was_met(self, path: Path) -> bool:
+        identity = _identity(path.stat())
+        if identity in self._met:
+            return True
+        self._met.add(identity)
+        return False
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _record(folder: Path) -> Mark | None:
+    """The mark of the record that makes a folder a drop; None where there is none."""
+    try:
+        status = (folder / RECORD).stat()
+    except FileNotFoundError:
+        return None
+    return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
+
+
+def _members(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        shown = [member for member in found if not member.name.startswith(".")]
+    return sorted(shown, key=lambda member: member.name)
+
+
+def _is_folder(member: os.DirEntry[str]) -> bool:
+    try:
+        return member.is_dir()
+    except OSError:
+        return False
+
+
+def _mark(member: os.DirEntry[str]) -> Mark:
+    try:
+        status = member.stat()
+    except OSError:
+        return _UNREADABLE
+    return status.st_mtime_ns, status.st_size

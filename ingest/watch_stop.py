@@ -1,0 +1,39 @@
+"""Ends a long command at a point of its choosing when SIGINT or SIGTERM asks for it."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
+_PIECE_S = 0.2
+
+
+class Stop:
+    """Whether to end; ``asked`` never goes back."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """The first signal is noted here; a second one ends the process at once."""
+        before = {number: signal.signal(number, self._heard) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def wait(self, seconds: float) -> None:
+        """Return after ``seconds``, or soon after a signal."""
+        until = time.monotonic() + seconds
+        while not self.asked and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _PIECE_S))
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        for one in _SIGNALS:
+            signal.signal(one, signal.SIG_DFL)

@@ -1,0 +1,254 @@
+"""``draftboard nightly``: one command for any timer; the exit status says what the night came to."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from nightly.settings import Settings
+
+#: The address of the dashboard, for links in messages.
+LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"
+FAILED, RUNNING = 4, 5
+
+_EPILOG = """\b
+Example:
+  draftboard nightly studies/laptop-lab.yaml --results results --max-hours 3
+
+\b
+Exit status:
+  0  fine: nothing became worse by more than its budget
+  1  a regression
+  2  not enough evidence (--open-exit), or wrong usage
+  3  incomplete: the budget was spent, or the night was not finished in time
+  4  a stage failed
+  5  another night is running in this results folder; nothing was started
+
+\b
+Messages go to DRAFTBOARD_NOTIFY_URLS: addresses as Apprise knows them, separated by spaces.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.argument("run_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- RUN OPTIONS]")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the results; each night has its own under nights/.",
+)
+@click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path),
+    help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
+)
+@click.option("--max-hours", type=click.FloatRange(min=0), help="Stop measuring after so long.")
+@click.option(
+    "--max-usd",
+    type=click.FloatRange(min=0),
+    help="Stop measuring when the node has cost so much, by the study's price.",
+)
+@click.option(
+    "--max-regression",
+    multiple=True,
+    metavar="[METRIC=]SIZE",
+    help="How much worse is still fine, as `draftboard gate` takes it. Repeatable.",
+)
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Judge only nights from this day on (UTC), e.g. after an accepted change.",
+)
+@click.option(
+    "--open-exit",
+    type=click.IntRange(0, 2),
+    default=2,
+    show_default=True,
+    help="Exit status where the evidence is not enough.",
+)
+@click.option(
+    "--link-base",
+    metavar="URL",
+    help=f"Address of the dashboard, for links in messages [{LINK_VARIABLE}].",
+)
+@click.option("--notify-dry-run", is_flag=True, help="Print messages instead of sending them.")
+@click.option("--digest", is_flag=True, help="One message a day, also when nothing happened.")
+@click.option("--again", is_flag=True, help="Begin another night although this one is done.")
+@click.option("--history", is_flag=True, help="List the nights, of STUDY or of all; run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> None:
+    """Measure a night of a study, take it in, judge it, tell people, write a report.
+
+    A night that was interrupted is finished by the next call; one that is done is left alone. What
+    stands behind `--` goes to `draftboard run`, e.g. `-- --on slurm`.
+    """
+    from warehouse.errors import DraftboardError
+
+    if study is None and not history:
+        raise click.UsageError("Name a study file; or list the nights with --history.")
+    try:
+        if history:
+            _list(study, given["warehouse"], as_json)
+            return
+        assert study is not None
+        status = _night(study, as_json, given)
+    except DraftboardError as error:
+        # Exit status 1 says "regression" here, so an error must not end with it.
+        click.echo(f"draftboard: {error}", err=True)
+        raise SystemExit(_status_of(error)) from None
+    except OSError as error:
+        click.echo(f"draftboard: {_not_kept(error)}", err=True)
+        raise SystemExit(FAILED) from None
+    raise SystemExit(status)
+
+
+def _not_kept(error: OSError) -> str:
+    return (
+        f"What the night did cannot be kept ({error.strerror or error}: {error.filename}); make room "
+        "or mend the permissions and call it again, it goes on from there."
+    )
+
+
+def _status_of(error: Exception) -> int:
+    from nightly.lock import AnotherNight
+
+    return RUNNING if isinstance(error, AnotherNight) else FAILED
+
+
+def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
+    from nightly.conduct import conduct
+    from nightly.lock import one_night
+    from nightly.words import markdown
+
+    name = name_of(study)
+    settings = _settings(study, given)
+    with _ended_by_signals(), one_night(settings.results, name):
+        found = conduct(settings, name)
+    click.echo(found.model_dump_json() if as_json else markdown(found).rstrip())
+    assert found.exit_status is not None
+    return found.exit_status
+
+
+def _settings(study: Path, given: dict[str, Any]) -> "Settings":
+    from nightly.settings import Settings
+    from warehouse.nights import Limits
+    from warehouse.store_files import warehouse_path
+
+    link = given["link_base"] or os.environ.get(LINK_VARIABLE) or ""
+    return Settings(
+        study=study,
+        results=given["results"],
+        warehouse=warehouse_path(given["warehouse"]),
+        echo=_echo,
+        limits=Limits(hours=given["max_hours"], usd=given["max_usd"]),
+        gate=_gate_options(given),
+        open_exit=given["open_exit"],
+        run=given["run_arguments"],
+        link=link.rstrip("/"),
+        dry_run=given["notify_dry_run"],
+        digest=given["digest"],
+        again=given["again"],
+    )
+
+
+def _gate_options(given: dict[str, Any]) -> tuple[str, ...]:
+    since = given["since"]
+    words = [word for size in given["max_regression"] for word in ("--max-regression", size)]
+    return (*words, *(() if since is None else ("--since", f"{since:%Y-%m-%d}")))
+
+
+def name_of(study: Path) -> str:
+    """The name that a study file states; StudyError where it states none."""
+    import re
+
+    import yaml
+
+    from warehouse.errors import StudyError
+
+    try:
+        said = yaml.safe_load(study.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        why = getattr(error, "strerror", None) or "it is no YAML"
+        raise StudyError(f"The study {study} cannot be read ({why}); check the path.") from None
+    name = said.get("name") if isinstance(said, dict) else None
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise StudyError(f"{study} states no name that could be a folder's; add name: … to it.")
+    return name
+
+
+def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
+    from warehouse import nights
+    from warehouse.store_files import warehouse_path
+
+    found = nights.history(warehouse_path(warehouse))
+    name = None if study is None else name_of(study)
+    chosen = [night for night in found.nights if name in (None, night.study)]
+    if as_json:
+        rows = [night.model_dump(mode="json") for night in chosen]
+        click.echo(json.dumps({"nights": rows, "damaged": list(found.damaged)}))
+        return
+    for sentence in found.damaged:
+        click.echo(sentence, err=True)
+    _show(chosen)
+
+
+HEADER = ("night", "study", "outcome", "cells", "took", "measured", "worse", "what failed")
+
+
+def _show(chosen: list[Any]) -> None:
+    from commands.output import show_table
+    from nightly import words
+
+    if not chosen:
+        click.echo("No night yet. Begin one with: draftboard nightly STUDY.yaml --results results")
+        return
+    rows = [
+        [
+            night.night,
+            night.study,
+            night.outcome,
+            words.cells(night),
+            words.duration(night.seconds),
+            words.cost(night).removeprefix("measured for "),
+            words.sized(night.regressions[0]) if night.regressions else "",
+            (words.troubles(night) or [""])[0],
+        ]
+        for night in chosen
+    ]
+    show_table(HEADER, rows)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Ctrl-C and a scheduler's SIGTERM end the stage at work, leave nothing running, and exit."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        number = error.args[0] if error.args else signal.SIGINT
+        click.echo("nightly: stopped; the next call goes on from here", err=True)
+        raise SystemExit(128 + int(number)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _echo(text: str) -> None:
+    """What stages say; a terminal that is gone must not end the night."""
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,0 +1,239 @@
+"""The stages of a night: what each one starts, and what it makes of the answer."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nightly import cells, judged, words
+from nightly.budget import Budget
+from nightly.delivery import without_addresses
+from nightly.notify import notify
+from nightly.place import Book, Place, places
+from nightly.process import Command, Ended, Watching, follow
+from nightly.settings import Settings
+from warehouse.errors import RunnerError
+from warehouse.nights import StageName, StageStatus
+
+#: ``-P``: a folder of the user's called like one of our packages must not hide it.
+PROGRAM = (sys.executable, "-P", "-m", "draftboard")
+_TEXT = 400
+#: `draftboard report` says this where no arm has a partner: a study of one arm, or a night that was
+#: stopped before its second. That is no failure.
+_NO_PAIR = "there is no verdict to report"
+
+
+@dataclass(frozen=True)
+class Came:
+    """How a stage ended, and why it did not do its work."""
+
+    status: StageStatus
+    said: str = ""
+
+
+@dataclass
+class Night:
+    """A night at work. ``measure``: whether what is missing is still to be measured."""
+
+    book: Book
+    settings: Settings
+    measure: bool = True
+
+    @property
+    def place(self) -> Place:
+        """Its folder."""
+        return self.book.place
+
+    def start(
+        self, stage: StageName, *words_: str, answer: bool = False, allowed_s: float | None = None
+    ) -> Ended:
+        """Run a command of ours to its end; what it says goes to the stage's log and the terminal."""
+        place, book = self.place, self.book
+        command = Command(
+            argv=(*PROGRAM, *words_),
+            log=place.log(stage),
+            environment=without_addresses(),
+            answer=place.answer(stage) if answer else None,
+        )
+        before = book.state.measured_s
+
+        def beat(seconds: float) -> None:
+            if stage == "run":
+                book.keep(measured_s=before + seconds)
+
+        watching = Watching(
+            began=lambda child: book.keep(child=child),
+            beat=beat, echo=self.settings.echo, allowed_s=allowed_s,
+        )  # fmt: skip
+        ended = follow(command, watching)
+        beat(ended.seconds)
+        book.keep(child=None)
+        return ended
+
+
+def plan(night: Night) -> Came:
+    """Which cells the study has, and what an hour of its node costs."""
+    ended = night.start("plan", "plan", str(night.settings.study), "--json", answer=True)
+    said = _answer(night, "plan")
+    if ended.status or said is None:
+        return _failed(night, "plan", ended)
+    keys = tuple(key for launch in said["launches"] for key in launch["cells"])
+    price = _usd_per_hour(said["estimate"])
+    night.book.keep(planned=keys, usd_per_hour=price, laid_out=hash_of(night.settings.study))
+    return Came("done")
+
+
+def hash_of(study: Path) -> str:
+    """Of the study file: another one has to be laid out again."""
+    try:
+        return hashlib.sha256(study.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _usd_per_hour(estimate: dict[str, Any]) -> float | None:
+    """Of the node, as the estimate charges it: it knows the price, and says only what it comes to."""
+    usd, hours = estimate["usd"], estimate["hours"]
+    return None if usd is None or not hours else usd / hours
+
+
+def run(night: Night) -> Came:
+    """Measure what is missing, as far as the budget reaches."""
+    if not night.measure:
+        return Came("stopped", "an earlier call was ended, and this night was not taken up in time")
+    try:
+        budget = Budget(night.settings.limits, night.book.state.usd_per_hour)
+    except RunnerError as error:
+        return Came("failed", str(error))
+    left = budget.left_s(night.book.state.measured_s)
+    if left == 0:
+        return Came("stopped", _spent(night, budget))
+    ended = night.start(
+        "run", "run", str(night.settings.study), "--results", str(night.place.root),
+        *night.settings.run, allowed_s=left,
+    )  # fmt: skip
+    if not ended.in_time and _counted(night).good < len(night.book.state.planned):
+        return Came("stopped", _spent(night, budget))
+    return _failed(night, "run", ended) if ended.status and ended.in_time else Came("done")
+
+
+def _spent(night: Night, budget: Budget) -> str:
+    known = _counted(night)
+    lacking = known.planned - known.good
+    return (
+        f"the budget of {budget} is spent; {words.counted(lacking, 'cell')} of {known.planned} "
+        f"{'is' if lacking == 1 else 'are'} not measured"
+    )
+
+
+def _counted(night: Night) -> Any:
+    return cells.count(night.place, night.book.state.planned)
+
+
+def ingest(night: Night) -> Came:
+    """Take in what there is, also of a night that was stopped."""
+    known = _counted(night)
+    if not known.good and not known.failed:
+        return Came("skipped", "nothing was measured")
+    ended = night.start(
+        "ingest", "ingest", str(night.place.own), "--json",
+        "--warehouse", str(night.settings.warehouse), answer=True,
+    )  # fmt: skip
+    said = _answer(night, "ingest")
+    if said is None or (ended.status and not said["rejected"]):
+        return _failed(night, "ingest", ended)
+    if said["rejected"]:
+        first = said["rejected"][0]
+        count = words.counted(len(said["rejected"]), "file")
+        return Came("failed", f"{count} rejected, the first: {first['path']}: {first['reason']}")
+    return Came("done")
+
+
+def gate(night: Night) -> Came:
+    """Judge this study's series over all its nights."""
+    settings = night.settings
+    ended = night.start(
+        "gate", "gate", "--json", "--warehouse", str(settings.warehouse),
+        "--study", night.place.study, *settings.gate, answer=True,
+    )  # fmt: skip
+    found = judged.read(night.place.answer("gate"))
+    if found is None:
+        return _failed(night, "gate", ended)
+    night.book.tell(verdict=found.verdict, regressions=found.regressions[: judged.MOST])
+    return Came("done")
+
+
+def report(night: Night) -> Came:
+    """Write the study's report beside the results."""
+    settings = night.settings
+    link = ("--link", settings.link) if settings.link else ()
+    ended = night.start(
+        "report", "report", "--warehouse", str(settings.warehouse), "--study", night.place.study,
+        "--out", str(night.place.report), *link,
+    )  # fmt: skip
+    if ended.status == 0:
+        return Came("done")
+    failed = _failed(night, "report", ended)
+    return Came("skipped", failed.said) if _NO_PAIR in failed.said else failed
+
+
+def tell(night: Night) -> Came:
+    """Say what is worth a message; what cannot be delivered waits, and fails nothing."""
+    summary = night.book.summary
+    summary = summary.model_copy(update={"outcome": words.outcome_of(summary)})
+    undelivered = notify(summary, night.place.answer("gate"), night.settings)
+    night.book.tell(undelivered=undelivered)
+    return Came("done")
+
+
+#: In this order. The night's own figures are brought up to date before each of them.
+WORK: dict[StageName, Callable[[Night], Came]] = {
+    "plan": plan, "run": run, "ingest": ingest, "gate": gate, "notify": tell, "report": report,
+}  # fmt: skip
+
+
+def figures(night: Night) -> dict[str, Any]:
+    """What the summary says of the cells, of what is set otherwise, of time and money."""
+    place, state = night.place, night.book.state
+    price = state.usd_per_hour
+    return {
+        "cells": cells.count(place, state.planned),
+        "failures": cells.failures(place, state.planned),
+        "changed": cells.changed(place, _earlier(place), state.planned),
+        "measuring_hours": state.measured_s / 3600,
+        "cost_usd": None if price is None else state.measured_s / 3600 * price,
+    }
+
+
+def _earlier(place: Place) -> Place | None:
+    """The night before of the same study."""
+    before = [one for one in places(place.results, place.study) if one.night < place.night]
+    return before[-1] if before else None
+
+
+def _answer(night: Night, stage: StageName) -> dict[str, Any] | None:
+    try:
+        said = json.loads(night.place.answer(stage).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _failed(night: Night, stage: StageName, ended: Ended) -> Came:
+    """With the stage's own last words."""
+    log = night.place.log(stage)
+    last = _last_line(log).removeprefix("draftboard: ").removeprefix("Error: ")
+    how = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
+    where = log.relative_to(night.place.own)  # The whole path may name a user.
+    return Came("failed", f"{last or 'it said nothing'} ({how}; {where})")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip()[:_TEXT] for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,126 @@
+"""A night in words: the same in the summary, in messages and on the terminal."""
+
+from collections.abc import Iterable, Sequence
+
+from warehouse.nights import Changed, NightSummary, Regression
+
+#: What each outcome means, and its exit status. 5, another night is running, leaves no summary.
+EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2, "incomplete": 3, "failed": 4}
+RUNNING = 5
+UNRECORDED = "nothing that is recorded"
+
+
+def outcome_of(night: NightSummary) -> str:
+    """What a night that has gone through all its stages came to.
+
+    A regression comes first, since it was measured; then a stage that failed, then the budget.
+    """
+    if night.verdict is not None and night.verdict.status == "regression":
+        return "regression"
+    if any(stage.status == "failed" for stage in night.stages):
+        return "failed"
+    if night.stage("run").status == "stopped":
+        return "incomplete"
+    return "failed" if night.verdict is None else night.verdict.status
+
+
+def percent(ratio: float) -> str:
+    """``-62.1 %``, ``+0.4 %``."""
+    return f"{ratio * 100:+.1f} %"
+
+
+def sized(one: Regression) -> str:
+    """``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
+    return (
+        f"{one.line} {percent(one.improvement)} (95 %: {percent(one.low)} to {percent(one.high)})"
+    )
+
+
+def changes(found: Iterable[Changed]) -> str:
+    """The changes in a line."""
+    return "; ".join(change.sentence for change in found) or UNRECORDED
+
+
+def duration(seconds: float) -> str:
+    """``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 cell``, ``2,000 cells``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def cells(night: NightSummary) -> str:
+    """``22 of 24 cells good, 1 failed, 1 not measured``."""
+    known = night.cells
+    parts = [f"{known.good} of {counted(known.planned, 'cell')} good"]
+    parts += [f"{known.failed} failed"] if known.failed else []
+    parts += [f"{known.missing} not measured"] if known.missing else []
+    return ", ".join(parts)
+
+
+def cost(night: NightSummary) -> str:
+    """``measured for 3.5 h, 12.30 USD``; without a price only the time."""
+    spent = f"measured for {duration(night.measuring_hours * 3600)}"
+    return spent if night.cost_usd is None else f"{spent}, {night.cost_usd:,.2f} USD"
+
+
+def troubles(night: NightSummary) -> list[str]:
+    """A line for each stage that did not do its work, then for each cell that failed."""
+    stages = [
+        f"{stage.name} {stage.status}: {stage.said}"
+        for stage in night.stages
+        if stage.status in ("failed", "stopped")
+    ]
+    return stages + [f"{failure.cell}: {failure.said}" for failure in night.failures]
+
+
+def markdown(night: NightSummary) -> str:
+    """The summary for people: what happened first, the stages last."""
+    lines = [f"# {night.study}, night {night.night}: {night.outcome}", ""]
+    lines += [f"{cells(night)}; {cost(night)}. {_gate(night)}", ""]
+    lines += _section("Became worse", [_worse(one) for one in night.regressions])
+    lines += _section("Changed since the night before", [c.sentence for c in night.changed])
+    lines += _section("Failed or missing", troubles(night))
+    lines += ["| stage | status | took |", "|---|---|---|"]
+    lines += [f"| {s.name} | {s.status} | {duration(s.seconds)} |" for s in night.stages]
+    times = f"Began {night.started:%Y-%m-%d %H:%M} UTC"
+    ended = f", ended {night.ended:%Y-%m-%d %H:%M} UTC" if night.ended else ""
+    calls = f", in {night.calls} calls" if night.calls > 1 else ""
+    return "\n".join([*lines, "", f"{times}{ended}{calls}.", *_undelivered(night), ""])
+
+
+def _undelivered(night: NightSummary) -> list[str]:
+    if not night.undelivered:
+        return []
+    return [f"{counted(night.undelivered, 'message')} could not be delivered yet."]
+
+
+def _gate(night: NightSummary) -> str:
+    known = night.verdict
+    if known is None:
+        return "The gate has not judged it."
+    return (
+        f"Of {known.series:,} series {known.regressions:,} became worse, {known.unsettled:,} are not "
+        f"settled and {known.fine:,} are fine."
+    )
+
+
+def _worse(one: Regression) -> str:
+    against = f", against nights up to {one.before}" if one.before else ""
+    return f"{one.series}: {sized(one)} since {one.since}{against}; changed: {changes(one.changed)}"
+
+
+def _section(title: str, found: Sequence[str]) -> list[str]:
+    if not found:
+        return []
+    return [f"## {title}", "", *(f"- {_escaped(line)}" for line in found), ""]
+
+
+def _escaped(text: str) -> str:
+    """One line that Markdown shows as it stands."""
+    flat = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*[]<>|#" else letter for letter in flat)

@@ -1,0 +1,57 @@
+"""A server on the recorded runs of examples/, one browser for a file of tests, a fresh profile each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Browser, Page
+
+from draftboard import cli
+from tests.dashboard.browser.seen import ROOT, chromium, fresh, served
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of the recorded runs."""
+    root = tmp_path_factory.mktemp("recorded") / "warehouse"
+    done = CliRunner().invoke(cli, ["ingest", str(ROOT / "examples"), "--warehouse", str(root)])
+    assert done.exit_code == 0, done.output
+    return root
+
+
+@pytest.fixture(scope="session")
+def address(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A dashboard process on the recorded runs."""
+    with served(recorded, tmp_path_factory.mktemp("log") / "server.log") as found:
+        yield found
+
+
+# The API of playwright has one loop for a thread: other files of tests start their own.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of a file."""
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page in a fresh profile."""
+    with fresh(browser) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Browser) -> Iterator[Page]:
+    """A page for all tests of a file: another address is another session, but no code is fetched
+    twice."""
+    with fresh(browser) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def dark(browser: Browser) -> Iterator[Page]:
+    """The same on a dark ground."""
+    with fresh(browser, color_scheme="dark") as opened:
+        yield opened

@@ -1,0 +1,97 @@
+"""The main control of every page, and that its link shows the same in a fresh profile."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from dashboard.views import VIEWS
+from tests.dashboard.browser.seen import alike, choose, fresh, keep, main, settle, shared, visit
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass(frozen=True)
+class Control:
+    """``use``: what a reader does; ``parameter``: what the address then holds."""
+
+    use: Callable[[Page], None]
+    parameter: str
+
+
+def _fill(label: str, text: str) -> Callable[[Page], None]:
+    def use(page: Page) -> None:
+        box = page.get_by_role("textbox", name=label)
+        box = box if box.count() else page.get_by_role("spinbutton", name=label)
+        box.fill(text)
+        box.press("Enter")
+
+    return use
+
+
+def _bound(page: Page) -> None:
+    """Write a service level of one's own."""
+    box = page.get_by_role("combobox", name=re.compile("^Service level"))
+    box.fill("ttft:p95<60ms")
+    box.press("Enter")
+    page.keyboard.press("Escape")
+
+
+def _own_price(page: Page) -> None:
+    choose(page, "Price", "my own price")
+    settle(page)
+    _fill("USD per hour", "3.6")(page)
+
+
+def _higher_load(page: Page) -> None:
+    page.get_by_role("slider", name="Concurrency").press("ArrowRight")
+
+
+def _another_run(page: Page) -> None:
+    box = page.get_by_role("combobox", name="Run", exact=True)
+    box.click()
+    page.get_by_role("option").nth(1).click()
+
+
+#: Path -> its main control; a page without one fails here.
+CONTROLS = {
+    "verdict": Control(lambda page: keep(page, "Dataset", "structured"), "dataset=structured"),
+    "compare": Control(lambda page: choose(page, "Metric", "Time to first token (TTFT)"), "metric=Time"),
+    "draft-tokens": Control(
+        lambda page: choose(page, "Best in", "Inter-token latency (ITL)"), "goal=Inter"
+    ),
+    "slo": Control(_bound, "slo=ttft"),
+    "cost": Control(_own_price, r"usd_per_hour=3\.6"),
+    "what-if": Control(_higher_load, "load="),
+    "trends": Control(_fill("How much worse is still fine?", "itl=3% 7%"), "budget=itl"),
+    "runs": Control(_another_run, "run="),
+    "claims": Control(
+        lambda page: page.get_by_text("Show the figures that follow, too").click(), "all_figures="
+    ),
+    "explore": Control(lambda page: choose(page, "Over", "Arm"), "x1=Arm"),
+}  # fmt: skip
+
+
+#: No night was recorded: test_nights_page.py is about that page.
+PATHS = [view.URL_PATH for view in VIEWS if view.URL_PATH != "nights"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_link_shows_in_a_fresh_profile_what_its_sender_saw(
+    kept: Page, browser: Browser, address: str, path: str
+) -> None:
+    control = CONTROLS[path]
+    visit(kept, f"{address}/{'' if path == VIEWS[0].URL_PATH else path}")
+    before = main(kept)
+
+    control.use(kept)
+
+    expect(kept).to_have_url(re.compile(control.parameter))
+    settle(kept)
+    with fresh(browser) as other:
+        visit(other, shared(kept))
+        alike(kept, other)
+        assert main(other) != before
+        expect(other).to_have_url(re.compile(control.parameter))

@@ -1,0 +1,144 @@
+"""Files in a real browser: what is downloaded, what is dropped, and the report on paper."""
+
+import base64
+import io
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.conftest import Drop, recorded_drop
+from tests.dashboard.browser.seen import fresh, serious, settle, spaced, title, visit
+
+pytestmark = pytest.mark.browser
+MOST_PAGES, MOST_BYTES = 10, 5_000_000
+
+
+def _downloaded(page: Page, button: str) -> bytes:
+    with page.expect_download() as started:
+        page.get_by_role("button", name=button, exact=True).first.click()
+    return Path(started.value.path()).read_bytes()
+
+
+def test_the_rows_of_a_chart_are_the_same_as_csv_and_as_parquet(page: Page, address: str) -> None:
+    visit(page, f"{address}/explore?dataset=code")
+
+    text = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
+    rows = pq.read_table(io.BytesIO(_downloaded(page, "Rows as Parquet"))).to_pandas()
+
+    assert len(text) == len(rows) > 0
+    assert list(text) == list(rows)
+    assert text["cell_id"].tolist() == rows["cell_id"].tolist()
+
+
+@pytest.mark.parametrize("path", ["", "/compare", "/slo"])
+def test_a_chart_is_downloaded_as_png_svg_and_vega_lite(
+    page: Page, address: str, path: str
+) -> None:
+    visit(page, address + path)
+    menu = page.get_by_role("button", name="Charts as files").first
+    # What is drawn above it late would push its open menu out of the window.
+    page.wait_for_timeout(1000)
+    menu.evaluate("one => one.scrollIntoView({block: 'center'})")
+    menu.click()
+
+    assert _downloaded(page, "PNG").startswith(b"\x89PNG")
+    assert _downloaded(page, "SVG").startswith(b"<svg")
+    spec = json.loads(_downloaded(page, "Vega-Lite"))
+    assert all(spec["datasets"].values())
+
+
+def _drop(page: Page, files: list[Path]) -> None:
+    """Let files fall on the page, as from a window of the desktop."""
+    contents = [
+        [f"{n}-{f.name}", base64.b64encode(f.read_bytes()).decode()] for n, f in enumerate(files)
+    ]
+    carried = page.evaluate_handle(
+        """files => {
+            const carried = new DataTransfer();
+            for (const [name, data] of files) {
+                const bytes = Uint8Array.from(atob(data), one => one.charCodeAt(0));
+                carried.items.add(new File([bytes], name));
+            }
+            return carried;
+        }""",
+        contents,
+    )
+    page.get_by_test_id("stFileUploaderDropzone").dispatch_event("drop", {"dataTransfer": carried})
+
+
+def test_reports_dropped_on_the_page_are_compared_and_the_warehouse_stays(
+    page: Page, address: str, recorded: Path, tmp_path: Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in recorded.rglob("*") if path.is_file()}
+    arms = [recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)]
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    visit(page, f"{address}/explore?part=Your+own+report")
+
+    _drop(page, [*(arm.report for arm in arms), broken])
+    settle(page)
+    _state(page, arms)
+    page.get_by_text("Also look for partners in the warehouse").click()
+    settle(page)
+    page.get_by_role("button", name="Read and compare").click()
+
+    expect(page.get_by_role("heading", level=2).first).to_contain_text(
+        "draft_model K=3 serves", timeout=60_000
+    )
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    expect(page.get_by_text("Rejected files")).to_be_visible()
+    after = {path: path.stat().st_mtime_ns for path in recorded.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def _state(page: Page, arms: list[Drop]) -> None:
+    """Say what the reports leave open: in one box what they share, beside each the rest."""
+    shared = [fact for fact in arms[0].stated if fact in arms[1].stated]
+    page.get_by_role("textbox", name=re.compile("^What the reports do not say")).fill(
+        "\n".join(shared)
+    )
+    for at, arm in enumerate(arms):
+        own = " ".join(fact for fact in arm.stated if fact not in shared)
+        box = page.get_by_role("textbox", name=re.compile(rf"^Only of {at}-"))
+        box.fill(own)
+        box.press("Enter")
+        settle(page)
+
+
+def test_the_report_stands_alone_in_a_browser_and_prints_on_few_pages(
+    page: Page, browser: Browser, address: str, tmp_path: Path
+) -> None:
+    visit(page, f"{address}/?dataset=structured")
+    verdict = spaced(title(page))
+    file = tmp_path / "report.html"
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Report", exact=True).click()
+    started.value.save_as(file)
+    asked: list[str] = []
+
+    with fresh(browser, offline=True) as reader:
+        reader.on("request", lambda request: asked.append(request.url))
+        reader.goto(file.as_uri())
+        expect(reader.locator(".chart svg").first).to_be_visible()
+        assert verdict in spaced(reader.locator("body").inner_text())
+        assert serious(reader) == []
+        paper = reader.pdf(prefer_css_page_size=True)
+
+    assert asked == [file.as_uri()]
+    assert file.stat().st_size <= MOST_BYTES
+    assert len(paper) <= MOST_BYTES
+    assert len(re.findall(rb"/Type\s*/Page[^s]", paper)) <= MOST_PAGES
+
+
+def test_what_is_shown_and_what_is_downloaded_are_the_same_cells(page: Page, address: str) -> None:
+    visit(page, f"{address}/compare?dataset=code")
+
+    rows = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
+
+    assert set(rows["panel"].str.split(" · ").str[0]) == {"code"}
+    assert rows["improvement"].notna().all()

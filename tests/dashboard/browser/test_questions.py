@@ -1,0 +1,97 @@
+"""What stakeholders ask: each question is answered in at most two clicks from the first page."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.dashboard.browser.seen import DRAWN_MS, served, settle, visit
+from tests.dashboard.tuning.conftest import fill_study
+
+pytestmark = pytest.mark.browser
+MOST_CLICKS = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """``clicks``: links and buttons by their text, from the first page; ``answer``: a pattern of
+    what then stands on the page."""
+
+    text: str
+    clicks: tuple[str, ...]
+    answer: str
+
+
+QUESTIONS = (
+    Question("Should we turn it on, and which method with how many draft tokens?", (),
+             r"Turn it on.*: a draft model with \d draft tokens? serves"),
+    Question("How much more does the same machine serve?", (),
+             r"serves \d+\.\d\s?% more output tokens per second \(95\s?%: "),
+    Question("Does it hurt first-token latency?", (),
+             r"First token \(P95\)\s+\d+\.\d\s?% (later|sooner)"),
+    Question("Up to how many concurrent requests does it pay?", (),
+             r"(up to about \d+ concurrent requests|at every load)"),
+    Question("What speaks against it, and how good is the evidence?", (),
+             r"Against it:.+Evidence: \d+ cells in \d+ settings.+repeats"),
+    Question("What does it save per year at 50M tokens a day?", ("What it saves in money",),
+             r"50 million output tokens a day (that is [\d,]+( to [\d,]+)? USD a year|take as many GPUs"
+             r" either way, so nothing is saved a year)"),
+    Question("How many GPUs does our traffic take within a service level?",
+             ("What it saves in money", "within a service level"),
+             r"What does the demand take\?"),
+    Question("What do I type to serve it?", ("Which K",), r"vllm serve .*num_speculative_tokens"),
+    Question("Which load still meets our latency target?", ("Within an SLO",),
+             r"Within ttft:\S+ .*carries"),
+    Question("How does every latency change at every load?", ("Every metric and load",),
+             r"How fast is it\?.*In total"),
+    Question("What if the load were higher, or K another?", ("What-if",),
+             r"Predicted for K = \d at concurrency \d+: [\d,]+ output tokens per second"),
+    Question("Did something get worse since the last release?", ("Trends",),
+             r"(regression|not enough evidence|worse)"),
+    Question("Where do the numbers come from, and how do I repeat them?",
+             ("The runs behind it", "Run it again"), r"draftboard|vllm"),
+    Question("Are the published figures right?", ("Claims",),
+             r"\d+ of \d+ published figures do(es)? not follow from their own row"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A dashboard on a study with repeats, on a GPU that has a price."""
+    root = tmp_path_factory.mktemp("studied")
+    fill_study(root)
+    with served(root, tmp_path_factory.mktemp("log") / "studied.log") as found:
+        yield found
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.text)
+def test_a_question_is_answered_in_two_clicks(kept: Page, studied: str, question: Question) -> None:
+    visit(kept, studied)
+
+    for name in question.clicks:
+        _click(kept, name)
+
+    assert len(question.clicks) <= MOST_CLICKS
+    pattern = re.compile(question.answer, re.DOTALL)
+    expect(kept.get_by_test_id("stMain")).to_have_text(
+        pattern, use_inner_text=True, timeout=DRAWN_MS
+    )
+
+
+def _click(page: Page, name: str) -> None:
+    """A link, else a button or the head of what is folded."""
+    link = page.get_by_role("link", name=name, exact=True)
+    wanted = link if link.count() else page.get_by_test_id("stMain").get_by_text(name, exact=True)
+    wanted.first.click()
+    settle(page)
+
+
+def test_the_answer_can_be_sent_on_as_one_file(page: Page, studied: str) -> None:
+    visit(page, studied)
+
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Report", exact=True).click()
+
+    assert started.value.suggested_filename.endswith(".html")

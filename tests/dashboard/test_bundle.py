@@ -1,0 +1,60 @@
+"""A bundle that somebody else opens shows the same views, page by page."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from dashboard.views import VIEWS
+from warehouse.filters import Filters
+from warehouse.store_bundle import bundle
+
+
+def _page(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.shelf import open_shelf
+    from dashboard.views import VIEWS as views
+    from warehouse.filters import Filters as none
+
+    next(v for v in views if name == v.TITLE).render(open_shelf(), none())
+
+
+def _shown(root: Path, title: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """Every sentence, table and chart of a page."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
+    st.cache_resource.clear()
+    page = AppTest.from_function(_page, args=(title,), default_timeout=60).run()
+    assert not page.exception, page.exception
+    kinds = ("header", "subheader", "markdown", "caption", "code", "text", "info", "warning")
+    said = {kind: [one.value for one in page.get(kind)] for kind in kinds}
+    charts = page.get("vega_lite_chart")
+    return said | {
+        "tables": [one.value.to_csv() for one in page.dataframe],
+        "charts": [one.proto.spec for one in charts],
+    }
+
+
+@pytest.fixture(scope="module")
+def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of everything."""
+    out = tmp_path_factory.mktemp("shared") / "bundle"
+    bundle(filled, out, Filters())
+    return out
+
+
+@pytest.mark.parametrize("title", [view.TITLE for view in VIEWS])
+def test_a_page_of_a_bundle_shows_what_the_original_shows(
+    filled: Path, shared: Path, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = _shown(filled, title, monkeypatch)
+    there = _shown(shared, title, monkeypatch)
+
+    assert here["header"]
+    if title == "Runs":
+        # Of rejected files nothing is passed on.
+        assert "broken.json" in here["tables"].pop()
+        here["markdown"][0] = here["markdown"][0].replace("1 rejected file", "0 rejected files")
+        here["caption"][-1] = "None."
+    assert there == here
+    st.cache_resource.clear()

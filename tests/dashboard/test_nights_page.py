@@ -1,0 +1,137 @@
+"""The Last nights page: when, what ran, how long, what changed, what failed."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nightly import history
+from tests.nightly.test_history import FINE, night, with_stages
+from warehouse.filters import Filters
+
+LATER = night(
+    night="2026-11-22", started=night().started.replace(day=22), outcome="fine", verdict=FINE,
+    regressions=(), failures=(), changed=(), stages=with_stages(),
+)  # fmt: skip
+OTHER = night(study="other", started=night().started.replace(hour=20), outcome="incomplete")
+
+
+def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.shelf import open_shelf
+    from dashboard.views import nights
+
+    nights.render(open_shelf(), filters)
+
+
+def _open(filters: Filters = Filters(), **asked: str) -> AppTest:  # noqa: B008
+    page = AppTest.from_function(_page, args=(filters,), default_timeout=30)
+    for name, value in asked.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+@pytest.fixture
+def place(empty_place: Path, fill_cells, make_facts) -> Path:
+    """A warehouse with three nights of two studies."""
+    fill_cells(empty_place, "a cell", [make_facts()])
+    for one in (night(), LATER, OTHER):
+        history.write(empty_place, one)
+    return empty_place
+
+
+def _texts(page: AppTest) -> str:
+    said = [*page.header, *page.markdown, *page.caption, *page.info, *page.warning]
+    return "\n".join(element.value.replace("\\", "") for element in said)
+
+
+@pytest.mark.usefixtures("place")
+def test_the_newest_night_is_the_headline_and_the_first_row() -> None:
+    page = _open()
+
+    assert page.header[0].value.replace("\\", "") == (
+        "Last night, 2026-11-22, lab: nothing became worse"
+    )
+    assert list(page.dataframe[0].value["night"]) == ["2026-11-22", "2026-11-21", "2026-11-21"]
+    assert "3 nights: 1 fine, 1 regression, 1 incomplete." in _texts(page)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_row_says_how_long_what_changed_and_what_failed() -> None:
+    row = _open(Filters(study=("lab",))).dataframe[0].value.iloc[1]
+
+    assert row["cells good"] == "22 of 24"
+    assert row["took"] == "6 min"
+    assert row["became worse"] == "1 series, worst Output throughput -62.0 %"
+    assert row["what changed"] == "engine_version: 0.31.0 → 0.32.0"
+    assert row["what failed"] == "draft/tp1/code/c8-r0: The server ran out of memory."
+    assert row["cost, USD"] == "12.30"
+
+
+@pytest.mark.usefixtures("place")
+def test_one_night_chosen_by_its_link_shows_its_summary() -> None:
+    page = _open(night="2026-11-21, lab")
+
+    assert page.selectbox(key="night").value == "2026-11-21, lab"
+    assert "Regression: something became worse. 22 of 24 cells good, 1 failed" in _texts(page)
+    shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
+    assert {"-66.0 % to -58.0 %", "engine_version", "The server ran out of memory."} <= shown
+
+
+@pytest.mark.usefixtures("place")
+def test_study_and_days_choose_nights() -> None:
+    assert list(_open(Filters(study=("other",))).dataframe[0].value["study"]) == ["other"]
+    assert len(_open(Filters(since="2026-11-22")).dataframe[0].value) == 1
+    assert len(_open(Filters(until="2026-11-21")).dataframe[0].value) == 2
+
+
+@pytest.mark.usefixtures("place")
+def test_filters_that_match_no_night_say_so() -> None:
+    page = _open(Filters(study=("no such study",)))
+
+    assert "Remove one in the sidebar" in page.info[0].value
+    assert not page.dataframe
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_without_a_night_the_page_says_how_to_begin_one() -> None:
+    page = _open()
+
+    assert page.header[0].value == "No night yet"
+    assert "Begin one with" in page.info[0].value
+    assert page.code[0].value == "draftboard nightly STUDY.yaml --results results"
+
+
+def test_a_damaged_summary_is_said_and_the_others_are_shown(place: Path) -> None:
+    (place / "nights" / "lab" / "2026-11-20T22-00-00Z.json").write_text("{")
+
+    page = _open()
+
+    assert "2026-11-20T22-00-00Z.json is no summary of a night" in _texts(page)
+    assert len(page.dataframe[0].value) == 3
+
+
+def test_a_night_that_ends_appears_without_an_ingest(place: Path) -> None:
+    page = _open()
+    history.write(place, night(started=night().started.replace(day=23), night="2026-11-23"))
+    page.run()
+
+    assert page.dataframe[0].value["night"].iloc[0] == "2026-11-23"
+
+
+def test_markup_in_what_was_said_stays_text(place: Path) -> None:
+    hostile = "<img src=x onerror=alert(1)> **bold** $x$"
+    bad = night(
+        started=night().started.replace(day=24), night="2026-11-24",
+        stages=tuple(s.model_copy(update={"status": "failed", "said": hostile})
+                     for s in with_stages()),
+    )  # fmt: skip
+    history.write(place, bad)
+
+    page = _open()
+
+    assert not any(element.allow_html for element in page.markdown)
+    assert all("<img" not in element.value for element in (*page.markdown, *page.header))
+    shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
+    assert hostile in shown

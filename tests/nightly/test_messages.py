@@ -1,0 +1,265 @@
+"""Messages: what is worth one, that it is told once, that it arrives, and what must not be in it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightly import delivery, judged
+from nightly.events import digest, events
+from nightly.notify import flush, notify
+from nightly.outbox import Outbox, queued, read
+from nightly.settings import Settings
+from tests.nightly.called import SECRET, Receiver, receiver
+from tests.nightly.test_history import FINE, night, with_stages
+from warehouse.nights import Stage
+
+QUIET = {"verdict": FINE, "regressions": (), "stages": with_stages(), "outcome": "fine"}
+
+
+def row(metric: str = "output_throughput", status: str = "regression", **changes: Any) -> Any:
+    """A series as `draftboard gate --json` says it."""
+    known = {
+        "series": "tiny, CPU, baseline, code, concurrency 8",
+        "about": {"study": "lab", "dataset": "code", "concurrency": 8},
+        "metric": metric, "statistic": "mean" if metric.endswith("throughput") else "p95",
+        "status": status, "why": "", "budget": 0.05, "improvement": -0.62, "low": -0.66,
+        "high": -0.58, "p_value": 0.0, "first_bad": "2026-11-21 (0.32.0)",
+        "last_before": "2026-11-20 (0.32.0)", "nights": 3,
+        "changed": [{"field": "server_args.max_num_seqs", "before": 32, "after": 2}],
+    }  # fmt: skip
+    return known | changes
+
+
+def answer(folder: Path, *rows: Any) -> Path:
+    """The file that the gate leaves."""
+    path = folder / "gate.json"
+    found = [one["status"] for one in rows]
+    status = "regression" if "regression" in found else "fine"
+    path.write_text(json.dumps({"status": status, "exit": 1, "series": rows}))
+    return path
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver, as the environment names it."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    with receiver() as known:
+        monkeypatch.setenv(delivery.VARIABLE, known.address)
+        yield known
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What went to the terminal."""
+    return []
+
+
+@pytest.fixture
+def settings(tmp_path: Path, said: list[str]) -> Settings:
+    """Of a call with places of its own."""
+    return Settings(
+        study=tmp_path / "study.yaml", results=tmp_path / "results",
+        warehouse=tmp_path / "warehouse", echo=said.append, link="http://board:8501",
+    )  # fmt: skip
+
+
+def test_a_regression_arrives_with_size_interval_start_cause_and_link(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    assert notify(night(stages=with_stages()), answer(tmp_path, row()), settings) == 0
+
+    assert reader.titles == [
+        "Draftboard: lab: Output throughput 62.0 % worse since 2026-11-21 (0.32.0) (1 series)"
+    ]
+    message = reader.got[0]
+    assert message["type"] == "failure"
+    for part in (
+        "Output throughput -62.0 % (95 %: -66.0 % to -58.0 %)",
+        "Since 2026-11-21 (0.32.0); before that, up to 2026-11-20 (0.32.0), it was not so.",
+        "server_args.max_num_seqs: 32 → 2",
+        "http://board:8501/trends?study=lab&dataset=code&line=Output+throughput",
+    ):
+        assert part in message["message"]
+
+
+def test_the_same_regression_is_not_told_every_night(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
+    for evening in ("2026-11-22", "2026-11-23"):
+        later = night(stages=with_stages(), night=evening)
+        notify(later, answer(tmp_path, row()), settings)
+
+    assert len(reader.got) == 1
+
+
+def test_it_is_told_again_when_it_became_worse_once_more(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
+    notify(night(**QUIET, night="2026-11-22"), answer(tmp_path, row(status="fine")), settings)
+    again = row(first_bad="2026-11-23 (0.32.0)")
+    for evening in ("2026-11-23", "2026-11-24"):
+        later = night(stages=with_stages(), night=evening)
+        notify(later, answer(tmp_path, again), settings)
+
+    assert [title.partition(" since ")[2] for title in reader.titles] == [
+        "2026-11-21 (0.32.0) (1 series)",
+        "2026-11-23 (0.32.0) (1 series)",
+    ]
+
+
+def test_series_that_became_worse_together_make_one_message(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    rows = [row(metric, improvement=-size) for metric, size in
+            (("itl", 0.2), ("output_throughput", 0.62), ("ttft", 3.0))]  # fmt: skip
+    notify(night(stages=with_stages()), answer(tmp_path, *rows), settings)
+
+    assert len(reader.got) == 1
+    assert "(3 series)" in reader.titles[0]
+    assert "TTFT" in reader.titles[0]
+
+
+def test_no_message_when_nothing_happened(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    notify(night(**QUIET), answer(tmp_path, row(status="fine")), settings)
+
+    assert reader.asked == 0
+
+
+def test_a_failed_stage_and_a_spent_budget_are_told_once(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    stages = tuple(
+        Stage(name=one.name, status="stopped", said="the budget of 3 h is spent")
+        if one.name == "run"
+        else Stage(name=one.name, status="failed", said="the disk is full")
+        if one.name == "ingest"
+        else one
+        for one in with_stages()
+    )
+    for _ in range(2):
+        bad = night(stages=stages, verdict=FINE, regressions=())
+        notify(bad, answer(tmp_path, row(status="fine")), settings)
+
+    assert [title.partition("11-21: ")[2] for title in reader.titles] == [
+        "something failed",
+        "not everything was measured",
+    ]
+    assert "ingest failed: the disk is full" in reader.got[0]["message"]
+    assert "the budget of 3 h is spent" in reader.got[1]["message"]
+    assert "http://board:8501/nights?study=lab" in reader.got[1]["message"]
+
+
+def test_a_digest_is_one_message_a_day_also_when_nothing_happened(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    daily = Settings(**{**vars(settings), "digest": True})
+    for _ in range(2):
+        notify(night(**QUIET), answer(tmp_path, row(status="fine")), daily)
+    notify(night(stages=with_stages(), night="2026-11-22"), answer(tmp_path, row()), daily)
+
+    assert reader.titles == [
+        "Draftboard: lab, night 2026-11-21: fine",
+        "Draftboard: lab, night 2026-11-22: regression",
+    ]
+    assert "Nothing new happened." in reader.got[0]["message"]
+    assert "Output throughput -62.0 %" in reader.got[1]["message"]
+
+
+def test_a_digest_tells_of_a_regression_once() -> None:
+    found = events(night(), _judged(row()), Outbox().told, "")
+    told = queued(Outbox(), [digest(night(), found, "")], ("json-0000",), "2026-11-21")
+
+    later = night(night="2026-11-22", stages=with_stages())
+    assert events(later, _judged(row()), told.told, "") == []
+
+
+def _judged(*rows: Any) -> judged.Judged:
+    worse = tuple(judged._regression(one) for one in rows)
+    status = {judged._name(one): one["status"] for one in rows}
+    return judged.Judged(FINE, worse, status)
+
+
+def test_a_dry_run_prints_and_neither_sends_nor_remembers(
+    reader: Receiver, settings: Settings, said: list[str], tmp_path: Path
+) -> None:
+    dry = Settings(**{**vars(settings), "dry_run": True})
+    notify(night(stages=with_stages()), answer(tmp_path, row()), dry)
+
+    assert reader.asked == 0
+    assert "Output throughput 62.0 % worse" in "".join(said)
+    assert read(settings.warehouse, "lab") == Outbox()
+
+
+def test_without_receivers_nothing_counts_as_told(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(delivery.VARIABLE, raising=False)
+    assert notify(night(), answer(tmp_path, row()), settings) == 0
+
+    with receiver() as later:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv(delivery.VARIABLE, later.address)
+        notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
+        assert len(later.got) == 1
+
+
+def test_what_could_not_be_delivered_is_said_and_tried_again(
+    reader: Receiver, settings: Settings, said: list[str], tmp_path: Path
+) -> None:
+    reader.status = 503
+    assert notify(night(stages=with_stages()), answer(tmp_path, row()), settings) == 1
+    assert "it answered with status 503; the next call tries again" in "".join(said)
+
+    reader.status = 200
+    assert flush(settings, "lab") == 0
+    assert len(reader.got) == 1
+
+
+def test_one_receiver_that_fails_does_not_make_the_other_hear_it_twice(
+    reader: Receiver, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiver() as broken:
+        broken.status = 500
+        monkeypatch.setenv(delivery.VARIABLE, f"{reader.address}\n{broken.address}")
+        assert notify(night(stages=with_stages()), answer(tmp_path, row()), settings) == 1
+        broken.status = 200
+        assert flush(settings, "lab") == 0
+
+        assert (len(reader.got), len(broken.got)) == (1, 1)
+
+
+@pytest.mark.parametrize("address", ["nonsense", f"nosuch://{SECRET}@host", f"slack://{SECRET}"])
+def test_an_address_that_apprise_does_not_know_is_said_without_it(
+    address: str, settings: Settings, said: list[str],
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv(delivery.VARIABLE, address)
+
+    gate = answer(settings.study.parent, row())
+    assert notify(night(stages=with_stages()), gate, settings) == 1
+
+    told = "".join(said) + "".join(capfd.readouterr())
+    assert "Apprise does not understand the address" in told
+    assert SECRET not in told
+
+
+def test_no_secret_is_kept_or_shown(
+    reader: Receiver, settings: Settings, said: list[str], tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    reader.status = 403
+    notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
+
+    kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    shown = "".join(said) + "".join(capfd.readouterr()) + repr(delivery.receivers())
+    assert "json-" in kept
+    assert SECRET not in kept + shown
+    assert SECRET not in json.dumps(delivery.without_addresses())

@@ -1,0 +1,241 @@
+"""What people say of runs and nights, kept apart from results: notes, exclusions, taking back.
+
+One file in the warehouse's folder, one JSON object a line, only ever added to. Nothing here changes
+a result: a reader leaves out the runs whose last word is an exclusion (``store_read.Reader``).
+"""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from warehouse.errors import InvalidInput, WarehouseBusy
+from warehouse.store_files import current_generation, full_disk_explained, no_current, sync
+
+FILE = "annotations.jsonl"
+LOCK = "annotations.lock"
+LONGEST_TEXT = 1000
+LONGEST_AUTHOR = 80
+#: Nobody holds the lock for longer than one line takes to write.
+_WAIT = 10.0
+#: Characters that turn the text around them: what is read would not be what is stored.
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+_NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+Action = Literal["note", "exclude", "include"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One run of one source, or one night (``YYYY-MM-DD``, noon to noon UTC) of a study or of all.
+
+    A source is known by the hash of its content, so an exclusion outlives a rebuild and never falls
+    on the run of the same name of another night.
+    """
+
+    run_id: str | None = None
+    source_id: str | None = None
+    night: str | None = None
+    study: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it: the run, or the night and its study."""
+        if self.run_id is not None:
+            return self.run_id
+        return f"night {self.night}" + (f" of {self.study}" if self.study else "")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Who said what of what, and when (UTC)."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    author: str
+    action: Action
+    target: Target
+    text: str
+
+
+def annotation(action: Action, target: Target, text: str, author: str) -> Annotation:
+    """One event of now. Raises InvalidInput for a text, an author or a target that may not be."""
+    said = Annotation(datetime.now(UTC), author.strip(), action, target, text.strip())
+    problem = _problem(said)
+    if problem:
+        raise InvalidInput(problem)
+    return said
+
+
+def run(run_id: str, source_id: str) -> Target:
+    """A run of one source."""
+    return Target(run_id=run_id, source_id=source_id)
+
+
+def night(day: str, study: str | None = None) -> Target:
+    """A night, by the day on which it began (``2026-11-21``); of one study, or of every study."""
+    return Target(night=day, study=study)
+
+
+def add(root: Path, *events: Annotation) -> None:
+    """Write events behind the others, durably; several processes may do so at once.
+
+    Raises InvalidInput for an event that may not be, WarehouseMissing where there is no warehouse,
+    WarehouseBusy where another process keeps the file locked, and a sentence for a full disk.
+    """
+    # Whoever only reads does without its import.
+    from filelock import FileLock, Timeout
+
+    for problem in filter(None, map(_problem, events)):
+        raise InvalidInput(problem)
+    if current_generation(root) is None:
+        raise no_current(root)
+    lock = FileLock(root / LOCK, fallback_to_soft=False, preserve_lock_file=True)
+    with full_disk_explained(root):
+        try:
+            with lock.acquire(timeout=_WAIT):
+                _append(root / FILE, b"".join(map(_line, events)))
+        except Timeout as error:
+            raise WarehouseBusy(
+                f"Another process has kept {root / LOCK} locked for {_WAIT:g} s; try again."
+            ) from error
+
+
+def read(root: Path) -> tuple[Annotation, ...]:
+    """Every event, oldest first. A line that is only half written is passed over."""
+    return _read(root)[0]
+
+
+def unreadable(root: Path) -> int:
+    """How many lines are passed over because they are no event."""
+    return _read(root)[1]
+
+
+def version(root: Path) -> str:
+    """Changes with every event; empty where there is none. Costs one look at the file."""
+    try:
+        found = (root / FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def excluded_runs(root: Path) -> dict[Target, Annotation]:
+    """The runs that are left out now, each with the exclusion: of a run's events the last counts."""
+    last = {event.target: event for event in read(root) if event.action != "note"}
+    return {target: event for target, event in last.items() if event.action == "exclude"}
+
+
+def exclusions_version(root: Path) -> str:
+    """Changes with every exclusion and every taking back, not with notes; empty before the first.
+
+    It counts, so that what was cached before an exclusion is not taken for what is true after it
+    was taken back.
+    """
+    count = sum(event.action != "note" for event in read(root))
+    return f"{count}" if count else ""
+
+
+def _read(root: Path) -> tuple[tuple[Annotation, ...], int]:
+    known = version(root)
+    return _parsed(root / FILE, known) if known else ((), 0)
+
+
+@lru_cache(maxsize=16)
+def _parsed(path: Path, known: str) -> tuple[tuple[Annotation, ...], int]:
+    """``known``: the version of the file, of which the answer is kept."""
+    del known
+    with full_disk_explained(path.parent):
+        lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    events = [event for event in map(_event, lines) if event is not None]
+    return tuple(events), len(lines) - len(events)
+
+
+def _event(line: bytes) -> Annotation | None:
+    try:
+        found = msgspec.json.decode(line, type=Annotation)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return None if _problem(found) else found
+
+
+def _line(event: Annotation) -> bytes:
+    target = {name: value for name, value in vars(event.target).items() if value is not None}
+    return msgspec.json.encode({**vars(event), "target": target}) + b"\n"
+
+
+def _append(path: Path, lines: bytes) -> None:
+    new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        if _is_half_written(descriptor):
+            lines = b"\n" + lines
+        while lines:
+            lines = lines[os.write(descriptor, lines) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if new:
+        sync(path.parent)
+
+
+def _is_half_written(descriptor: int) -> bool:
+    """Whether the last line has no end: a writer was killed in the middle of it."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _problem(event: Annotation) -> str:
+    """Why an event may not be, in a sentence; empty where it may."""
+    checks: tuple[Callable[[Annotation], str], ...] = (_of_text, _of_author, _of_target)
+    return next((said for check in checks if (said := check(event))), "")
+
+
+def _of_text(event: Annotation) -> str:
+    what = "note" if event.action == "note" else "reason"
+    if not event.text.strip():
+        return f"A {what} needs a text; write one sentence."
+    if len(event.text) > LONGEST_TEXT:
+        return (
+            f"This {what} has {len(event.text):,} characters and may have {LONGEST_TEXT:,}; "
+            "make it shorter."
+        )
+    return _unprintable(event.text, f"This {what}")
+
+
+def _of_author(event: Annotation) -> str:
+    if not event.author or len(event.author) > LONGEST_AUTHOR:
+        return f"An author's name has between 1 and {LONGEST_AUTHOR} characters; give another."
+    return _unprintable(event.author, "This author's name")
+
+
+def _of_target(event: Annotation) -> str:
+    target = event.target
+    if target.run_id and target.source_id and not (target.night or target.study):
+        return ""
+    if event.action != "note":
+        return "Only a run can be excluded or taken back; name one."
+    if target.night and not (target.run_id or target.source_id):
+        return _of_night(target.night) or _unprintable(target.study or "", "This study's name")
+    return "A note is about one run or about one night; name one of them."
+
+
+def _of_night(day: str) -> str:
+    try:
+        date.fromisoformat(day if _NIGHT.fullmatch(day) else "")
+    except ValueError:
+        return f"{day!r} is no night; write the day on which it began, e.g. 2026-11-21."
+    return ""
+
+
+def _unprintable(text: str, what: str) -> str:
+    bad = {unicodedata.category(letter) for letter in text} & {"Cc", "Cs", "Zl", "Zp"}
+    if bad or _TURNING.search(text):
+        return f"{what} holds a line break or another control character; write it on one line."
+    return ""
