@@ -1,7 +1,7 @@
 """The dashboard in a real browser beside an empty Streamlit app: servers, sessions, and a clock.
 
-The clock runs in the page: a chart is new when its canvas is painted after a click, a page is
-complete at the last change of its main part.
+The clock runs in the page: a chart is new when it is drawn after a click, a page is complete at the
+last change of its main part.
 """
 
 import contextlib
@@ -28,34 +28,38 @@ ARGUMENTS = (
 START_S, WAIT_MS, QUIET_MS = 60, 120_000, 700
 #: Times in ms since the page was asked for; a click starts the clock again.
 _CLOCK = """
-window.seen = {start: 0, chart: 0, last: 0, charts: new Set()};
-const chartOf = node => node.closest && node.closest('[data-testid="stVegaLiteChart"]');
-const isMain = node => {
-  const element = node.nodeType === 1 ? node : node.parentElement;
-  return element && element.closest('[data-testid="stMain"]');
+const CHART = '[data-testid="stVegaLiteChart"]', MAIN = '[data-testid="stMain"]';
+const begin = start => { window.seen = {start: start, chart: 0, last: 0, charts: new Set()}; };
+const changed = element => {
+  if (!element || !element.closest || !element.closest(MAIN)) return;
+  const chart = element.closest(CHART);
+  seen.last = performance.now() - seen.start;
+  if (chart && !seen.charts.size) seen.chart = seen.last;
+  if (chart) seen.charts.add(chart);
 };
+begin(0);
+new MutationObserver(changes => {
+  for (const change of changes) {
+    const node = change.target;
+    changed(node.nodeType === 1 ? node : node.parentElement);
+  }
+}).observe(document, {childList: true, subtree: true, characterData: true});
 const clear = CanvasRenderingContext2D.prototype.clearRect;
 CanvasRenderingContext2D.prototype.clearRect = function (...box) {
-  const chart = this.canvas.closest && chartOf(this.canvas), now = performance.now();
-  if (chart) {
-    if (!seen.charts.size) seen.chart = now - seen.start;
-    seen.charts.add(chart);
-    seen.last = now - seen.start;
-  }
+  changed(this.canvas);
   return clear.apply(this, box);
 };
-new MutationObserver(changes => {
-  if (changes.some(change => isMain(change.target))) seen.last = performance.now() - seen.start;
-}).observe(document, {childList: true, subtree: true, characterData: true});
-const begin = () => {
-  window.seen = {start: performance.now(), chart: 0, last: 0, charts: new Set()};
-};
-for (const kind of ['click', 'keydown']) document.addEventListener(kind, begin, true);
+for (const kind of ['click', 'keydown']) {
+  document.addEventListener(kind, () => begin(performance.now()), true);
+}
 """
-_DONE = f"""() => {{
+_DONE = f"""([all, least]) => {{
   const app = document.querySelector('[data-testid="stApp"]');
-  return app && app.getAttribute('data-test-script-state') === 'notRunning' && seen.last > 0
-    && performance.now() - seen.start - seen.last > {QUIET_MS};
+  const charts = document.querySelectorAll('[data-testid="stVegaLiteChart"]');
+  return app && document.querySelector('[data-testid="stMain"] :is(h1, h2)')
+    && app.getAttribute('data-test-script-state') === 'notRunning' && seen.last > 0
+    && performance.now() - seen.start - seen.last > {QUIET_MS}
+    && charts.length >= least && (!all || [...charts].every(chart => chart.querySelector('svg.marks, canvas')));
 }}"""
 
 
@@ -127,18 +131,19 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-def opened(browser: Any, url: str) -> tuple[Any, Times]:
-    """A page in a fresh profile (nothing cached), and how long it took."""
+def opened(browser: Any, url: str, charts: int = 0) -> tuple[Any, Times]:
+    """A page in a fresh profile (nothing cached), and how long it took until all of its ``charts``
+    (so many at least) were drawn."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.add_init_script(_CLOCK)
     page = context.new_page()
     page.goto(url)
-    return page, settled(page)
+    return page, settled(page, every=True, charts=charts)
 
 
-def settled(page: Any) -> Times:
-    """Wait until nothing changes any more."""
-    page.wait_for_function(_DONE, timeout=WAIT_MS)
+def settled(page: Any, every: bool = False, charts: int = 0) -> Times:
+    """Wait until nothing changes any more, and until ``every`` chart is drawn."""
+    page.wait_for_function(_DONE, arg=[every, charts], timeout=WAIT_MS)
     found = page.evaluate("() => ({...seen, charts: seen.charts.size})")
     return Times(found["chart"], found["last"], found["charts"])
 

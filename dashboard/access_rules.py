@@ -71,7 +71,6 @@ def _callback(text: str) -> str:
 
 
 _Text = Annotated[str, Field(min_length=1)]
-_Url = Annotated[str, AfterValidator(_safe_url)]
 
 
 class _Settings(BaseModel):
@@ -111,7 +110,7 @@ class _Provider(_Settings):
     model_config = ConfigDict(extra="ignore")
     client_id: _Text
     client_secret: _Text
-    server_metadata_url: _Url
+    server_metadata_url: Annotated[str, AfterValidator(_safe_url)]
 
 
 class _Auth(_Settings):
@@ -186,16 +185,11 @@ def _role(access: Access, address: str, groups: frozenset[str]) -> Role | None:
 
 
 def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
-    if hours is None:
-        return _moment(claims.get("exp"))
-    began = _moment(claims.get("iat"))
-    return None if began is None else began + hours * 3600
-
-
-def _moment(value: object) -> float | None:
+    claim, more = ("exp", 0.0) if hours is None else ("iat", hours * 3600)
+    value = claims.get(claim)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value)
+    return value + more
 
 
 def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
@@ -209,29 +203,26 @@ def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
 
 
 def _groups(claim: object) -> frozenset[str]:
-    if isinstance(claim, str):
-        return frozenset({claim})
-    if isinstance(claim, (list, tuple)):
-        return frozenset(one for one in claim if isinstance(one, str))
-    return frozenset()
+    named = claim if isinstance(claim, list) else [claim]
+    return frozenset(one for one in named if isinstance(one, str))
 
 
 def _name(claims: Mapping[str, Any], address: str) -> str:
     known = (claims.get(key) for key in ("name", "preferred_username"))
-    first = next((one for one in known if isinstance(one, str) and one.strip()), "")
-    found = first or address or str(claims.get("sub", "somebody"))
+    first = next((one for one in known if isinstance(one, str) and one.strip()), address)
+    found = first or str(claims.get("sub", "somebody"))
     return " ".join("".join(c if c.isprintable() else " " for c in found).split())[:_LONGEST_NAME]
 
 
 def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
-    named = {name: value for name, value in auth.items() if isinstance(value, Mapping)}
-    # Streamlit's own key for more settings of the unnamed provider.
-    named.pop("client_kwargs", None)
     found: list[str | None] = []
     if "client_id" in auth:
         _Provider.model_validate(auth)
         found.append(None)
-    for name, value in named.items():
+    for name, value in auth.items():
+        # Streamlit's own key for more settings of the unnamed provider.
+        if name == "client_kwargs" or not isinstance(value, Mapping):
+            continue
         if "_" in name:
             raise _wrong("auth: Streamlit takes no underscore in a provider's name")
         _Provider.model_validate(value)
@@ -245,8 +236,9 @@ _OURS = {"redirect_uri", "cookie_secret", "client_id", "client_secret", "server_
 
 def _where(error: ValidationError) -> str:
     """The setting that is wrong. A name that is not ours may be a secret in the wrong place."""
-    place = [str(part) for part in error.errors(include_input=False)[0]["loc"]]
-    known = [part for part in place if part in _OURS]
+    place = error.errors(include_input=False)[0]["loc"]
+    # Of a list the number says which entry.
+    known = [str(part) for part in place if isinstance(part, int) or part in _OURS]
     section = "auth" if error.title in (_Auth.__name__, _Provider.__name__) else "draftboard.access"
     return ".".join([section, *known]) + ("" if len(known) == len(place) else ": an unknown entry")
 

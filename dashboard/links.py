@@ -5,7 +5,7 @@ Streamlit drops a value that a widget no longer offers in silence, so the page w
 else than asked: here that is said.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -78,6 +78,18 @@ def _number(text: str) -> str:
         return f"{float(text):g}"
     except ValueError:
         return text
+
+
+def follow_first(name: str, options: Sequence[str]) -> None:
+    """Let a box that nobody has set show its first option, also when another becomes the first.
+
+    Call it before the box is drawn. What stands first is not in the address: a box that kept what
+    was first before would show something else than its link.
+    """
+    before = st.session_state.get(f"first of {name}")
+    if before not in (None, options[0]) and st.session_state.get(name) == before:
+        st.session_state[name] = options[0]
+    st.session_state[f"first of {name}"] = options[0]
 
 
 def address() -> str:

@@ -104,8 +104,8 @@ def _gate(night: NightSummary) -> str:
     if known is None:
         return "The gate has not judged it."
     return (
-        f"Of {known.series:,} series {known.regressions:,} became worse, {known.unsettled:,} are not "
-        f"settled and {known.fine:,} are fine."
+        f"Of {known.series:,} series: {known.regressions:,} worse, {known.unsettled:,} not settled, "
+        f"{known.fine:,} fine."
     )
 
 

@@ -17,7 +17,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from warehouse.errors import InvalidInput, WarehouseBusy
-from warehouse.store_files import current_generation, full_disk_explained, no_current, sync
+from warehouse.store_files import (
+    current_generation,
+    full_disk_explained,
+    no_current,
+    refuse_bundle,
+    sync,
+)
 
 FILE = "annotations.jsonl"
 LOCK = "annotations.lock"
@@ -94,6 +100,7 @@ def add(root: Path, *events: Annotation) -> None:
 
     for problem in filter(None, map(_problem, events)):
         raise InvalidInput(problem)
+    refuse_bundle(root)
     if current_generation(root) is None:
         raise no_current(root)
     lock = FileLock(root / LOCK, fallback_to_soft=False, preserve_lock_file=True)

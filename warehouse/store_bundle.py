@@ -25,13 +25,18 @@ from warehouse.annotations import Annotation
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_files import PRIVATE, REQUESTS, full_disk_explained, generation_name, publish
+from warehouse.store_files import (
+    BUNDLE,
+    PRIVATE,
+    REQUESTS,
+    full_disk_explained,
+    generation_name,
+    publish,
+)
 from warehouse.store_publish import publish_changed
 from warehouse.store_read import Reader
 from warehouse.store_requests import RequestFile
 
-#: What the bundle is, for people and programs.
-SETTINGS = "bundle.json"
 #: Texts of a request. An error often quotes the prompt that caused it.
 _TEXTS = ("prompt", "output", "error")
 _REQUEST_FILE = "shared.parquet"
@@ -221,7 +226,7 @@ def _describe(place: Path, made: Bundle, filters: Filters, with_texts: bool) -> 
         **asdict(made),
     }
     text = json.dumps(said, indent=2) + "\n"
-    (place / SETTINGS).write_text(text, encoding="utf-8")
+    (place / BUNDLE).write_text(text, encoding="utf-8")
 
 
 def _version() -> str | None:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
+from warehouse.errors import DraftboardError, InvalidInput, WarehouseDamaged, WarehouseMissing
 
 SCHEMA_VERSION = 2
 CURRENT = "CURRENT"
 REQUESTS = "requests"
 LOCK = "lock"
+BUNDLE = "bundle.json"
+"""Where this lies is a bundle, which somebody shared: it is read, and never changed."""
 PRIVATE = "tmp-"
 """Every file under construction starts so; the next writer removes what a kill left behind."""
 
@@ -27,6 +29,14 @@ _GENERATION = re.compile(r"warehouse-(\d+)\.duckdb")
 def warehouse_path(given: str | Path | None) -> Path:
     """The warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else data/warehouse."""
     return Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
+
+
+def refuse_bundle(root: Path) -> None:
+    """Raises InvalidInput where the folder is a bundle."""
+    if (root / BUNDLE).exists():
+        raise InvalidInput(
+            f"{root} is a shared bundle and is never changed: name another --warehouse."
+        )
 
 
 def generation_name(generation: int) -> str:

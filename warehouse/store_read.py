@@ -76,6 +76,17 @@ def attach(path: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def confine(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Let a connection reach no file but those in ``folder``, and no network, from now on.
+
+    A generation may be somebody else's, and hold views that would read what it likes.
+    """
+    # A setting takes no parameter.
+    quoted = str(folder.absolute()).replace("'", "''")
+    connection.execute(f"set allowed_directories = ['{quoted}']")
+    connection.execute("set enable_external_access = false")
+
+
 def listed_files(root: Path) -> set[str]:
     """Request files of every generation that is there: readers may still be at work on an old one.
 
@@ -213,7 +224,7 @@ class Reader:
         """The Parquet files that hold the requests of these cells, each once."""
         found = self.query("request_files", cell_ids=list(cell_ids))
         names = dict.fromkeys(found.column("file").to_pylist())
-        return [self.root / REQUESTS / name for name in names]
+        return [self.root.absolute() / REQUESTS / name for name in names]
 
     def _is_behind(self) -> bool:
         return (
@@ -237,6 +248,7 @@ class Reader:
             # Read before they are applied: whoever adds one in between makes this reader look again.
             self._annotated = annotations.exclusions_version(self.root)
             leave_out(connection, self.root, self._everything)
+            confine(connection, self.root / REQUESTS)
             self.generation = generation
             return connection
         raise WarehouseDamaged(

@@ -15,6 +15,7 @@ from warehouse.store_files import (
     REQUESTS,
     full_disk_explained,
     generation_name,
+    refuse_bundle,
     remove_private,
     start_writing,
 )
@@ -48,6 +49,7 @@ def open_writer(
     Raises WarehouseBusy (with ``wait=False``), WarehouseOutdated and WarehouseDamaged.
     """
     root = Path(root)
+    refuse_bundle(root)
     with full_disk_explained(root):
         (root / REQUESTS).mkdir(parents=True, exist_ok=True)
         with writer_lock(root, wait, on_wait):

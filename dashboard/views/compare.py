@@ -15,6 +15,7 @@ from dashboard.data import Question
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.links import follow_first
 from dashboard.shelf import Shelf
 from dashboard.side_by_side import places
 from dashboard.tables import TOTAL_COLUMNS, pair_rows
@@ -169,6 +170,7 @@ def _setting(known: Answer) -> str:
     st.subheader("How fast is it?")
     if len(known.titles) == 1:
         return next(iter(known.titles))
+    follow_first("setting", list(known.titles))
     chosen: str = st.selectbox("Setting", list(known.titles), key="setting", bind="query-params")
     return chosen
 

@@ -127,7 +127,10 @@ def _answer(known: Answer, missing: tuple[str, ...]) -> None:
 def _curves(known: Answer) -> None:
     st.subheader("What does a token cost at each load?", help=_HOW)
     if known.panels > MOST_PANELS:
-        st.caption(f"{MOST_PANELS} of {known.panels} settings are costed; filters show the others.")
+        st.caption(
+            f"{MOST_PANELS} of {known.panels} settings are drawn, those with most pairs; "
+            "all are costed."
+        )
     places = st.columns(2) if len(known.drawings) > 1 else [st.container()]
     for at, drawing in enumerate(known.drawings):
         places[at % len(places)].vega_lite_chart(drawing)

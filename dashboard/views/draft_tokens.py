@@ -21,6 +21,7 @@ from dashboard.data.draft_tokens import Question
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.links import follow_first
 from dashboard.shelf import Shelf
 from dashboard.side_by_side import places
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
@@ -30,7 +31,6 @@ TITLE = "Draft tokens"
 URL_PATH = "draft-tokens"
 _QUESTION = "How many draft tokens, at which load?"
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
-_TWO_PERCENT = 0.02
 _GOALS = {METRICS[key].label: key for key in panels.CHARTED}
 _STATISTICS = {percentile_label(name): name for name in ("mean", *PERCENTILES)}
 _MEASURES = {METRICS[key].label: key for key in ("acceptance_rate", "mean_acceptance_length")}
@@ -66,6 +66,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 def _page(shelf: Shelf, filters: Filters, names: list[str]) -> None:
     top, controls = st.container(), st.container()
     with controls:
+        follow_first("draft_arm", names)
         name = st.selectbox("Arm", names, key="draft_arm", bind="query-params")
         goal, margin = _goal()
     question = Question(filters, data_families.names(shelf, filters)[name], goal, margin)
@@ -117,7 +118,7 @@ def _goal() -> tuple[Goal, float]:
 
 def _share(label: str, key: str) -> float:
     chosen: float = st.select_slider(
-        label, _SHARES, _TWO_PERCENT, format_func=percent, key=key, bind="query-params"
+        label, _SHARES, _SHARES[2], format_func=percent, key=key, bind="query-params"
     )
     return chosen
 
@@ -140,13 +141,12 @@ def _gains(shelf: Shelf, question: Question, known: dict[str, Setting]) -> None:
     )
     if len(known) > MOST_PANELS:
         st.caption(f"{MOST_PANELS} of {len(known)} datasets are drawn; choose one in the sidebar.")
-    alt = "Heat map of the gain over the baseline by load and K; the same numbers stand in tables."
+    alt = "Gain over the baseline by load and K, as a heat map; the numbers stand in tables too."
     for at, (place, drawing) in enumerate(places(drafts.gains(shelf, question))):
         key = f"gains_{at}"
         if "params" in drawing:
-            place.vega_lite_chart(
-                drawing, alt=alt, key=key, on_select=functools.partial(_choose, key)
-            )  # fmt: skip
+            react = functools.partial(_choose, key)
+            place.vega_lite_chart(drawing, alt=alt, key=key, on_select=react)
         else:  # It says what is unknown: there is nothing to click on.
             place.vega_lite_chart(drawing, alt=alt)
     _cells(shelf, question)

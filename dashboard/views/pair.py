@@ -8,7 +8,7 @@ from dashboard.answers.pair import Pair
 from dashboard.components import plain, table
 from dashboard.data import Question
 from dashboard.data import pair as data_pair
-from dashboard.links import cell_link
+from dashboard.links import cell_link, follow_first
 from dashboard.shelf import Shelf
 
 
@@ -17,6 +17,7 @@ def render(shelf: Shelf, question: Question, panel: str) -> None:
     st.subheader("One pair: what differs, and how did single requests fare?")
     named = data_pair.pairs(shelf, question, panel)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
+    follow_first("pair", list(named))
     chosen = left.selectbox("Pair", list(named), key="pair", bind="query-params")
     asked = right.toggle("Load single requests", key="requests", bind="query-params")
     pair = named[chosen]

@@ -111,7 +111,10 @@ def _answer(known: Answer) -> None:
 def _loads(known: Answer) -> None:
     st.subheader("Up to which load?", help=_HOW_LOAD)
     if known.panels > MOST_PANELS:
-        st.caption(f"{MOST_PANELS} of {known.panels} settings are judged; filters show the others.")
+        st.caption(
+            f"{MOST_PANELS} of {known.panels} settings are drawn, those with most measurements; "
+            "all are judged."
+        )
     places = st.columns(2) if len(known.strips) > 1 else [st.container()]
     for at, drawing in enumerate(known.strips):
         places[at % len(places)].vega_lite_chart(drawing)

@@ -10,6 +10,7 @@ from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.filters import keep
+from dashboard.links import follow_first
 from dashboard.report_button import report_button
 from dashboard.shelf import Shelf
 from dashboard.subjects import Subject
@@ -38,11 +39,13 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     known = data_verdict.subjects(shelf, filters)
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        follow_first("about", list(known))
         name = st.selectbox(
             "Verdict on", list(known), key="about", bind="query-params", width=_SUBJECT
         )
         arms = data_verdict.arms(shelf, filters, known[name])
         if arms:
+            follow_first("method", arms)
             arm = st.selectbox(
                 "Speculation (the best first)", arms, key="method", bind="query-params", width=_ARM
             )

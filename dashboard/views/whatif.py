@@ -17,6 +17,7 @@ from dashboard.data.whatif import Place
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.links import follow_first
 from dashboard.shelf import Shelf
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
@@ -96,8 +97,10 @@ def _measured(shelf: Shelf, filters: Filters, top: DeltaGenerator) -> None:
 def _place(shelf: Shelf, filters: Filters) -> Place:
     names = whatif.families(shelf, filters)
     left, right = st.columns([3, 1])
+    follow_first("whatif_arm", list(names))
     name = left.selectbox("Arm", list(names), key="whatif_arm", bind="query-params")
     known = whatif.datasets(shelf, filters, names[name])
+    follow_first("whatif_dataset", known)
     dataset = right.selectbox("Dataset", known, key="whatif_dataset", bind="query-params")
     return Place(filters, names[name], dataset)
 

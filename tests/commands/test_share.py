@@ -22,7 +22,8 @@ from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.queries import REQUEST_METRICS
 from warehouse.store import Reader, open_writer
-from warehouse.store_bundle import SETTINGS, bundle
+from warehouse.store_bundle import bundle
+from warehouse.store_files import BUNDLE
 
 PROMPT, OUTPUT = "Tell nobody of project Kingfisher.", "Kingfisher is a secret."
 
@@ -153,7 +154,7 @@ def test_texts_stay_at_home_unless_they_are_asked_for(talkative: Path, tmp_path:
 
     assert _texts(tmp_path / "plain") == {None}
     assert {PROMPT, OUTPUT} < _texts(tmp_path / "talkative")
-    settings = [json.loads((tmp_path / name / SETTINGS).read_text()) for name in
+    settings = [json.loads((tmp_path / name / BUNDLE).read_text()) for name in
                 ("plain", "talkative")]  # fmt: skip
     assert [said["texts"] for said in settings] == [False, True]
 
@@ -183,6 +184,13 @@ def test_notes_and_exclusions_of_what_is_shared_go_along(talkative: Path, tmp_pa
     with Reader(out) as kept, Reader(out, everything=True) as all_of_it:
         assert queries.cells(kept, Filters()).num_rows == 2
         assert queries.cells(all_of_it, Filters()).num_rows == 4
+
+
+def test_nothing_is_added_to_a_bundle(shared: Path) -> None:
+    words = ["note", "GPU throttled", "--night", "2026-11-21", "--warehouse", str(shared)]
+    for given in (["ingest", str(RECORDED), "--warehouse", str(shared)], words):
+        with pytest.raises(Exception, match="is a shared bundle and is never changed"):
+            draftboard.cli.main(given, standalone_mode=False)
 
 
 def test_a_bundle_is_written_whole_or_not_at_all(talkative: Path, tmp_path: Path) -> None:

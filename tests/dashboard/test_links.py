@@ -176,3 +176,25 @@ def test_the_subject_of_a_verdict_can_be_kept_on_every_page() -> None:
     assert page.multiselect(key="gpu").value == ["H200"]
     assert page.multiselect(key="engine_version").value == ["0.25.1"]
     assert "only" not in [button.key for button in page.button]
+
+
+def _boxes(options):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    import streamlit as st
+
+    from dashboard.links import follow_first
+
+    known = st.session_state.get("known", options)
+    follow_first("arm", known)
+    st.selectbox("Arm", known, key="arm", bind="query-params")
+
+
+@pytest.mark.parametrize(("chosen", "then"), [(None, "c"), ("b", "b")])
+def test_a_box_that_nobody_set_follows_its_first_option(chosen: str | None, then: str) -> None:
+    page = AppTest.from_function(_boxes, args=(["a", "b", "c"],)).run()
+    if chosen:
+        page.selectbox(key="arm").set_value(chosen).run()
+
+    page.session_state["known"] = ["c", "b", "a"]
+    page.run()
+
+    assert page.selectbox(key="arm").value == then

@@ -88,7 +88,7 @@ def fresh(browser: Browser, **settings: Any) -> Iterator[Page]:
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
     context.close()
-    assert not errors
+    assert not errors, errors
 
 
 def _errors(message: ConsoleMessage) -> list[str]:
@@ -133,7 +133,8 @@ _SEEN = """one => {
     const values = [...one.querySelectorAll('input, textarea')].map(box => box.value);
     const marks = [...one.querySelectorAll('[data-testid=stVegaLiteChart] svg text')];
     const copy = one.cloneNode(true);
-    copy.querySelectorAll('[data-testid=stVegaLiteChart]').forEach(chart => chart.remove());
+    copy.querySelectorAll('[data-testid=stVegaLiteChart], canvas, style').forEach(
+        one => one.remove());
     return [copy.textContent, values, marks.map(mark => mark.textContent).sort()];
 }"""
 

@@ -37,11 +37,12 @@ def test_a_page_is_accessible_on_a_dark_ground(dark: Page, address: str, path: s
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def large(kept: Page, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A dashboard on the synthesised warehouse of the benchmarks, in its smaller size."""
     root = large_warehouse(tmp_path_factory.mktemp("large"), QUICK)
     with served(root, tmp_path_factory.mktemp("log") / "large.log") as found:
         yield found
+        kept.goto("about:blank")  # Before the server is gone, which the page would complain of.
 
 
 @pytest.mark.parametrize("path", LARGE)
