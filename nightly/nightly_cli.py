@@ -2,15 +2,14 @@
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from commands.interrupts import ended_by_signals
 
 if TYPE_CHECKING:
     from nightly.settings import Settings
@@ -132,7 +131,10 @@ def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
 
     name = name_of(study)
     settings = _settings(study, given)
-    with _ended_by_signals(), one_night(settings.results, name):
+    with (
+        ended_by_signals("nightly: stopped; the next call goes on from here"),
+        one_night(settings.results, name),
+    ):
         found = conduct(settings, name)
     click.echo(found.model_dump_json() if as_json else markdown(found).rstrip())
     assert found.exit_status is not None
@@ -226,25 +228,6 @@ def _show(chosen: list[Any]) -> None:
         for night in chosen
     ]
     show_table(HEADER, rows)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and a scheduler's SIGTERM end the stage at work, leave nothing running, and exit."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        number = error.args[0] if error.args else signal.SIGINT
-        click.echo("nightly: stopped; the next call goes on from here", err=True)
-        raise SystemExit(128 + int(number)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _echo(text: str) -> None:

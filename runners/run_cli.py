@@ -1,14 +1,12 @@
 """``draftboard run``: measure what a study asks for and the results folder does not hold yet."""
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
+from commands.interrupts import ended_by_signals
 from runners.executors import Executor, Job
 from runners.executors.options import executor_from, executor_options
 from runners.measuring import resume
@@ -67,7 +65,12 @@ def run(
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
         require_one_arm(cells)
     job = Job(study, results, (), tuple(word for term in only for word in ("--only", term)))
-    with _ended_by_signals(), results_writable(asked.layout):
+    with (
+        ended_by_signals(
+            "stopped; the cell at work is abandoned, the same command goes on from here"
+        ),
+        results_writable(asked.layout),
+    ):
         _before(asked, study, given["fresh"])
         reasons, handed_over = _run(asked, executor, job)
     _after(asked, reasons, handed_over)
@@ -123,25 +126,6 @@ def _after(asked: Asked, reasons: list[str], handed_over: bool) -> None:
         return
     why = "; ".join(reasons[:_SHOWN]) or _some(found.to_run)
     raise RunnerError(f"{len(found.to_run)} cells are not good: {why.rstrip('.')}.")
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and a scheduler's SIGTERM stop the cell at work, leave nothing running, and exit."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        number = error.args[0] if error.args else signal.SIGINT
-        _say("stopped; the cell at work is abandoned, the same command goes on from here")
-        raise SystemExit(128 + int(number)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _say(line: str) -> None:

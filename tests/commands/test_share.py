@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -189,7 +190,9 @@ def test_notes_and_exclusions_of_what_is_shared_go_along(talkative: Path, tmp_pa
 def test_nothing_is_added_to_a_bundle(shared: Path) -> None:
     words = ["note", "GPU throttled", "--night", "2026-11-21", "--warehouse", str(shared)]
     for given in (["ingest", str(RECORDED), "--warehouse", str(shared)], words):
-        with pytest.raises(Exception, match="is a shared bundle and is never changed"):
+        with pytest.raises(
+            (DraftboardError, click.ClickException), match="is a shared bundle and is never changed"
+        ):
             draftboard.cli.main(given, standalone_mode=False)
 
 
