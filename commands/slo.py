@@ -55,7 +55,7 @@ def _answers(
     warehouse: Path | None, given: Mapping[str, Any], asked: "Slo", wanted: bool
 ) -> "tuple[ArmLevels, dict[Arm, Load], dict[str, Goodput | None]]":
     from analysis.matching.arm_levels import arm_levels
-    from analysis.service.largest_load import largest_load
+    from analysis.service.largest_load import largest_loads
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
@@ -68,10 +68,7 @@ def _answers(
         rows = queries.measurements(reader, filters, metrics, statistics).to_pandas()
         levels = arm_levels(cells, rows)
         goodputs = _goodputs(reader, cells, levels, asked) if wanted else {}
-    loads = {
-        (int(str(setting)), int(str(arm))): largest_load(values, asked)
-        for (setting, arm), values in levels.values.groupby(["setting", "arm_id"], sort=True)
-    }
+    loads = largest_loads(levels.values, asked)
     return levels, dict(sorted(loads.items(), key=lambda i: _place(levels, i[0]))), goodputs
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import vl_convert
 
 from dashboard.answers import Drawing
 
@@ -56,12 +55,17 @@ def vega_lite_bytes(drawing: Drawing) -> bytes:
 
 def png_bytes(drawing: Drawing) -> bytes:
     """The chart as a picture, on white."""
+    # A browser's whole script engine: memory that only those pay for who want a picture.
+    import vl_convert
+
     picture: bytes = vl_convert.vegalite_to_png(vega_lite(drawing), scale=_SCALE)
     return picture
 
 
 def svg_bytes(drawing: Drawing) -> bytes:
     """The chart as vectors, on white."""
+    import vl_convert
+
     text: str = vl_convert.vegalite_to_svg(vega_lite(drawing))
     return text.encode()
 

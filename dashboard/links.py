@@ -80,16 +80,27 @@ def _number(text: str) -> str:
         return text
 
 
+def choose(name: str, value: str) -> None:
+    """Set a box from code; call it before the box is drawn."""
+    st.session_state[name] = value
+    # Chosen is not the same as left at its first option.
+    st.session_state.pop(_first(name), None)
+
+
 def follow_first(name: str, options: Sequence[str]) -> None:
     """Let a box that nobody has set show its first option, also when another becomes the first.
 
     Call it before the box is drawn. What stands first is not in the address: a box that kept what
     was first before would show something else than its link.
     """
-    before = st.session_state.get(f"first of {name}")
+    before = st.session_state.get(_first(name))
     if before not in (None, options[0]) and st.session_state.get(name) == before:
         st.session_state[name] = options[0]
-    st.session_state[f"first of {name}"] = options[0]
+    st.session_state[_first(name)] = options[0]
+
+
+def _first(name: str) -> str:
+    return f"first of {name}"
 
 
 def address() -> str:

@@ -1,9 +1,11 @@
 """What a visitor sees who sees nothing else: why, and the way in or out."""
 
 import functools
+from urllib.parse import urlsplit
 
 import streamlit as st
 
+from dashboard import links
 from dashboard.access import LoginNeeded, NotAllowed, Refused, User, configured_login
 from dashboard.components import plain
 from dashboard.views import VIEWS
@@ -46,6 +48,10 @@ def _log_in() -> None:
         label = "Log in" if provider is None else f"Log in with {plain(provider)}"
         if st.button(label, type="primary", key=f"log-in-{provider}"):
             st.login(provider)
+    asked = urlsplit(links.address())
+    if asked.query or asked.path.strip("/"):
+        st.caption("Logging in leads to the first page. Then open your link again:")
+        st.code(asked.geturl(), language=None, wrap_lines=True)
 
 
 def _log_out() -> None:

@@ -1,6 +1,7 @@
 """Doubts about one cell: every check on a result, each one sentence with its figures."""
 
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 
 from warehouse.rows import Cell, Flag, Severity
 
@@ -14,6 +15,11 @@ EVIDENCE = {
     "dummy_weights": "The model ran with dummy weights, so its acceptance and texts mean nothing.",
     "simulated": "These numbers were simulated, not measured.",
 }
+
+#: Name of the samples, and how many busy cores of others are too many. An engine on a CPU competes
+#: for the cores themselves; beside a GPU they only feed it.
+NEIGHBOURS = "cpu_cores_used_by_others"
+NEIGHBOURS_ON_CPU, NEIGHBOURS_BESIDE_GPU = 0.15, 1.0
 
 
 def lint(cell: Cell) -> tuple[Flag, ...]:
@@ -79,6 +85,19 @@ def _load(cell: Cell) -> Flags:
             "low_concurrency",
             "warning",
             f"Only {got:.1f} requests were in flight on average, of the {wanted} asked for.",
+        )
+
+
+def _neighbours(cell: Cell) -> Flags:
+    cores = [sample.value for sample in cell.samples if sample.name == NEIGHBOURS]
+    on_cpu = cell.facts.evidence == "cpu"
+    limit = NEIGHBOURS_ON_CPU if on_cpu else NEIGHBOURS_BESIDE_GPU
+    if cores and fmean(cores) > limit:
+        yield _flag(
+            "busy_machine",
+            "warning",
+            f"Other processes kept {fmean(cores):.2f} cores of the machine busy during the "
+            f"measurement (more than {limit:g} disturbs it).",
         )
 
 
@@ -212,6 +231,6 @@ def _list(values: Sequence[float]) -> str:
 
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
-    _counts, _stopping, _load, _speed, _lengths, _reading, _evidence, _synthetic, _drafting,
-    _acceptance, _positions,
+    _counts, _stopping, _load, _neighbours, _speed, _lengths, _reading, _evidence, _synthetic,
+    _drafting, _acceptance, _positions,
 )  # fmt: skip

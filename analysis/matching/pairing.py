@@ -28,6 +28,8 @@ MATCH_FIELDS: dict[str, str] = {
     "load_generator": "load generator", "comparable_as": "definition of the measurements",
     "evidence": "evidence",
 }  # fmt: skip
+#: The most likely token is taken whatever these are.
+IDLE_AT_TEMPERATURE_0 = ("top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ def _column(cells: pd.DataFrame, name: str) -> pd.Series:
     return pd.to_numeric(cells[name]).astype("float64")
 
 
+def _texts(cells: pd.DataFrame, name: str) -> NDArray[np.object_]:
+    known = cells[name] if name in cells else pd.Series(None, index=cells.index)
+    return known.astype(object).to_numpy()
+
+
 def _seconds(cells: pd.DataFrame) -> pd.Series:
     if "started_at" not in cells:
         return pd.Series(np.nan, index=cells.index)
@@ -144,7 +151,7 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     matrix = codes.to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     ids = cells["cell_id"].to_numpy()
-    unknown = _named((one == -1) & (other == -1))
+    unknown = _named((one == -1) & (other == -1) & ~_idle(cells, chosen))
     found = zip(unknown, chosen["tied"], chosen["repeat_b"], chosen["repeat_s"], strict=True)
     return pd.DataFrame(
         {
@@ -156,6 +163,20 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
             ),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
+
+
+def _idle(cells: pd.DataFrame, chosen: pd.DataFrame) -> NDArray[np.bool_]:
+    """Pair x match field: whether the field has no effect there, so that nobody need know it."""
+    greedy = (_column(cells, "temperature") == 0).to_numpy()
+    on_cpu = _texts(cells, "evidence") == "cpu"
+    rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
+    idle = np.zeros((len(chosen), len(MATCH_FIELDS)), dtype=np.bool_)
+    for at, name in enumerate(MATCH_FIELDS):
+        if name in IDLE_AT_TEMPERATURE_0:
+            idle[:, at] = greedy[rows[0]] & greedy[rows[1]]
+        if name == "gpu_count":
+            idle[:, at] = on_cpu[rows[0]] & on_cpu[rows[1]]
+    return idle
 
 
 def _named(

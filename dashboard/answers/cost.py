@@ -54,7 +54,6 @@ class Answer:
     badges: tuple[str, ...]
     totals: Shown
     demands: Shown | None
-    drawings: list[Drawing]
     panels: int
     names: dict[str, int]
     pays: Shown
@@ -82,11 +81,9 @@ def _bases(found: Comparison, paying: Paying) -> list[tuple[tuple[int, int], Any
 
 
 def answer(ground: Ground) -> Answer:
-    """All that the page shows."""
+    """All that the page says; its curves are ``drawings``."""
     place = _places(ground)
-    rows = sorted(ground.rows, key=lambda row: _order(place[row.setting, row.arm_id]))
-    curves = curve_rows(*_drawn(ground.found, rows), ground.rule, place)
-    panels = [] if curves.empty else list(dict.fromkeys(curves["panel"]))
+    rows = _sorted(ground.rows, place)
     told = list(k_lines(ground.pays))
     demands = shown(demand_rows(rows, place)) if ground.demand and rows else None
     return Answer(
@@ -96,13 +93,34 @@ def answer(ground: Ground) -> Answer:
         tuple(sorted({str(place[row.setting, row.arm_id]["badge"]) for row in rows} - {""})),
         shown(cost_rows(rows, place)),
         demands,
-        _drawings(curves, panels, ground.rule),
         int(ground.found.pairs["setting"].nunique()),
         _names(ground.rows, place),
         shown(_table(*pays_table(ground.pays))),
         (*told[:MOST_PANELS], *_unsaid(len(told) - MOST_PANELS)),
         pd.json_normalize([row.as_json() for row in rows]),
     )
+
+
+def drawings(ground: Ground) -> list[Drawing]:
+    """Cost over concurrency, one chart for a setting."""
+    place = _places(ground)
+    rows = _sorted(ground.rows, place)
+    curves = curve_rows(*_drawn(ground.found, rows), ground.rule, place)
+    if curves.empty:
+        return []
+    scales = cost_scales(curves)
+    told = "USD per million output tokens, log scale; large: where the arm runs"
+    if ground.rule.slo is not None:
+        told = f"{told}; dotted: misses the SLO"
+    return [
+        drawn(cost_by_concurrency(cost_panel(curves, name, scales), (_title(curves, name), told),
+                                  scales))
+        for name in dict.fromkeys(curves["panel"])
+    ]  # fmt: skip
+
+
+def _sorted(rows: Sequence[Worth], place: Places) -> list[Worth]:
+    return sorted(rows, key=lambda row: _order(place[row.setting, row.arm_id]))
 
 
 def _drawn(found: Comparison, rows: Sequence[Worth]) -> tuple[Comparison, list[Worth]]:
@@ -210,20 +228,6 @@ def _doubts(ground: Ground) -> tuple[str, ...]:
         if line.startswith("error")
     )
     return tuple(dict.fromkeys(told))
-
-
-def _drawings(curves: pd.DataFrame, panels: Sequence[str], rule: Rule) -> list[Drawing]:
-    if not panels:
-        return []
-    scales = cost_scales(curves)
-    told = "USD per million output tokens, log scale; large: where the arm runs"
-    if rule.slo is not None:
-        told = f"{told}; dotted: misses the SLO"
-    return [
-        drawn(cost_by_concurrency(cost_panel(curves, name, scales), (_title(curves, name), told),
-                                  scales))
-        for name in panels
-    ]  # fmt: skip
 
 
 def _title(curves: pd.DataFrame, panel: str) -> str:

@@ -31,12 +31,14 @@ _LINE = 0.45
 @dataclass(frozen=True)
 class Trade:
     """``drawings``: a chart per group of points that compete, ``groups`` of them in all.
-    ``points``: name of a point -> its (setting, arm_id, concurrency)."""
+    ``points``: name of a point -> its (setting, arm_id, concurrency); ``drawn``: those of them that
+    a chart shows."""
 
     drawings: list[Drawing]
     groups: int
     table: Shown
     points: dict[str, tuple[int, int, int]]
+    drawn: tuple[str, ...]
     left_out: int
     rows: pd.DataFrame
     """Every point, unrounded, for a file."""
@@ -52,12 +54,14 @@ def trade(levels: ArmLevels, named: pd.DataFrame) -> Trade:
     rows = table.merge(keys[["setting", "arm_id", "arm", "badge", *by]], on=by)
     rows = _marks(rows)
     groups = [group for _, group in rows.groupby("group", sort=True)]
+    first = groups[:MOST_PANELS]
     return Trade(
-        [_drawing(group) for group in groups[:MOST_PANELS]],
+        [_drawing(group) for group in first],
         len(groups),
         shown(_told(rows)),
         dict(zip(rows["point"], rows[["setting", "arm_id", "concurrency"]]
                  .itertuples(index=False, name=None), strict=True)),
+        tuple(point for group in first for point in group["point"]),
         unplaced(levels),
         rows.drop(columns=_DRAWN),
     )  # fmt: skip

@@ -1,6 +1,5 @@
 """What the Trends page says of series over nights: its sentence, its tables, its frames."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ from warehouse.catalogue import METRICS
 NOTHING = "Did something break? Nothing to hold against each other yet."
 #: Series that can be chosen at once; the others are behind filters.
 MOST_SERIES = 200
-#: Rows of a forest that can be read without scrolling far.
-MOST_ROWS = 40
 TABLE_COLUMNS = {
     name: col.TextColumn(name, alignment="right") for name in ("change", "95 % interval", "budget")
 }
@@ -143,13 +140,6 @@ def series_names(found: Sequence[Assessment]) -> list[str]:
     return names
 
 
-def _short(found: Sequence[Assessment]) -> list[str]:
-    """The names without the words that all of them begin with; they have to fit beside a chart."""
-    names = [name.split(", ") for name in series_names(found)]
-    alike = len(os.path.commonprefix(names)) if len(names) > 1 else 0
-    return [", ".join(words[alike:]) for words in names]
-
-
 def _longer(one: Assessment) -> str:
     about = one.series.about
     told = [f"{name.replace('_', ' ')} {about[name]}" for name in _TOLD if about.get(name)]
@@ -175,6 +165,20 @@ def _table(found: Sequence[Assessment]) -> Shown:
     return shown(pd.DataFrame(rows))
 
 
+def file_rows(found: Sequence[Assessment]) -> pd.DataFrame:
+    """Every series unrounded, for a file: what it is, how it is judged, since when."""
+    told = [
+        {
+            **one.series.about, "metric": one.series.metric, "statistic": one.series.statistic,
+            "verdict": one.status, "improvement": one.improvement, "low": one.low,
+            "high": one.high, "budget": one.budget, "since": one.first if moved(one) else None,
+            "nights": len(one.series.nights), "why": one.why,
+        }
+        for one in found
+    ]  # fmt: skip
+    return pd.DataFrame(told)
+
+
 def run_chart(one: Assessment, notes: Sequence[Placed] = ()) -> Drawing:
     """The series over its nights, and where people wrote ``notes``."""
     rows = points(one)
@@ -182,7 +186,7 @@ def run_chart(one: Assessment, notes: Sequence[Placed] = ()) -> Drawing:
     moments = [at.timestamp() * 1000 for at in rows["at"]]
     rows = rows.assign(solid=(rows["repeats"] > 1).astype(int), at=moments)
     metric = METRICS[one.series.metric]
-    title = f"{one.line}, {metric.unit}{_badge(one)}"
+    title = f"{one.line}, {metric.unit}{badge_of(one)}"
     return drawn(
         charts_trends.run_chart(
             rows, metric, str(one.series.about.get("arm_label")), title, marks(notes, one)
@@ -190,7 +194,8 @@ def run_chart(one: Assessment, notes: Sequence[Placed] = ()) -> Drawing:
     )
 
 
-def _badge(one: Assessment) -> str:
+def badge_of(one: Assessment) -> str:
+    """What kind of evidence a series is, as the end of a title; empty for a GPU's."""
     return bracketed(badge(one.series.about.get("evidence")))
 
 
@@ -252,36 +257,3 @@ def nights(one: Assessment, notes: Sequence[Placed] = ()) -> Shown:
 def days(one: Assessment) -> list[str]:
     """The nights of a series without their versions, newest first."""
     return list(dict.fromkeys(night.label[:10] for night in reversed(one.series.nights)))
-
-
-def releases_headline(found: Sequence[Assessment], before: str, after: str) -> str:
-    """What the newer of two releases did to all series."""
-    if not found:
-        return f"No series was measured with both {before} and {after}."
-    worse = sum(moved(one) and one.high < 0 for one in found)
-    better = sum(moved(one) and one.low > 0 for one in found)
-    rest = len(found) - worse - better
-    return (
-        f"{after} against {before}: {better} better, {worse} worse and {rest} without a clear "
-        f"difference, of {counted_series(len(found))}."
-    )
-
-
-def forest(found: Sequence[Assessment], line: str) -> Drawing | None:
-    """The change of one metric line in every series, worst first; None where none has it."""
-    chosen = [one for one in found if one.line == line and one.improvement == one.improvement]
-    chosen = sorted(chosen, key=lambda one: one.improvement)[:MOST_ROWS]
-    if not chosen:
-        return None
-    rows = pd.DataFrame(
-        {
-            "series": _short(chosen),
-            "arm": [str(one.series.about.get("arm_label")) for one in chosen],
-            "value": [one.improvement for one in chosen],
-            "low": [one.low for one in chosen],
-            "high": [one.high for one in chosen],
-            "status": [one.status for one in chosen],
-        }
-    )
-    badges = sorted({_badge(one) for one in chosen} - {""})
-    return drawn(charts_trends.forest(rows, f"{line}{''.join(badges)}"))

@@ -1,10 +1,7 @@
 """All that the Verdict page shows of one subject, made once and then cached."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from analysis.frames import records
@@ -12,22 +9,18 @@ from analysis.significance.comparison import Comparison, in_study_order
 from analysis.significance.confidence import SERIES, Confidence
 from analysis.significance.evidence_tables import interval_text
 from analysis.tables import metric_name, number, percent
-from analysis.verdicts.decision import DECISIVE, Decision
+from analysis.verdicts.decision import Decision
 from analysis.verdicts.overall import Overall, saved_per_token
-from dashboard import charts, panels
 from dashboard import phrases_verdict as said
-from dashboard.answers import MOST_PANELS, Compared, Drawing, arm_badges, drawn
+from dashboard.answers import Drawing, drawn, verdict_grid
+from dashboard.answers.judged import Judged, of_arm
+from dashboard.answers.verdict_grid import rates
 from dashboard.arm_places import SYNTHETIC
 from dashboard.charts import verdict as charts_verdict
 from dashboard.components import Shown, shown
-from dashboard.ends import panel_of
 from dashboard.phrases import counted, evidence, named
 from warehouse.catalogue import METRICS
 
-#: A small panel, px: two rows of them stand above the fold.
-PANEL_HEIGHT = 190
-#: More datasets than this do not fit side by side.
-_ACROSS = 4
 #: What a tile is about, and what it is called.
 _TILES = (
     ("ttft", "p95", "First token (P95)"),
@@ -49,18 +42,6 @@ _ORIGIN = {
     "evidence unknown": "Of unknown origin.",
     SYNTHETIC: "Acceptance set by hand.",
 }
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Everything known of one subject; ``names``: setting -> dataset, TP and what else differs;
-    ``arms``: arm_id -> name; ``badges``: arm_id -> what a reader must know of its origin."""
-
-    known: Compared
-    overalls: tuple[Overall, ...]
-    names: dict[int, str]
-    arms: dict[int, str]
-    badges: dict[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -111,27 +92,12 @@ class Verdict:
         return tuple(sentence for sentence in one.sentences if sentence not in self.shared)
 
 
-def judged(known: Compared, overalls: Sequence[Overall]) -> Judged:
-    """``overalls`` of ``known``, with the names that charts and sentences use."""
-    places = panels.places(known.found)
-    settings = places.index.get_level_values("setting")
-    arms = places.index.get_level_values("arm_id")
-    badges = arm_badges(places, known)
-    return Judged(
-        known,
-        tuple(overalls),
-        dict(zip(settings.astype(int), places["panel"], strict=True)),
-        dict(zip(arms.astype(int), places["arm"], strict=True)),
-        {int(arm): tuple(sorted(set(badges[arms == arm]) - {""})) for arm in arms.unique()},
-    )
-
-
 def verdict(about: Judged, arm: str) -> Verdict:
     """The verdict on one arm, given its name."""
     one = next(o for o in about.overalls if about.arms[o.arm_id] == arm)
     found, names, badges = about.known.found, about.names, about.badges[one.arm_id]
-    rows = _of_arm(_lines(found, about.known.sure), one.arm_id)
-    grid, left_out = _grid(about, one)
+    rows = of_arm(_lines(found, about.known.sure), one.arm_id)
+    grid, left_out = verdict_grid.grid(about, one)
     return Verdict(
         headline=" ".join([*_origin(badges), said.headline(one, arm, names)]),
         tiles=_tiles(one),
@@ -151,10 +117,6 @@ def _origin(badges: tuple[str, ...]) -> list[str]:
     """What a manager must not forget when repeating the sentence behind it."""
     words = {word for badge in badges for word in badge.split(", ")}
     return [sentence for word, sentence in _ORIGIN.items() if word in words]
-
-
-def _of_arm(rows: pd.DataFrame, arm_id: int) -> pd.DataFrame:
-    return rows[rows["arm_id"] == arm_id]
 
 
 def _lines(found: Comparison, sure: Confidence) -> pd.DataFrame:
@@ -186,7 +148,7 @@ def _formula(row: dict[str, object]) -> str:
 
 def _evidence(found: Comparison, one: Overall) -> str:
     """What the verdict stands on: cells, repeats, loads, doubts."""
-    pairs = _of_arm(found.pairs, one.arm_id).drop_duplicates("speculative_id")
+    pairs = of_arm(found.pairs, one.arm_id).drop_duplicates("speculative_id")
     cells = pairs["speculative_id"].nunique() + pairs["baseline_id"].nunique()
     repeats = pairs.groupby(["setting", "concurrency"], dropna=False).size()
     low, high = one.measured
@@ -205,83 +167,20 @@ def _reached(pairs: pd.DataFrame) -> str:
     return f" For example, {told[0]}" if told else ""
 
 
-def _grid(about: Judged, one: Overall) -> tuple[tuple[tuple[Drawing | None, ...], ...], int]:
-    """Datasets side by side, tensor parallel sizes below one another; as they come where other
-    things tell settings apart."""
-    found = about.known.found
-    mine = replace(
-        found, pairs=_of_arm(found.pairs, one.arm_id), levels=_of_arm(found.levels, one.arm_id)
-    )
-    levels = panels.level_rows(mine, about.known.sure, "mean", ("output_throughput",))
-    marks = panels.improvements(levels)
-    if marks.empty:
-        return (), 0
-    marks = marks.assign(end_label=[f"{v * 100:+.0f}\u202f%" if text else "" for v, text in
-                                    zip(marks["value"], marks["end_label"], strict=True)])  # fmt: skip
-    places = _places(about, one)
-    rates = _rate(about, one)
-    drawn_ones = {s: _panel(about, one, rates[s], marks) for s in places[:MOST_PANELS]}
-    rows = _rows(about, places[:MOST_PANELS])
-    grid = tuple(tuple(None if s is None else drawn_ones[s] for s in row) for row in rows)
-    return grid, max(len(places) - MOST_PANELS, 0)
-
-
-def _places(about: Judged, one: Overall) -> list[int]:
-    """The settings of an arm by tensor parallel size, then by name."""
-    keys = about.known.found.keys["tensor_parallel_size"].astype("float64")
-    size = {s.setting: keys.loc[(s.setting, one.arm_id)] for s in one.settings}
-    # An unknown size is sorted last.
-    return sorted(size, key=lambda s: (bool(np.isnan(size[s])), size[s], about.names[s]))
-
-
-def _rows(about: Judged, settings: list[int]) -> list[list[int | None]]:
-    keys = about.known.found.keys.reset_index().drop_duplicates("setting").set_index("setting")
-    told = keys.loc[settings, ["dataset", "tensor_parallel_size"]]
-    told = told.astype(object).where(told.notna(), "unknown")
-    datasets = sorted(told["dataset"].unique(), key=str)
-    if told.duplicated().any() or len(datasets) > _ACROSS:
-        padded: list[int | None] = [*settings, *[None] * (-len(settings) % _ACROSS)]
-        return [padded[i : i + _ACROSS] for i in range(0, len(padded), _ACROSS)]
-    by_place = {(row.tensor_parallel_size, row.dataset): setting
-                for setting, row in zip(told.index, told.itertuples(), strict=True)}  # fmt: skip
-    sizes = told["tensor_parallel_size"].unique()
-    return [[by_place.get((size, name)) for name in datasets] for size in sizes]
-
-
-def _panel(about: Judged, one: Overall, row: dict[str, Any], marks: pd.DataFrame) -> Drawing:
-    """The chart of one setting; ``row``: the interval of its output throughput."""
-    setting = int(row["setting"])
-    decision = next(s for s in one.settings if s.setting == setting)
-    scales = panels.improvement_scales(marks)
-    name = about.names[setting]
-    rows = panel_of(marks, name, scales)
-    end = decision.crossover.at if decision.crossover.kind == "ends" else None
-    ends = pd.DataFrame({"arm": rows["arm"].iloc[:1], "concurrency": end}).dropna()
-    note = "".join(f"  [{badge}]" for badge in about.badges[one.arm_id])
-    title = (said.panel_answer(decision.answer, row, end), name + note)
-    return drawn(charts.improvement_by_concurrency(rows, title, scales, ends, PANEL_HEIGHT))
-
-
-def _rate(about: Judged, one: Overall) -> dict[int, dict[str, Any]]:
-    """Setting -> the interval of the output throughput of an arm."""
-    rows = _of_arm(about.known.sure.geomean, one.arm_id)
-    metric, statistic = DECISIVE
-    chosen = rows[(rows["metric"] == metric) & (rows["statistic"] == statistic)]
-    return {int(row["setting"]): row for row in records(chosen)}
-
-
 def _by_setting(about: Judged, one: Overall) -> pd.DataFrame:
     """A row per setting of an arm."""
-    rates = _rate(about, one)
+    by_setting = rates(about, one)
     return pd.DataFrame(
         [
             {
                 "setting": about.names[s.setting],
                 "turn it on?": s.answer,
                 "output tokens/s": percent(s.improvement),
-                "95 % interval": interval_text(rates[s.setting]["low"], rates[s.setting]["high"])
+                "95 % interval": interval_text(
+                    by_setting[s.setting]["low"], by_setting[s.setting]["high"]
+                )
                 or "none",
-                "repeats": f"{rates[s.setting]['repeats']:.0f}",
+                "repeats": f"{by_setting[s.setting]['repeats']:.0f}",
                 "where the gain ends": s.crossover.sentence,
             }
             for s in one.settings

@@ -1,6 +1,5 @@
 """What the What-if page says of one question: what it may ask, words, tables and drawings."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
@@ -8,23 +7,13 @@ import pandas as pd
 
 from analysis.prediction import forecast_tables
 from analysis.prediction.forecast import COMPARED, Forecast
-from analysis.prediction.textbook import both
-from analysis.prediction.whatif import FAR, Model, Prediction, Question
+from analysis.prediction.whatif import FAR, Model, Question
 from analysis.tables import metric_name, number, percent
-from dashboard.answers import Drawing, drawn
-from dashboard.answers.draft_tokens import arm_name
-from dashboard.charts import Scales, nothing
-from dashboard.charts import forecast as charts_forecast
-from dashboard.charts.forecast import Predicted
 from dashboard.components import Shown, shown
-from dashboard.ends import panel_of
 from warehouse.catalogue import METRICS
 
 #: What is drawn: what a prediction says and a load point holds.
 DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
-_MODELS = {"end_to_end_gain": "end to end", "single_stream_speedup": "one stream"}
-_LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
-_RATES = tuple(step / 20 for step in range(21))
 
 
 @dataclass(frozen=True)
@@ -196,174 +185,3 @@ def factors(
 def trust(found: Forecast) -> list[str]:
     """How far to trust it, without the warnings, which stand on top."""
     return [line for line in forecast_tables.trust(found) if not line.startswith("warning: ")]
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """One arm family on one dataset, ready to be drawn: ``method`` names its arms, ``note`` (its
-    badges) ends its titles."""
-
-    model: Model
-    errors: pd.DataFrame
-    dataset: str
-    method: str
-    note: str
-
-
-Line = Sequence[Prediction]
-
-
-def over_load(sheet: Sheet, given: Given, lines: tuple[Line, Line], metric: str) -> Drawing:
-    """One metric over the load for the chosen K and the baseline. ``lines``: predictions of both."""
-    model = sheet.model
-    border = model.ranges["concurrency"]
-    chosen = [line for line in lines if line]
-    rows = pd.concat(
-        [_line(sheet, line, metric, "concurrency") for line in chosen], ignore_index=True
-    ).drop_duplicates(["arm", "concurrency"])
-    last = rows["concurrency"] == rows["concurrency"].max()
-    rows = _apart(rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"]))
-    points = model.points[model.points["k"].isin([0, given.k])]
-    found = Predicted(
-        "concurrency", rows, _points(sheet, points, metric, "concurrency"),
-        _asked(rows, given, sheet), border,
-    )  # fmt: skip
-    arm = f"K = {given.k}" if given.k else "no drafts"
-    return _predicted(found, metric, (f"over load{sheet.note}", f"{sheet.dataset}, {arm}"), given)
-
-
-def _apart(rows: pd.DataFrame) -> pd.DataFrame:
-    """Names at the ends of lines at least a line apart."""
-    scales = Scales((), 0.0, float(rows["value"].max()))
-    return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
-
-
-def over_k(sheet: Sheet, given: Given, line: Line, metric: str) -> Drawing:
-    """One metric over K at the chosen load. ``line``: predictions by K."""
-    model = sheet.model
-    border = model.ranges["k"]
-    rows = _line(sheet, line, metric, "k").assign(end_label="", end_y=0.0)
-    points = model.points[model.points["concurrency"] == given.load]
-    found = Predicted(
-        "k", rows, _points(sheet, points, metric, "k"), _asked(rows, given, sheet), border
-    )
-    where = f"{sheet.dataset}, concurrency {given.load}"
-    return _predicted(found, metric, (f"over K{sheet.note}", where), given)
-
-
-def _predicted(found: Predicted, name: str, told: tuple[str, str], given: Given) -> Drawing:
-    metric, (what, where) = METRICS[name], told
-    subtitle = f"{where}; {metric.unit}, mean, {metric.better} is better; points: measured"
-    if not given.as_measured:
-        subtitle += ", with the measured acceptance and lengths"
-    if found.line["low"].isna().any():
-        subtitle += "; no band: error unknown"
-    return drawn(charts_forecast.predicted(found, metric, (f"{metric.label} {what}", subtitle)))
-
-
-def _line(sheet: Sheet, line: Line, metric: str, name: str) -> pd.DataFrame:
-    """A row per prediction; ``name``: what it is drawn over."""
-    rows = []
-    for found in line:
-        asked, value = found.question, float(getattr(found, metric))
-        beyond = outside(sheet.model, asked)
-        band = factors(sheet.errors, metric, beyond)
-        at = getattr(asked, name)
-        rows.append(
-            {
-                name: at, "arm": arm_name(sheet.method, asked.k), "value": value,
-                "low": value * band[0] if band else float("nan"),
-                "high": value * band[1] if band else float("nan"),
-                "inside": not beyond and not (name == "k" and at == 0),
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def _points(sheet: Sheet, points: pd.DataFrame, metric: str, over: str) -> pd.DataFrame:
-    arms = [arm_name(sheet.method, int(k)) for k in points["k"]]
-    return pd.DataFrame(
-        {
-            over: points[over].astype(int), "arm": arms, "value": points[metric],
-            "repeats": points["repeats"],
-        }
-    )  # fmt: skip
-
-
-def _asked(rows: pd.DataFrame, given: Given, sheet: Sheet) -> pd.DataFrame:
-    """The row of the question."""
-    mine = rows["arm"] == arm_name(sheet.method, given.k)
-    if "concurrency" in rows:
-        mine &= rows["concurrency"] == given.load
-    return rows[mine]
-
-
-def withheld(sheet: Sheet, metric: str) -> Drawing:
-    """Errors of the predictions of points that were withheld."""
-    known = METRICS[metric]
-    rows = sheet.errors[sheet.errors["metric"] == metric]
-    if rows.empty:
-        return drawn(nothing(f"Errors of {known.label}: nothing could be withheld{sheet.note}"))
-    marks = rows.assign(
-        arm=[arm_name(sheet.method, int(k)) for k in rows["k"]],
-        left_out=rows["left_out"].map(_LEFT_OUT),
-        solid=rows["inside"].astype(int),
-    )
-    names = ["arm", "concurrency", "error", "measured", "predicted", "left_out", "solid"]
-    worst = float(rows["error"].abs().max())
-    title = f"Withheld points met within {worst * 100:.1f} %{sheet.note}"
-    subtitle = (
-        f"{sheet.dataset}, {known.label}, mean: predicted / measured − 1; hollow: beyond what the "
-        "others cover"
-    )
-    return drawn(charts_forecast.withheld(marks[names], (title, subtitle)))
-
-
-@dataclass(frozen=True)
-class Textbook:
-    """Parameters of the models that need no measurement; ``rate`` and ``decode_share`` are 0-1."""
-
-    rate: float
-    k: int
-    text: str
-    decode_share: float
-    draft_cost: float
-
-    def at(self, rate: float) -> dict[str, float]:
-        """Speedup by model."""
-        found = both(rate, self.k, self.text, self.decode_share, self.draft_cost)
-        return {name: float(getattr(found, key)) for key, name in _MODELS.items()}
-
-
-def textbook_headline(given: Textbook) -> str:
-    """What both models say."""
-    told = [f"{speedup:.2f} times as fast {name}" for name, speedup in given.at(given.rate).items()]
-    return f"At an acceptance rate of {given.rate:.0%} textbook models say: {', '.join(told)}."
-
-
-def textbook_drawing(given: Textbook) -> Drawing:
-    """Both models over the acceptance rate."""
-    rows = _speedups(given, _RATES)
-    last = rows["rate"] == _RATES[-1]
-    rows = rows.assign(end=rows["model"].where(last, ""))
-    names = (
-        "Textbook models, not measured: speedup",
-        f"times as fast as without drafts, higher is better; K = {given.k}",
-    )
-    return drawn(charts_forecast.textbook(rows, _speedups(given, [given.rate]), names))
-
-
-def textbook_table(given: Textbook) -> Shown:
-    """Both models with their parameters."""
-    found = both(given.rate, given.k, given.text, given.decode_share, given.draft_cost)
-    header, rows = forecast_tables.textbook(found)
-    return shown(pd.DataFrame(rows, columns=header))
-
-
-def _speedups(given: Textbook, rates: Iterable[float]) -> pd.DataFrame:
-    rows = [
-        {"model": model, "rate": rate, "speedup": speedup}
-        for rate in rates
-        for model, speedup in given.at(rate).items()
-    ]
-    return pd.DataFrame(rows)

@@ -12,7 +12,8 @@ from analysis.service.operating_point import Rule
 from analysis.service.slo import parse
 from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, Comparison, compare
 from dashboard import data
-from dashboard.answers.cost import Answer, Ground, answer, priced, unpriced
+from dashboard.answers import Drawing
+from dashboard.answers.cost import Answer, Ground, answer, drawings, priced, unpriced
 from dashboard.components import Shown
 from dashboard.cost_tables import step_rows
 from dashboard.paying import Paying, basis_or_refusal
@@ -89,11 +90,22 @@ def _worths(shelf: Shelf, asked: Asked) -> list[Worth]:
 @cached(16, Asked, Paying)
 def cost_answer(shelf: Shelf, asked: Asked) -> Answer:
     """What the page says; see ``answers_cost.answer``."""
+    return answer(_ground(shelf, asked))
+
+
+@cached(16, Asked, Paying)
+def cost_drawings(shelf: Shelf, asked: Asked) -> list[Drawing]:
+    """The curves of ``cost_answer``, apart because a report has none of them."""
+    return drawings(_ground(shelf, asked))
+
+
+@cached(4, Asked, Paying)
+def _ground(shelf: Shelf, asked: Asked) -> Ground:
     found = study(shelf, asked.filters, asked.slo)
     cells = data.cells(shelf, asked.filters)
     accepted = frame(queries.acceptance(reader(shelf), asked.filters))
     pays = pays_at(found.pairs, cells, accepted)
-    return answer(Ground(found, _worths(shelf, asked), asked.rule, asked.demand, cells, pays))
+    return Ground(found, _worths(shelf, asked), asked.rule, asked.demand, cells, pays)
 
 
 @cached(16, Paying)

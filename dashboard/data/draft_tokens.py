@@ -12,7 +12,7 @@ from analysis.drafts.tuning import Inputs, advice
 from analysis.matching.arms import BASELINE
 from analysis.verdicts.methods import Ranking, rankings
 from dashboard import data
-from dashboard.answers import Drawing
+from dashboard.answers import Drawing, draft_drawings
 from dashboard.answers import draft_tokens as words
 from dashboard.answers.draft_tokens import Setting
 from dashboard.cells import BEHIND, linked
@@ -74,7 +74,7 @@ def _read(goal: Goal) -> tuple[tuple[str, ...], tuple[str, ...]]:
 @cached(64, Question)
 def gains(shelf: Shelf, question: Question) -> list[Drawing]:
     """A heat map per dataset."""
-    return words.gain_drawings(settings(shelf, question))
+    return draft_drawings.gain_drawings(settings(shelf, question))
 
 
 @cached(32, Question)
@@ -100,7 +100,7 @@ def square_cells(shelf: Shelf, question: Question, square: str) -> Shown:
 @cached(64, Question)
 def values(shelf: Shelf, question: Question, name: str) -> list[Drawing]:
     """A chart over K per load of one setting."""
-    return words.value_drawings(settings(shelf, question)[name])
+    return draft_drawings.value_drawings(settings(shelf, question)[name])
 
 
 def rows(shelf: Shelf, question: Question) -> pd.DataFrame:
@@ -111,13 +111,13 @@ def rows(shelf: Shelf, question: Question) -> pd.DataFrame:
 @cached(64, Question)
 def positions(shelf: Shelf, question: Question, conditional: bool) -> list[Drawing]:
     """Acceptance by position, a chart per dataset."""
-    return words.position_drawings(settings(shelf, question), conditional)
+    return draft_drawings.position_drawings(settings(shelf, question), conditional)
 
 
 @cached(64, Question)
 def accepted(shelf: Shelf, question: Question, over: Axis, metric: str) -> list[Drawing]:
     """Acceptance rate or mean acceptance length, a chart per dataset."""
-    return words.acceptance_drawings(settings(shelf, question), over, metric)
+    return draft_drawings.acceptance_drawings(settings(shelf, question), over, metric)
 
 
 @cached(64, Question)

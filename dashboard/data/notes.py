@@ -56,6 +56,24 @@ def of_series(shelf: Shelf, filters: Filters, one: Assessment) -> tuple[Placed, 
     return _of(shelf, cells)
 
 
+def of_night(shelf: Shelf, night: str, study: str) -> tuple[Placed, ...]:
+    """The notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions of its
+    runs; a night that measured nothing can be noted on as well."""
+    if not annotations.version(Path(shelf.root)):
+        return ()
+    of_itself = [
+        Placed(night, event)
+        for event in annotations.read(Path(shelf.root))
+        if event.target.night == night and _is_of(event, {study})
+    ]
+    of_runs = [
+        one
+        for one in of_view(shelf, Filters(study=(study,)))
+        if one.night == night and one.event.target.night is None
+    ]
+    return (*of_itself, *of_runs)
+
+
 def of_view(shelf: Shelf, filters: Filters) -> tuple[Placed, ...]:
     """The same of all cells that the filters keep or would keep."""
     if not annotations.version(Path(shelf.root)):

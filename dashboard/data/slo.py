@@ -11,11 +11,12 @@ from analysis.service.goodput_levels import window
 from analysis.service.operating_point import METRICS_READ
 from analysis.service.slo import Slo, parse
 from dashboard import data, slo_words
+from dashboard.answers.arm_loads import arm_loads
 from dashboard.answers.pareto import Trade, trade
-from dashboard.answers.slo import Answer, answer, arm_loads
+from dashboard.answers.slo import Answer, answer
 from dashboard.arm_places import places
-from dashboard.components import Shown, shown
-from dashboard.links import cell_link
+from dashboard.cells import BEHIND, linked
+from dashboard.components import Shown
 from dashboard.paying import Paying
 from dashboard.shelf import Shelf, cached, frame, reader
 from warehouse import queries
@@ -113,8 +114,5 @@ def point_cells(shelf: Shelf, filters: Filters, point: str) -> Shown:
     mine = (rows["setting"] == setting) & (rows["arm_id"] == arm_id)
     ids = rows.loc[mine & (rows["concurrency"] == concurrency), "cell_id"].unique()
     known = data.cells(shelf, filters)
-    chosen = known[known["cell_id"].isin(ids)]
-    names = ["arm_label", "concurrency", "repeat", "completed", "errored", "flags", "run_id"]
-    table = chosen[names].rename(columns={"arm_label": "arm", "run_id": "run"})
-    links = [cell_link(cell_id) for cell_id in chosen["cell_id"]]
-    return shown(table.assign(**{"in Runs": links}))
+    chosen = known.loc[known["cell_id"].isin(ids), [*BEHIND, "cell_id"]]
+    return linked(chosen.rename(columns=BEHIND))

@@ -11,6 +11,7 @@ from analysis.nightly.releases import against, comparable
 from analysis.significance.comparison import STUDY_TABLE
 from dashboard import data
 from dashboard.answers import Drawing
+from dashboard.answers import releases as answers_releases
 from dashboard.answers import trends as answers_trends
 from dashboard.answers.notes import Placed
 from dashboard.answers.trends import Overview
@@ -74,4 +75,4 @@ def released(shelf: Shelf, watch: Watch, before: str, after: str) -> list[Assess
 @cached(32, Watch)
 def forest(shelf: Shelf, watch: Watch, pair: tuple[str, str], line: str) -> Drawing | None:
     """One metric line of every series between the two releases of ``pair``."""
-    return answers_trends.forest(released(shelf, watch, *pair), line)
+    return answers_releases.forest(released(shelf, watch, *pair), line)

@@ -14,8 +14,10 @@ from analysis.verdicts.decision import decisions
 from analysis.verdicts.overall import overalls
 from dashboard import data
 from dashboard.answers import Compared
+from dashboard.answers import judged as answers_judged
 from dashboard.answers import verdict as answers_verdict
-from dashboard.answers.verdict import Judged, Verdict
+from dashboard.answers.judged import Judged
+from dashboard.answers.verdict import Verdict
 from dashboard.components import Shown, shown
 from dashboard.shelf import Shelf, cached, frame, reader
 from dashboard.subjects import Subject, of_subject
@@ -38,7 +40,7 @@ def judged(shelf: Shelf, filters: Filters, subject: Subject) -> Judged:
     # Intervals of one series know nothing of others: those that no sentence tells cost only time.
     sure = intervals(in_study_order(found.pairs))
     made = overalls(found, sure, decisions(found, sure))
-    return answers_verdict.judged(Compared(found, sure, cells), made)
+    return answers_judged.judged(Compared(found, sure, cells), made)
 
 
 def _compared(shelf: Shelf, filters: Filters, subject: Subject) -> tuple[Comparison, pd.DataFrame]:

@@ -13,9 +13,12 @@ from analysis.prediction.forecast import Forecast, answered
 from analysis.prediction.leave_one_out import leave_one_out
 from analysis.prediction.whatif import Model, Prediction, build
 from dashboard import data
-from dashboard.answers import Drawing
+from dashboard.answers import Drawing, whatif_drawings
+from dashboard.answers import textbook as answers_textbook
 from dashboard.answers import whatif as words
-from dashboard.answers.whatif import Given, Reach, Sheet, Textbook
+from dashboard.answers.textbook import Textbook
+from dashboard.answers.whatif import Given, Reach
+from dashboard.answers.whatif_drawings import Sheet
 from dashboard.components import Shown
 from dashboard.data import families as data_families
 from dashboard.depth import bracketed
@@ -138,9 +141,9 @@ def drawings(shelf: Shelf, place: Place, given: Given, metric: str) -> list[Draw
     baseline = _over_load(shelf, place, replace(given, load=1, k=0, rate=None))
     by_k = _over_k(shelf, place, replace(given, k=1))
     return [
-        words.over_load(sheet, given, (mine, baseline), metric),
-        words.over_k(sheet, given, by_k, metric),
-        words.withheld(sheet, metric),
+        whatif_drawings.over_load(sheet, given, (mine, baseline), metric),
+        whatif_drawings.over_k(sheet, given, by_k, metric),
+        whatif_drawings.withheld(sheet, metric),
     ]
 
 
@@ -153,4 +156,4 @@ def _sheet(shelf: Shelf, place: Place) -> Sheet:
 @cached(64, Textbook)
 def textbook(shelf: Shelf, given: Textbook) -> tuple[Drawing, Shown]:
     """Both textbook models, drawn and with their parameters; no measurement stands behind them."""
-    return words.textbook_drawing(given), words.textbook_table(given)
+    return answers_textbook.textbook_drawing(given), answers_textbook.textbook_table(given)

@@ -7,6 +7,8 @@ from dashboard import data
 from dashboard.answers import runs as answers_runs
 from dashboard.components import table
 from dashboard.data import run_details
+from dashboard.download_menu import charts_menu
+from dashboard.drawing_titles import titled
 from dashboard.panels import badge
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
@@ -23,6 +25,7 @@ def render(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
         place.vega_lite_chart(drawing)
     for drawing in drafts:
         st.vega_lite_chart(drawing)
+    charts_menu("cell", titled([*requests, *drafts]))
     _server(shelf, filters, cell)
     with st.expander("Every number of this cell"):
         table(data.cell_measurements(shelf, cell["cell_id"]), "numbers")
@@ -39,6 +42,7 @@ def _server(shelf: Shelf, filters: Filters, cell: pd.Series) -> None:
         row = drawings[start : start + _ACROSS]
         for place, drawing in zip(st.columns(_ACROSS), row, strict=False):
             place.vega_lite_chart(drawing)
+    charts_menu("server", titled(drawings))
     with st.expander("Any single server metric as it was sampled"):
         name = st.selectbox("Server metric over time", names, key="server", bind="query-params")
         note = badge(cell["evidence"])

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.service.slo import EXAMPLE, parse
 from dashboard import data, paying_controls
-from dashboard.answers import MOST_PANELS
+from dashboard.answers import MOST_PANELS, Drawing
 from dashboard.answers import cost as answers_cost
 from dashboard.answers.cost import Answer
 from dashboard.components import plain, table
@@ -14,6 +14,7 @@ from dashboard.data.cost import Asked
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.links import follow_first
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
 
@@ -57,8 +58,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 def _body(shelf: Shelf, asked: Asked, known: Answer) -> None:
     if known.names:
-        _curves(known)
-        _totals(known)
+        drawings = data_cost.cost_drawings(shelf, asked)
+        _curves(drawings, known.panels)
+        _totals(known, drawings)
         _steps(shelf, asked, known)
     elif not known.pays.total:
         nothing(shelf, "No cell has a partner among these filters; Compare lists the reasons.")
@@ -124,24 +126,23 @@ def _answer(known: Answer, missing: tuple[str, ...]) -> None:
         (st.caption if known.names else st.info)(plain(sentence))
 
 
-def _curves(known: Answer) -> None:
+def _curves(drawings: list[Drawing], panels: int) -> None:
     st.subheader("What does a token cost at each load?", help=_HOW)
-    if known.panels > MOST_PANELS:
+    if panels > MOST_PANELS:
         st.caption(
-            f"{MOST_PANELS} of {known.panels} settings are drawn, those with most pairs; "
-            "all are costed."
+            f"{MOST_PANELS} of {panels} settings are drawn, those with most pairs; all are costed."
         )
-    places = st.columns(2) if len(known.drawings) > 1 else [st.container()]
-    for at, drawing in enumerate(known.drawings):
+    places = st.columns(2) if len(drawings) > 1 else [st.container()]
+    for at, drawing in enumerate(drawings):
         places[at % len(places)].vega_lite_chart(drawing)
 
 
-def _totals(known: Answer) -> None:
+def _totals(known: Answer, drawings: list[Drawing]) -> None:
     st.subheader("What is saved?", help=_HOW)
     table(known.totals, "arms")
     with st.container(horizontal=True):
         rows_menu("cost", lambda: known.rows)
-        charts_menu("cost", titled(known.drawings))
+        charts_menu("cost", titled(drawings))
     if known.demands is not None:
         st.subheader("What does the demand take?", help=_HOW_DEMAND)
         table(known.demands, "arms")
@@ -149,6 +150,7 @@ def _totals(known: Answer) -> None:
 
 def _steps(shelf: Shelf, asked: Asked, known: Answer) -> None:
     st.subheader("The arithmetic, step by step")
+    follow_first("steps_of", list(known.names))
     name = st.selectbox("Arm", list(known.names), key="steps_of", bind="query-params")
     table(data_cost.steps(shelf, asked, name), "steps")
 

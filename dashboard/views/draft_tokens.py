@@ -11,7 +11,8 @@ from analysis.tables import percent
 from dashboard import data, panels
 from dashboard.answers import Drawing
 from dashboard.answers import draft_tokens as words
-from dashboard.answers.draft_tokens import MOST_PANELS, Setting
+from dashboard.answers.draft_drawings import MOST_PANELS
+from dashboard.answers.draft_tokens import Setting
 from dashboard.cells import LINK_COLUMNS
 from dashboard.charts.drafts import CHOSEN, SQUARE, Axis
 from dashboard.components import Shown, explanation, plain, table

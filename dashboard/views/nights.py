@@ -3,10 +3,13 @@
 import streamlit as st
 
 from dashboard.answers import nights as answers_nights
+from dashboard.answers import notes as answers_notes
 from dashboard.answers.nights import COLUMNS
 from dashboard.components import Shown, plain, table
 from dashboard.data import nights as data_nights
+from dashboard.data import notes as data_notes
 from dashboard.shelf import Shelf
+from dashboard.views import annotating
 from warehouse.filters import Filters
 from warehouse.nights import NightSummary
 
@@ -31,7 +34,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     st.markdown(plain(answers_nights.counts(nights)))
     table(answers_nights.table(nights), "nights", COLUMNS)
-    _one_night(nights)
+    _one_night(shelf, nights)
 
 
 def _nothing(others: bool) -> None:
@@ -42,16 +45,20 @@ def _nothing(others: bool) -> None:
     st.code(answers_nights.COMMAND, language=None)
 
 
-def _one_night(nights: tuple[NightSummary, ...]) -> None:
+def _one_night(shelf: Shelf, nights: tuple[NightSummary, ...]) -> None:
     st.subheader("One night")
     names = answers_nights.names(nights)
     name = st.selectbox("Night", list(names), key="night", bind="query-params")
     night = nights[names[name]]
     st.markdown(plain(answers_nights.sentence(night)))
+    day = night.night[:10]
+    noted = data_notes.of_night(shelf, day, night.study)
+    _part("What people noted on it", answers_notes.table(noted), "notes")
     _part("What became worse", answers_nights.regressions(night), "series")
     _part("Changed since the night before", answers_nights.changed(night), "changes")
     _part("Cells that failed", answers_nights.failures(night), "cells")
     _part("What ran", answers_nights.stages(night), "stages")
+    annotating.night(shelf, [day], night.study)
     if len(nights) > len(names):
         st.caption(f"The newest {len(names)} of {len(nights):,} nights can be chosen; use filters.")
 

@@ -4,9 +4,10 @@ import streamlit as st
 
 from dashboard import data, links
 from dashboard.answers import runs as answers_runs
-from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun
+from dashboard.cells import CELL_COLUMNS, NEWEST, RUN_COLUMNS, OneRun, run_rows
 from dashboard.components import plain, shown, table
 from dashboard.data import run_details
+from dashboard.download_menu import rows_menu
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf
 from dashboard.views import annotating
@@ -29,6 +30,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     sentence, newest = data.runs_table(shelf, filters)
     st.markdown(sentence)
     table(newest, "runs", RUN_COLUMNS)
+    rows_menu("runs", lambda: run_rows(data.runs(shelf, filters)))
     _one_run(shelf, filters)
     _rejections(shelf)
 
@@ -39,6 +41,7 @@ def _one_run(shelf: Shelf, filters: Filters) -> None:
     if not names:
         st.caption("No run holds this text.")
         return
+    links.follow_first("run", list(names))
     chosen = st.selectbox("Run", list(names), key="run", bind="query-params")
     run = data.run(shelf, filters, names[chosen])
     stated = run.head["provenance"]
@@ -47,6 +50,7 @@ def _one_run(shelf: Shelf, filters: Filters) -> None:
     st.text(stated if known else "Nobody stated where these data come from.")
     annotating.run(shelf, run.head)
     table(run.table, "cells", CELL_COLUMNS)
+    rows_menu("cells", lambda: run.cells)
     if run.flags.total:
         table(run.flags, "flags")
     else:
@@ -98,13 +102,14 @@ def _open_linked_cell(shelf: Shelf, filters: Filters) -> None:
         st.warning("The link asks for a cell that is not here, or that these filters leave out.")
         return
     for name, value in zip(("run", "cell"), place, strict=True):
-        st.session_state[name] = value
+        links.choose(name, value)
         # A control that is set by code before it is first drawn does not write itself there.
         st.query_params[name] = value
 
 
 def _one_cell(shelf: Shelf, filters: Filters, run: OneRun) -> None:
     st.subheader("One cell")
+    links.follow_first("cell", list(run.names))
     chosen = st.selectbox("Cell", list(run.names), key="cell", bind="query-params")
     one_cell.render(shelf, filters, run.cells.iloc[run.names[chosen]])
 

@@ -6,7 +6,9 @@ import streamlit as st
 from analysis.service.slo import EXAMPLE, Slo, parse
 from dashboard import data
 from dashboard.answers import MOST_PANELS, Drawing
+from dashboard.answers.pareto import Trade
 from dashboard.answers.slo import Answer
+from dashboard.cells import LINK_COLUMNS
 from dashboard.charts.pareto import CHOSEN, POINT
 from dashboard.components import plain, table
 from dashboard.data import slo as data_slo
@@ -138,7 +140,7 @@ def _trade(shelf: Shelf, filters: Filters) -> None:
     for at, drawing in enumerate(known.drawings):
         key = f"front_{at}"
         st.vega_lite_chart(drawing, key=key, on_select=lambda key=key: _choose(key))
-    _cells(shelf, filters, list(known.points))
+    _cells(shelf, filters, known)
     with st.expander("Every point"):
         table(known.table, "points")
     _files("pareto", known.rows, known.drawings)
@@ -157,11 +159,14 @@ def _choose(key: str) -> None:
         st.session_state[POINT] = picked[0][POINT]
 
 
-def _cells(shelf: Shelf, filters: Filters, names: list[str]) -> None:
+def _cells(shelf: Shelf, filters: Filters, known: Trade) -> None:
+    names = list(known.drawn)
+    asked = st.session_state.get(POINT) or st.query_params.get(POINT)
+    if asked in known.points and asked not in known.drawn:
+        names.append(asked)
     chosen = st.selectbox(
         "The cells behind a point: choose it here or click on it", names, index=None,
         key=POINT, bind="query-params", placeholder="no point chosen",
     )  # fmt: skip
     if chosen is not None:
-        link = {"in Runs": st.column_config.LinkColumn("in Runs", display_text="open")}
-        table(data_slo.point_cells(shelf, filters, chosen), "cells", link)
+        table(data_slo.point_cells(shelf, filters, chosen), "cells", LINK_COLUMNS)

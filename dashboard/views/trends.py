@@ -5,6 +5,7 @@ import streamlit as st
 from analysis.nightly.regressions import Assessment
 from dashboard import data
 from dashboard.answers import notes as answers_notes
+from dashboard.answers import releases as answers_releases
 from dashboard.answers import trends as answers_trends
 from dashboard.answers.notes import Placed
 from dashboard.answers.trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
@@ -12,7 +13,10 @@ from dashboard.components import plain, table
 from dashboard.data import notes as data_notes
 from dashboard.data import trends as data_trends
 from dashboard.data.trends import Watch
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
+from dashboard.links import follow_first
 from dashboard.shelf import Shelf
 from dashboard.views import annotating
 from warehouse.filters import Filters
@@ -57,6 +61,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     _one_series(shelf, watch, known)
     st.subheader("All series, worst first", help=_HOW)
     table(known.table, "series", TABLE_COLUMNS)
+    rows_menu("trends", lambda: answers_trends.file_rows(known.found))
     _releases(shelf, watch)
 
 
@@ -73,9 +78,11 @@ def _budget() -> str:
 
 def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
     left, right = st.columns([1, 2])
+    follow_first("line", list(known.lines))
     line = left.selectbox("Metric", list(known.lines), key="line", bind="query-params")
     places = known.lines[line]
     names = list(places)[: answers_trends.MOST_SERIES]
+    follow_first("series", names)
     name = right.selectbox("Series, worst first", names, key="series", bind="query-params")
     one = known.found[places[name]]
     noted = data_notes.of_series(shelf, watch.filters, one)
@@ -91,6 +98,7 @@ def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
         st.caption("Nothing that is recorded changed in the configuration.")
     with st.expander("The nights behind it"):
         table(nights, "nights", NIGHT_COLUMNS)
+    charts_menu("series", titled([chart]))
     if len(places) > len(names):
         st.caption(f"The worst {len(names)} of {len(places):,} series can be chosen; use filters.")
 
@@ -118,10 +126,11 @@ def _releases(shelf: Shelf, watch: Watch) -> None:
         "against", known[after], index=last, key="against", bind="query-params"
     )
     found = data_trends.released(shelf, watch, before, after)
-    st.markdown(plain(answers_trends.releases_headline(found, before, after)))
+    st.markdown(plain(answers_releases.headline(found, before, after)))
     lines = list(dict.fromkeys(one.line for one in found))
     if not lines:
         return
+    follow_first("forest", lines)
     line = right.selectbox("Metric of the comparison", lines, key="forest", bind="query-params")
     drawing = data_trends.forest(shelf, watch, (before, after), line)
     if drawing is None:
@@ -129,3 +138,4 @@ def _releases(shelf: Shelf, watch: Watch) -> None:
         return
     st.vega_lite_chart(drawing)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
+    charts_menu("releases", titled([drawing]))

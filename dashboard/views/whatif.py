@@ -8,8 +8,10 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.prediction.forecast import Forecast
 from analysis.prediction.textbook import DECODE_CAPS
 from dashboard import data
+from dashboard.answers import textbook as answers_textbook
 from dashboard.answers import whatif as words
-from dashboard.answers.whatif import DRAWN, Given, Reach, Textbook
+from dashboard.answers.textbook import Textbook
+from dashboard.answers.whatif import DRAWN, Given, Reach
 from dashboard.components import explanation, plain, table
 from dashboard.data import families as data_families
 from dashboard.data import whatif
@@ -199,7 +201,7 @@ def _textbook(shelf: Shelf) -> None:
     text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
                            bind="query-params")  # fmt: skip
     given = Textbook(rate, k, text, share, cost)
-    st.markdown(plain(words.textbook_headline(given)))
+    st.markdown(plain(answers_textbook.textbook_headline(given)))
     drawing, numbers = whatif.textbook(shelf, given)
     st.vega_lite_chart(drawing, alt="Speedup over the acceptance rate by two textbook models")
     table(numbers, "models")

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.flags.lints import lint, measured
 from analysis.flags.lints_across import lengths_differ, lint_pair, lint_run
-from warehouse.rows import Acceptance, Cell, Measurement
+from warehouse.rows import Acceptance, Cell, Measurement, Sample
 
 Build = Callable[..., Cell]
 
@@ -18,6 +18,12 @@ def accepted(**changes: Any) -> tuple[Acceptance, ...]:
         "rate": 0.7, "mean_length": 3.1, "by_position": (0.9, 0.7, 0.5),
     }  # fmt: skip
     return (Acceptance(**{**values, **changes}),)
+
+
+def others(*cores: float) -> tuple[Sample, ...]:
+    """Samples of the cores that other processes kept busy, among other series."""
+    running = tuple(Sample(at, "num_requests_running", 8.0) for at in range(3))
+    return running + tuple(Sample(at, "cpu_cores_used_by_others", c) for at, c in enumerate(cores))
 
 
 OLD = {"schema_generation": "G2a", "load_generator_version": "0.4.0"}
@@ -32,6 +38,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("stopped_early", "warning", {"stop_reason": "max_error_rate"}, "max error rate"),
     ("few_prompts", "warning", {"requests_made": 39}, "39 requests at concurrency 8"),
     ("low_concurrency", "warning", {"measured": {("achieved_concurrency", "mean"): 7.1}}, "7.1"),
+    ("busy_machine", "warning", {"samples": others(0.9, 1.4)}, "1.15 cores"),
     # 8 streams x 1000 / 10 ms = 800 tok/s; 5 % are tolerated: 840.
     ("impossible_throughput", "error", {"measured": {("output_throughput", "mean"): 841.0}}, "800"),
     ("short_output", "warning", {"measured": {("output_tokens", "p50"): 1.0}}, "1 token"),
@@ -107,6 +114,7 @@ EDGES: list[dict[str, Any]] = [
     {"facts": {"server_args": {"reasoning_parser": "qwen3"}}},
     {"load_generator": "vllm-bench", "schema_generation": "unknown"},
     {"measurements": ()},
+    {"samples": others(0.5, 1.5)},
 ]
 
 
@@ -121,6 +129,11 @@ def test_a_draft_that_is_never_accepted_at_a_temperature_says_so(good_cell: Buil
     bad = accepted(rate=0.0, mean_length=1.0, by_position=())
     (flag,) = lint(good_cell({"temperature": 0.6}, acceptance=bad))
     assert "at temperature 0.6" in flag.sentence
+
+
+def test_an_engine_on_a_cpu_is_disturbed_sooner(good_cell: Build) -> None:
+    names = {flag.name for flag in lint(good_cell({"evidence": "cpu"}, samples=others(0.1, 0.21)))}
+    assert names == {"busy_machine", "evidence_cpu"}
 
 
 def test_a_canonical_measurement_wins_over_a_reported_one(good_cell: Build) -> None:

@@ -78,10 +78,25 @@ def test_an_allowed_difference_pairs_and_stays_marked(row: Row, field: str) -> N
 
 @pytest.mark.parametrize("field", [f for f in MATCH_FIELDS if f not in ("rate", "concurrency")])
 def test_unknown_against_unknown_pairs_as_unverified(row: Row, field: str) -> None:
-    found = matched(row("b", **{field: None}), row("s", "eagle3", **{field: None}))
+    both = {"temperature": 0.6} | {field: None}
+    found = matched(row("b", **both), row("s", "eagle3", **both))
     assert pairs(found) == [("b", "s")]
     assert names(found) == ["unverified"]
     assert found.pairs["flags"][0][0].sentence.endswith(f": {MATCH_FIELDS[field]}.")
+
+
+IDLE = [("top_p", {"temperature": 0.0}), ("seed", {"temperature": 0.0}),
+        ("gpu_count", {"evidence": "cpu"})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "where"), IDLE)
+def test_an_unknown_that_has_no_effect_is_no_doubt(
+    row: Row, field: str, where: dict[str, Any]
+) -> None:
+    both = {field: None} | where
+    found = matched(row("b", **both), row("s", "eagle3", **both))
+    assert pairs(found) == [("b", "s")]
+    assert names(found) == []
 
 
 def test_neither_rate_nor_concurrency_known_is_unverified(row: Row) -> None:
@@ -97,7 +112,7 @@ def test_unknown_against_known_is_a_difference(row: Row, field: str) -> None:
 
 
 def test_a_column_that_is_missing_is_unknown(row: Row) -> None:
-    cells = pd.DataFrame([row("b"), row("s", "eagle3")])
+    cells = pd.DataFrame([row("b", temperature=0.6), row("s", "eagle3", temperature=0.6)])
     found = match(cells.drop(columns=["seed", "repeat", "started_at", "status"]))
     assert pairs(found) == [("b", "s")]
     assert names(found) == ["unverified"]

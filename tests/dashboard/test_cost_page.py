@@ -124,7 +124,7 @@ def test_the_part_of_a_curve_beyond_the_slo_is_marked() -> None:
 
     known = data_cost.cost_answer(open_shelf(), asked)
 
-    subtitle = known.drawings[0]["title"]["subtitle"]
+    subtitle = data_cost.cost_drawings(open_shelf(), asked)[0]["title"]["subtitle"]
     assert "dotted: misses the SLO" in subtitle
     assert set(known.rows["baseline.concurrency"]) == {4}
 

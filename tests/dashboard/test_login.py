@@ -243,6 +243,20 @@ def test_a_viewer_sees_the_pages_and_cannot_upload(visitor: Visitor, address: st
     _sees(visitor, re.compile("upload reports takes the role editor"))
 
 
+def test_a_link_waits_until_its_reader_has_logged_in(visitor: Visitor, address: str) -> None:
+    link = f"{address}/trends?budget=7%25"
+    visitor.page.goto(link)
+    _sees_only(visitor, SENTENCE)
+    offered = visitor.page.get_by_test_id("stCode").inner_text().strip()
+    visitor.log_in("vi")
+    _sees_results(visitor)
+
+    assert offered == link
+    visitor.page.goto(offered)
+
+    expect(visitor.page.get_by_label("How much worse is still fine?")).to_have_value("7%")
+
+
 def test_a_group_gives_its_role(visitor: Visitor, address: str) -> None:
     visitor.page.goto(address)
     visitor.log_in("gro")

@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from nightly import history
 from tests.nightly.test_history import FINE, night, with_stages
+from warehouse import annotations
 from warehouse.filters import Filters
 
 LATER = night(
@@ -67,6 +68,20 @@ def test_a_row_says_how_long_what_changed_and_what_failed() -> None:
     assert row["what changed"] == "engine_version: 0.31.0 → 0.32.0"
     assert row["what failed"] == "draft/tp1/code/c8-r0: The server ran out of memory."
     assert row["cost, USD"] == "12.30"
+
+
+def test_what_people_noted_on_a_night_stands_with_it_and_not_with_others(place: Path) -> None:
+    for day, study, text in [
+        ("2026-11-22", None, "driver updated"), ("2026-11-22", "lab", "GPU was hot"),
+        ("2026-11-22", "other", "not this study"), ("2026-11-21", None, "not this night"),
+    ]:  # fmt: skip
+        target = annotations.night(day, study)
+        annotations.add(place, annotations.annotation("note", target, text, "Ann"))
+
+    page = _open(night="2026-11-22, lab")
+
+    (noted,) = [f.value for f in page.dataframe if "written (UTC)" in f.value.columns]
+    assert set(noted["text"]) == {"driver updated", "GPU was hot"}
 
 
 @pytest.mark.usefixtures("place")

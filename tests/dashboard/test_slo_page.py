@@ -16,7 +16,7 @@ from commands.pareto import pareto
 from commands.slo import slo
 from dashboard import slo_words
 from dashboard.answers import slo as answers_slo
-from dashboard.answers.slo import ArmLoad
+from dashboard.answers.arm_loads import ArmLoad
 from dashboard.charts import pareto as charts_pareto
 from dashboard.data import slo as data_slo
 from dashboard.data.slo import Asked

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from analysis.drafts.best_k import Goal
 from dashboard import data
+from dashboard.answers import draft_drawings
 from dashboard.answers import draft_tokens as words
 from dashboard.answers.draft_tokens import Setting
 from dashboard.cells import LINK
@@ -206,8 +207,8 @@ def test_acceptance_by_position_that_is_unknown_is_said() -> None:
         setting.cells,
     )  # fmt: skip
 
-    drawings = [*words.position_drawings({"code": without}, False),
-                *words.acceptance_drawings({"code": without}, "k", "acceptance_rate")]  # fmt: skip
+    drawings = [*draft_drawings.position_drawings({"code": without}, False),
+                *draft_drawings.acceptance_drawings({"code": without}, "k", "acceptance_rate")]  # fmt: skip
 
     titles = [drawing["title"]["text"] for drawing in drawings]
     assert all(title.endswith("unknown  [simulated]") for title in titles), titles
@@ -277,11 +278,11 @@ def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(words, "drawn", lambda chart: chart.to_dict())
     known = settings()
     drawings = [
-        *words.gain_drawings(known),
-        *words.value_drawings(known["code"]),
-        *words.position_drawings(known, True),
-        *words.acceptance_drawings(known, "k", "acceptance_rate"),
-        *words.acceptance_drawings(known, "concurrency", "mean_acceptance_length"),
+        *draft_drawings.gain_drawings(known),
+        *draft_drawings.value_drawings(known["code"]),
+        *draft_drawings.position_drawings(known, True),
+        *draft_drawings.acceptance_drawings(known, "k", "acceptance_rate"),
+        *draft_drawings.acceptance_drawings(known, "concurrency", "mean_acceptance_length"),
     ]
     for spec in drawings:
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
@@ -294,7 +295,7 @@ def test_the_heat_map_has_the_largest_k_on_top_and_loads_ascending(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(words, "drawn", lambda chart: chart.to_dict())
-    first = words.gain_drawings(settings())[0]
+    first = draft_drawings.gain_drawings(settings())[0]
 
     encoding = first["layer"][0]["encoding"]
     assert encoding["x"]["sort"] == ["1", "4", "16", "64", "128"]
@@ -337,7 +338,7 @@ def test_the_marks_of_a_heat_map_name_the_squares_that_can_be_chosen() -> None:
     known = settings()
 
     drawn = set()
-    for drawing in words.gain_drawings(known):
+    for drawing in draft_drawings.gain_drawings(known):
         assert [one["select"]["fields"] for one in drawing["params"]] == [[SQUARE]]
         (rows,) = vega_lite(drawing)["datasets"].values()
         drawn |= {row[SQUARE] for row in rows}

@@ -10,8 +10,11 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
+from dashboard.answers import textbook, whatif_drawings
 from dashboard.answers import whatif as words
-from dashboard.answers.whatif import Given, Sheet, Textbook
+from dashboard.answers.textbook import Textbook
+from dashboard.answers.whatif import Given
+from dashboard.answers.whatif_drawings import Sheet
 from dashboard.data import whatif
 from dashboard.data.whatif import Place
 from dashboard.shelf import open_shelf
@@ -241,7 +244,7 @@ def test_what_was_never_withheld_beyond_the_rest_has_no_band(beyond: str) -> Non
 
 def _line(over: str, given: Given) -> pd.DataFrame:
     sheet, lines = _sheet(given)
-    return words._line(sheet, lines, "output_throughput", over)
+    return whatif_drawings._line(sheet, lines, "output_throughput", over)
 
 
 def _sheet(given: Given) -> tuple[Sheet, list[Any]]:
@@ -269,10 +272,10 @@ def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> Non
     given = Given(3, 16)
     sheet, line = _sheet(given)
     drawings = [
-        words.over_load(sheet, given, (line, []), "itl"),
-        words.over_k(sheet, given, line, "ttft"),
-        words.withheld(sheet, "itl"),
-        words.textbook_drawing(Textbook(0.7, 4, "code", 0.6, 0.1)),
+        whatif_drawings.over_load(sheet, given, (line, []), "itl"),
+        whatif_drawings.over_k(sheet, given, line, "ttft"),
+        whatif_drawings.withheld(sheet, "itl"),
+        textbook.textbook_drawing(Textbook(0.7, 4, "code", 0.6, 0.1)),
     ]
     for spec in drawings:
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
