@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from dashboard import data, links, login
+from dashboard import data, links, login, memory
 from dashboard.access import Refused, User, current_user
 from dashboard.components import plain
 from dashboard.filters import DAYS, LABELS, sidebar
@@ -18,6 +18,7 @@ from dashboard.shelf import open_shelf
 from dashboard.views import VIEWS, annotating
 from warehouse.errors import DraftboardError
 
+memory.give_back()
 _logger = logging.getLogger("draftboard.dashboard")
 
 

@@ -1,5 +1,7 @@
 """The doubts about a pair: from its matching, from its values, from each of its cells."""
 
+from functools import lru_cache
+
 import pandas as pd
 
 from analysis.flags.lints_across import lengths_differ
@@ -17,17 +19,21 @@ def pair_flags(
         flag = Flag(row["name"], row["severity"], row["sentence"])
         of_cell.setdefault(row["cell_id"], []).append(flag)
     of_pair = _length_flags(long) | _definition_flags(refused)
-    return [
-        (
+    # Most pairs share their doubts with others: each is kept once.
+    said: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
+    found = []
+    for row in records(pairs[["baseline_id", "speculative_id", "flags"]]):
+        told = (
             *row["flags"],
             *of_pair.get(row["speculative_id"], ()),
             *(_of("baseline", f) for f in of_cell.get(row["baseline_id"], ())),
             *(_of("speculative", f) for f in of_cell.get(row["speculative_id"], ())),
         )
-        for row in records(pairs[["baseline_id", "speculative_id", "flags"]])
-    ]
+        found.append(said.setdefault(told, told))
+    return found
 
 
+@lru_cache(10_000)
 def _of(arm: str, flag: Flag) -> Flag:
     return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
 

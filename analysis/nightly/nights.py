@@ -29,7 +29,7 @@ VERSION_FIELDS: tuple[str, ...] = (
 NOON = timedelta(hours=12)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Night:
     """One point. ``mean``: of log(value) over the repeats, turned so that more is better;
     ``variance``: of one repeat, NaN for a single one; ``at``: its first start, UTC; ``cell``:

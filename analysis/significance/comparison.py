@@ -42,6 +42,7 @@ SETTING: tuple[str, ...] = (
 ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculative_config")
 _BY = ["setting", "arm_id"]
 _ARMS = ("baseline", "speculative")
+_IDS = ("baseline_id", "speculative_id")
 
 
 @dataclass(frozen=True)
@@ -131,18 +132,18 @@ def _values(
         }
     )[~same]  # fmt: skip
     pair, line = pair[same], line[same]
-    kept = pairs.drop(columns="flags").iloc[pair].reset_index(drop=True)
+    # Names as numbers: as text these five columns are most of what a large comparison keeps.
+    named = pairs.drop(columns="flags").astype(dict.fromkeys(_IDS, "category"))
+    kept = named.iloc[pair].reset_index(drop=True)
+    lines = known.lines.astype("category").iloc[line].reset_index(drop=True)
     kept = kept.assign(
         pair=pair,
-        origin=known.origins[known.origin[one[pair], line]],
-        **{str(name): values for name, values in lines[same].reset_index(drop=True).items()},
+        origin=pd.Categorical.from_codes(known.origin[one[pair], line], known.origins),
+        **{str(name): values for name, values in lines.items()},
         baseline=known.values[one[pair], line],
         speculative=known.values[other[pair], line],
     )
     return kept.assign(improvement=_improvements(kept)), refused
-
-
-_ARMS = ("baseline", "speculative")
 
 
 def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:

@@ -1,0 +1,30 @@
+"""What the server keeps of memory that it no longer needs: next to nothing.
+
+Allocators keep what was freed for the next large question. A dashboard is asked one now and then, by
+one of its sessions, and stands beside engines and watchers for weeks.
+"""
+
+import contextlib
+import ctypes
+from functools import cache
+
+import pyarrow as pa
+
+#: <malloc.h> of the GNU C library: from which size on memory is mapped and given back at once, and
+#: how many heaps the threads share.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_MAPPED_BYTES, _ARENAS = 128 << 10, 2
+
+
+@cache
+def give_back() -> None:
+    """Let the allocators of this process give back what is freed; once, before anything large.
+
+    DuckDB's own is told by ``warehouse``, before it is loaded.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())
+    # Another C library, or another system, knows none of these and does as it likes.
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        mallopt(_M_ARENA_MAX, _ARENAS)
