@@ -62,7 +62,9 @@ def slo_strips(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
         .encode(x=x, y=y, text=alt.Text(field="label", type="nominal"), color=hue)
     )
     height = _STRIP * rows["arm"].nunique() + _AROUND
-    return alt.layer(bar, points, names, title=title(*name), height=height)
+    # A layer without a mark would be a picture without a name to a screen reader.
+    bars = [bar] if rows["largest"].notna().any() else []
+    return alt.layer(*bars, points, names, title=title(*name), height=height)
 
 
 def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:

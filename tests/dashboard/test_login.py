@@ -254,7 +254,8 @@ def test_a_link_waits_until_its_reader_has_logged_in(visitor: Visitor, address: 
     assert offered == link
     visitor.page.goto(offered)
 
-    expect(visitor.page.get_by_label("How much worse is still fine?")).to_have_value("7%")
+    budget = visitor.page.get_by_role("textbox", name="How much worse is still fine?")
+    expect(budget).to_have_value("7%")
 
 
 def test_a_group_gives_its_role(visitor: Visitor, address: str) -> None:

@@ -335,6 +335,8 @@ def test_a_signal_ends_it_after_the_source_at_work_and_the_batch_is_published(
     run_ids = watching.run_ids() if health.generation else []
     assert len(run_ids) == health.accepted
     watching.start().until(lambda: len(watching.run_ids()) == 60)
+    # Its health is written after what it has published.
+    watching.until(lambda: watching.health().waiting == 0)
     assert watching.health().accepted == 60 - health.accepted
 
 

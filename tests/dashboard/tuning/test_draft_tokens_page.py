@@ -275,7 +275,7 @@ def _fields(spec: Any) -> set[str]:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "drawn", lambda chart: chart.to_dict())
+    monkeypatch.setattr(draft_drawings, "drawn", lambda chart: chart.to_dict())
     known = settings()
     drawings = [
         *draft_drawings.gain_drawings(known),
@@ -294,7 +294,7 @@ def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_heat_map_has_the_largest_k_on_top_and_loads_ascending(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(words, "drawn", lambda chart: chart.to_dict())
+    monkeypatch.setattr(draft_drawings, "drawn", lambda chart: chart.to_dict())
     first = draft_drawings.gain_drawings(settings())[0]
 
     encoding = first["layer"][0]["encoding"]

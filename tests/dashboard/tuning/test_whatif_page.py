@@ -268,7 +268,8 @@ def _fields(spec: Any) -> set[str]:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "drawn", lambda chart: chart.to_dict())
+    for module in (whatif_drawings, textbook):
+        monkeypatch.setattr(module, "drawn", lambda chart: chart.to_dict())
     given = Given(3, 16)
     sheet, line = _sheet(given)
     drawings = [
