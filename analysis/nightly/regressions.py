@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
-import ruptures  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
@@ -142,6 +141,9 @@ def _split(nights: tuple[Night, ...]) -> tuple[int, int]:
         return len(nights) - 1, 1
     means = np.array([night.mean for night in nights])
     noise = np.sqrt(_noise(nights, means))
+    # Its import takes as long as a whole report, which has no use for it.
+    import ruptures  # type: ignore[import-untyped]
+
     search = ruptures.Pelt(model="l2", min_size=1, jump=1).fit((means / noise)[:, None])
     moves = search.predict(pen=PENALTY * np.log(len(nights)))[:-1]
     return (moves[-1], len(nights) - 1) if moves else (len(nights) - 1, 1)
