@@ -40,8 +40,12 @@ def table(results: list[Result]) -> Table:
 def bench(only: tuple[str, ...], quick: bool, folder: Path) -> None:
     """What Draftboard costs in time and memory, as ratios measured in one run."""
     folder.mkdir(parents=True, exist_ok=True)
-    results = list(measured(only or NAMES, folder, quick))
-    Console(width=120).print(table(results))
+    results: list[Result] = []
+    try:
+        results.extend(measured(only or NAMES, folder, quick))
+    finally:
+        # What is known when one of them breaks, or when somebody loses patience.
+        Console(width=120).print(table(results))
 
 
 if __name__ == "__main__":

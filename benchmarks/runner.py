@@ -45,7 +45,7 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
 def _study(place: Path, quick: bool) -> Path:
     """The lab's quick study, or its cheapest corner, with paths that hold from anywhere."""
     said: dict[str, Any] = yaml.safe_load(LAB.read_text(encoding="utf-8"))
-    text = json.dumps(said).replace('"../', f'"{ROOT}/')
+    text = json.dumps(said).replace('"../', f'"{ROOT}/').replace('"./', f'"{LAB.parent}/')
     study: dict[str, Any] = json.loads(text)
     study |= {"name": "bench", "datasets": study["datasets"][:1]}
     study["datasets"][0]["prompts_per_level"] = 32 if quick else 128
