@@ -34,8 +34,9 @@ MORE: tuple[str, ...] = (
     "output_tokens",
 )
 
-#: What may tell panels apart, beside dataset and TP, which always stand in the name.
-_TOLD = [name for name in SETTING if name not in ("dataset", "tensor_parallel_size", "evidence")]
+#: What always stands in a panel's name, and what may tell panels apart besides; a study says least.
+_ALWAYS = ["dataset", "tensor_parallel_size"]
+_TOLD = [*(n for n in SETTING if n not in (*_ALWAYS, "evidence", "study")), "study"]
 _BADGES = {
     "cpu": "CPU lab",
     "mock": "mock",
@@ -79,11 +80,18 @@ def _panel_names(settings: pd.DataFrame) -> pd.Series:
 
 
 def _telling(settings: pd.DataFrame) -> list[str]:
-    """What tells settings apart beside dataset and TP; a GPU per rank goes without saying."""
-    told = [name for name in _TOLD if _varies(settings, name)]
-    if "gpu_count" in told and (settings["gpu_count"] == settings["tensor_parallel_size"]).all():
-        told.remove("gpu_count")
+    """What tells settings apart that the words before it leave alike: a revision that goes with its
+    model goes without saying, and so does a GPU per rank."""
+    told: list[str] = []
+    for name in _TOLD:
+        if name in settings and _apart(settings, [*told, name]) > _apart(settings, told):
+            told.append(name)
     return told
+
+
+def _apart(settings: pd.DataFrame, told: list[str]) -> int:
+    """How many settings differ in dataset, TP and ``told``."""
+    return len(settings[[*_ALWAYS, *told]].drop_duplicates())
 
 
 def _arm_names(arms: pd.DataFrame) -> pd.Series:
@@ -100,10 +108,6 @@ def _distinct(names: pd.Series) -> pd.Series:
     """Names that are the same after all are numbered: two things are never drawn as one."""
     number = names.groupby(names).cumcount() + 1
     return names.where(number == 1, names + " (" + number.astype(str) + ")")
-
-
-def _varies(rows: pd.DataFrame, name: str) -> bool:
-    return name in rows and rows[name].nunique(dropna=False) > 1
 
 
 def _tensor_parallel(size: object) -> str:

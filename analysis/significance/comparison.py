@@ -132,14 +132,13 @@ def _values(
         }
     )[~same]  # fmt: skip
     pair, line = pair[same], line[same]
-    # Names as numbers: as text these five columns are most of what a large comparison keeps.
+    # Each of these names stands in as many rows as there are lines: they are kept as numbers.
     named = pairs.drop(columns="flags").astype(dict.fromkeys(_IDS, "category"))
     kept = named.iloc[pair].reset_index(drop=True)
-    lines = known.lines.astype("category").iloc[line].reset_index(drop=True)
     kept = kept.assign(
         pair=pair,
-        origin=pd.Categorical.from_codes(known.origin[one[pair], line], known.origins),
-        **{str(name): values for name, values in lines.items()},
+        origin=known.origins[known.origin[one[pair], line]],
+        **{str(name): values for name, values in lines[same].reset_index(drop=True).items()},
         baseline=known.values[one[pair], line],
         speculative=known.values[other[pair], line],
     )
