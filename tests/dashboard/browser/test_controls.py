@@ -8,7 +8,17 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dashboard.views import VIEWS
-from tests.dashboard.browser.seen import alike, choose, fresh, keep, main, settle, shared, visit
+from tests.dashboard.browser.seen import (
+    alike,
+    choose,
+    fresh,
+    keep,
+    main,
+    settle,
+    shared,
+    take,
+    visit,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -50,9 +60,7 @@ def _higher_load(page: Page) -> None:
 
 
 def _another_run(page: Page) -> None:
-    box = page.get_by_role("combobox", name="Run", exact=True)
-    box.click()
-    page.get_by_role("option").nth(1).click()
+    take(page.get_by_role("combobox", name="Run", exact=True), page.get_by_role("option").nth(1))
 
 
 #: Path -> its main control; a page without one fails here.
