@@ -26,10 +26,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two at a time, but the slow ones alone: they pin an engine to a core, or count on the whole machine.
+# Two at a time, but those alone that pin an engine to a core or count on the whole machine.
 test: lint lab-test-envs
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n 2 --dist loadfile -m "not alone" --durations 10
+	$(BIN)/pytest -m alone --durations 10
 
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, warehouse_option
+from commands.options import (
+    filter_options,
+    filters_from,
+    json_option,
+    judging_options,
+    warehouse_option,
+)
 
 if TYPE_CHECKING:
     from analysis.nightly.nights import Series
@@ -20,24 +26,7 @@ EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
 @click.command()
 @warehouse_option
 @filter_options
-@click.option(
-    "--max-regression",
-    multiple=True,
-    metavar="[METRIC=]SIZE",
-    help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. Repeatable.",
-)
-@click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    help="Only nights from this day on (UTC), e.g. after an accepted change.",
-)
-@click.option(
-    "--open-exit",
-    type=click.IntRange(0, 2),
-    default=2,
-    show_default=True,
-    help="Exit status where the evidence is not enough.",
-)
+@judging_options
 @click.option(
     "--otava",
     type=click.Path(path_type=Path, file_okay=False),

@@ -72,6 +72,34 @@ def allow_option(command: Command) -> Command:
     )(command)
 
 
+def judging_options(command: Command) -> Command:
+    """What a judgement over nights allows: ``--max-regression``, ``--since``, ``--open-exit``."""
+    for option in (
+        click.option(
+            "--open-exit",
+            type=click.IntRange(0, 2),
+            default=2,
+            show_default=True,
+            help="Exit status where the evidence is not enough.",
+        ),
+        click.option(
+            "--since",
+            type=click.DateTime(["%Y-%m-%d"]),
+            metavar="YYYY-MM-DD",
+            help="Only nights from this day on (UTC), e.g. after an accepted change.",
+        ),
+        click.option(
+            "--max-regression",
+            multiple=True,
+            metavar="[METRIC=]SIZE",
+            help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. "
+            "Repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def filter_options(command: Command) -> Command:
     """One repeatable option for each filter field; ``unknown`` matches what was not recorded."""
     for name in reversed(FILTER_FIELDS):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.interrupts import ended_by_signals
+from commands.options import judging_options
 
 if TYPE_CHECKING:
     from nightly.settings import Settings
@@ -57,24 +58,7 @@ Messages go to DRAFTBOARD_NOTIFY_URLS: addresses as Apprise knows them, separate
     type=click.FloatRange(min=0),
     help="Stop measuring when the node has cost so much, by the study's price.",
 )
-@click.option(
-    "--max-regression",
-    multiple=True,
-    metavar="[METRIC=]SIZE",
-    help="How much worse is still fine, as `draftboard gate` takes it. Repeatable.",
-)
-@click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    help="Judge only nights from this day on (UTC), e.g. after an accepted change.",
-)
-@click.option(
-    "--open-exit",
-    type=click.IntRange(0, 2),
-    default=2,
-    show_default=True,
-    help="Exit status where the evidence is not enough.",
-)
+@judging_options
 @click.option(
     "--link-base",
     metavar="URL",

@@ -1,40 +1,9 @@
 """``tune`` and ``whatif`` as a user runs them: on the recorded runs, and without any."""
 
-import json
-from typing import Any
-
 import pytest
-from click.testing import CliRunner, Result
 
-from draftboard import cli
-from tests.conftest import RECORDED
-from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, list(arguments))
-
-
-def told(*arguments: str) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exception is None, result.output
-    return json.loads(result.stdout)
-
-
-def refused(*arguments: str) -> DraftboardError:
-    result = run(*arguments)
-    assert isinstance(result.exception, DraftboardError), result.output
-    assert "\n" not in str(result.exception)
-    return result.exception
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """--warehouse and the folder into which the first recorded lab run was ingested."""
-    path = tmp_path_factory.mktemp("tuning") / "warehouse"
-    result = run("ingest", str(RECORDED), "--warehouse", str(path))
-    assert result.exit_code == 0, result.output
-    return "--warehouse", str(path)
+from tests.commands.asking import refused, run, told
+from warehouse.errors import InvalidInput, UnknownKey
 
 
 def test_the_recorded_run_gives_a_table_for_each_dataset(recorded: tuple[str, str]) -> None:

@@ -1,16 +1,12 @@
 """``cost``, ``slo``, ``pareto`` and ``claims`` as a user runs them: on the recorded runs."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from draftboard import cli
-from tests.conftest import RECORDED
+from tests.commands.asking import refused, run, told
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseMissing
 from warehouse.filters import Filters
@@ -20,32 +16,6 @@ from warehouse.store import Reader, open_writer
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STUDY = EXAMPLES / "claims" / "published-study.yaml"
 PRICE = ("--usd-per-hour", "3.6")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, list(arguments))
-
-
-def told(*arguments: str) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exception is None, result.output
-    return json.loads(result.stdout)
-
-
-def refused(*arguments: str) -> DraftboardError:
-    result = run(*arguments)
-    assert isinstance(result.exception, DraftboardError), result.output
-    assert "\n" not in str(result.exception)
-    return result.exception
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """--warehouse and the folder into which the first recorded lab run was ingested."""
-    path = tmp_path_factory.mktemp("worth") / "warehouse"
-    result = run("ingest", str(RECORDED), "--warehouse", str(path))
-    assert result.exit_code == 0, result.output
-    return "--warehouse", str(path)
 
 
 @pytest.mark.parametrize(("gpus", "usd"), [("8", 4.41), ("1", 0.551)])

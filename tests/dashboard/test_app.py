@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.views import VIEWS
+from tests.dashboard.opening import opened
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
@@ -16,52 +17,38 @@ from warehouse.store import open_writer
 APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 
 
-def _page(name, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import VIEWS as views
-
-    view = next(v for v in views if name == v.TITLE)
-    view.render(open_shelf(), filters)
-
-
-def _open(name: str, filters: Filters) -> AppTest:
-    page = AppTest.from_function(_page, args=(name, filters), default_timeout=30).run()
-    assert not page.exception, page.exception
-    return page
-
-
 #: The page of nights reads their history, not cells: test_nights_page.py is about it.
-TITLES = [view.TITLE for view in VIEWS if view.URL_PATH != "nights"]
+PATHS = [view.URL_PATH for view in VIEWS if view.URL_PATH != "nights"]
 
 
 @pytest.mark.usefixtures("warehouse")
-@pytest.mark.parametrize("title", TITLES)
-def test_each_page_renders_with_results(title: str) -> None:
-    page = _open(title, Filters())
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_renders_with_results(path: str) -> None:
+    page = opened(path)
 
     assert page.header
     assert page.get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
-@pytest.mark.parametrize("title", TITLES)
-def test_each_page_says_what_to_do_when_nothing_matches(title: str) -> None:
-    page = _open(title, Filters(dataset=("no such dataset",)))
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_says_what_to_do_when_nothing_matches(path: str) -> None:
+    page = opened(path, Filters(dataset=("no such dataset",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
-@pytest.mark.parametrize("title", TITLES)
-def test_each_page_takes_every_filter_of_the_frame(title: str) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_takes_every_filter_of_the_frame(path: str) -> None:
     filters = Filters(
         model=("lab/tiny-target",), gpu=("H200",), engine_version=("0.25.1",), dataset=("code",),
         tensor_parallel_size=("1",), arm=("baseline", "draft_model K=3"), study=("unknown",),
         since="2026-11-02", until="2026-11-02",
     )  # fmt: skip
 
-    page = _open(title, filters)
+    page = opened(path, filters)
 
     assert page.get("vega_lite_chart")
     assert not page.error
@@ -76,9 +63,9 @@ def without_cells(empty_place: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_cells")
-@pytest.mark.parametrize("title", TITLES)
-def test_each_page_says_how_to_fill_an_empty_warehouse(title: str) -> None:
-    page = _open(title, Filters())
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_says_how_to_fill_an_empty_warehouse(path: str) -> None:
+    page = opened(path)
 
     assert page.header
     assert "draftboard ingest" in page.info[0].value
@@ -107,9 +94,9 @@ def unknown(
 
 
 @pytest.mark.usefixtures("unknown")
-@pytest.mark.parametrize("title", TITLES)
-def test_each_page_says_unknown_and_guesses_nothing(title: str) -> None:
-    page = _open(title, Filters())
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_says_unknown_and_guesses_nothing(path: str) -> None:
+    page = opened(path)
 
     assert page.header
     elements = [*page.header, *page.text, *page.markdown, *page.caption, *page.info]
@@ -121,7 +108,7 @@ def test_each_page_says_unknown_and_guesses_nothing(title: str) -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_compare_answers_in_its_title() -> None:
-    page = _open("Compare", Filters(arm=("draft_model K=3",), dataset=("code",)))
+    page = opened("compare", Filters(arm=("draft_model K=3",), dataset=("code",)))
 
     title = page.header[0].value.replace("\\", "")
     assert title.startswith("draft_model K=3 serves")
@@ -129,7 +116,7 @@ def test_compare_answers_in_its_title() -> None:
 
 
 def test_a_missing_warehouse_is_one_sentence_with_the_command(empty_place: Path) -> None:
-    page = AppTest.from_file(APP, default_timeout=30).run()
+    page = AppTest.from_file(APP, default_timeout=60).run()
 
     assert not page.exception
     assert "draftboard ingest" in page.error[0].value
@@ -151,9 +138,9 @@ def hostile(
 
 
 @pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize("title", TITLES)
-def test_markup_in_any_name_is_shown_as_text(title: str) -> None:
-    page = _open(title, Filters())
+@pytest.mark.parametrize("path", PATHS)
+def test_markup_in_any_name_is_shown_as_text(path: str) -> None:
+    page = opened(path)
 
     said = [*page.header, *page.subheader, *page.markdown, *page.caption, *page.info, *page.warning]
     for name in HOSTILE:
@@ -161,7 +148,7 @@ def test_markup_in_any_name_is_shown_as_text(title: str) -> None:
     assert not any(element.allow_html for element in page.markdown)
     shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
     assert any(name in value for value in shown for name in HOSTILE)
-    if title == "Compare":
+    if path == "compare":
         escaped = page.header[0].value.replace("\\", "")
         assert HOSTILE[0] in escaped
         assert HOSTILE[1] in escaped
@@ -169,7 +156,7 @@ def test_markup_in_any_name_is_shown_as_text(title: str) -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_markup_in_a_model_name_stays_text() -> None:
-    page = _open("Runs", Filters())
+    page = opened("runs")
 
     assert all("<b>" not in element.value for element in (*page.markdown, *page.caption))
     assert not any(element.allow_html for element in page.markdown)
@@ -179,7 +166,7 @@ def test_a_new_ingest_appears_at_the_next_interaction(
     empty_place: Path, ingest_cells: Callable[[Path, str, str], None]
 ) -> None:
     ingest_cells(empty_place, "first", "code")
-    page = AppTest.from_file(APP, default_timeout=30).run()
+    page = AppTest.from_file(APP, default_timeout=60).run()
     assert page.multiselect(key="dataset").options == ["code"]
 
     ingest_cells(empty_place, "second", "new")

@@ -5,27 +5,18 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from dashboard.views import VIEWS
+from tests.dashboard.opening import opened
 from warehouse.filters import Filters
 from warehouse.store_bundle import bundle
 
 
-def _page(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import VIEWS as views
-    from warehouse.filters import Filters as none
-
-    next(v for v in views if name == v.TITLE).render(open_shelf(), none())
-
-
-def _shown(root: Path, title: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+def _shown(root: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """Every sentence, table and chart of a page."""
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
     st.cache_resource.clear()
-    page = AppTest.from_function(_page, args=(title,), default_timeout=60).run()
-    assert not page.exception, page.exception
+    page = opened(path)
     kinds = ("header", "subheader", "markdown", "caption", "code", "text", "info", "warning")
     said = {kind: [one.value for one in page.get(kind)] for kind in kinds}
     charts = page.get("vega_lite_chart")
@@ -43,15 +34,15 @@ def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("title", [view.TITLE for view in VIEWS])
+@pytest.mark.parametrize("path", [view.URL_PATH for view in VIEWS])
 def test_a_page_of_a_bundle_shows_what_the_original_shows(
-    filled: Path, shared: Path, title: str, monkeypatch: pytest.MonkeyPatch
+    filled: Path, shared: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = _shown(filled, title, monkeypatch)
-    there = _shown(shared, title, monkeypatch)
+    here = _shown(filled, path, monkeypatch)
+    there = _shown(shared, path, monkeypatch)
 
     assert here["header"]
-    if title == "Runs":
+    if path == "runs":
         # Of rejected files nothing is passed on.
         assert "broken.json" in here["tables"].pop()
         here["markdown"][0] = here["markdown"][0].replace("1 rejected file", "0 rejected files")

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from streamlit.testing.v1 import AppTest
 
 from commands.claims import claims
 from dashboard.charts import claims as charts_claims
 from dashboard.data import claims as data_claims
 from dashboard.data.claims import MOST_MB, Table
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -28,25 +28,12 @@ tables:
 """
 
 
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import claims
-
-    claims.render(open_shelf(), filters)
-
-
-def _open(filters: Filters | None = None) -> AppTest:
-    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=30).run()
-    assert not page.exception, page.exception
-    return page
-
-
 @pytest.mark.usefixtures("warehouse")
 def test_the_page_and_the_command_flag_the_same_figures(warehouse: Path) -> None:
     words = [str(EXAMPLE), "--warehouse", str(warehouse), "--json"]
     told = json.loads(CliRunner().invoke(claims, words).output)
 
-    page = _open()
+    page = opened("claims")
 
     assert page.header[0].value.startswith(f"{told['flagged']} of {told['checked']} published")
     flagged = [row for row in told["rows"] if row["flagged"]]
@@ -56,7 +43,7 @@ def test_the_page_and_the_command_flag_the_same_figures(warehouse: Path) -> None
 
 @pytest.mark.usefixtures("warehouse")
 def test_all_figures_are_shown_when_asked_for() -> None:
-    page = _open()
+    page = opened("claims")
     before = len(page.dataframe[0].value)
 
     page.toggle(key="all_figures").set_value(True).run()
@@ -82,7 +69,7 @@ def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_an_uploaded_table_is_judged_instead() -> None:
-    page = _open()
+    page = opened("claims")
 
     page.file_uploader(key="claims_file").upload("mine.yaml", OURS.encode(), "text/yaml").run()
 
@@ -111,7 +98,7 @@ def test_a_table_that_does_not_come_along_is_refused() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_leave_the_figures_and_say_so() -> None:
-    page = _open(Filters(dataset=("none such",)))
+    page = opened("claims", Filters(dataset=("none such",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert len(page.dataframe[0].value) == 11
@@ -120,7 +107,7 @@ def test_filters_that_match_nothing_leave_the_figures_and_say_so() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_without_measurements_of_the_same_the_page_lists_what_there_is() -> None:
-    page = _open()
+    page = opened("claims")
 
     assert any("Nothing here was measured" in caption.value for caption in page.caption)
     assert "lab/tiny-target" in set(page.dataframe[-1].value["model"])
@@ -130,7 +117,7 @@ def test_markup_in_a_claim_stays_text(
     empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
 ) -> None:
     fill_cells(empty_place, "one", [make_facts()])
-    page = _open()
+    page = opened("claims")
     hostile = OURS.replace("tables", "'<img src=x>'").replace("code", "'**bold** $x$'")
 
     page.file_uploader(key="claims_file").upload("mine.yaml", hostile.encode(), "text/yaml").run()
@@ -143,7 +130,7 @@ def test_markup_in_a_claim_stays_text(
 
 @pytest.mark.usefixtures("warehouse")
 def test_figures_are_told_in_words_and_not_in_the_keys_of_a_file() -> None:
-    rows = _open().dataframe[0].value
+    rows = opened("claims").dataframe[0].value
 
     assert not rows[["where", "metric"]].map(lambda text: "_" in text).to_numpy().any()
     assert "Inter-token latency (ITL), P95" in set(rows["metric"])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from analysis.significance.confidence import intervals
 from analysis.significance.evidence_tables import interval_text
@@ -21,6 +20,7 @@ from dashboard.downloads import csv_bytes
 from dashboard.shelf import open_shelf
 from dashboard.tables import pair_rows
 from dashboard.views import compare
+from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -30,19 +30,6 @@ from warehouse.store import open_writer
 Fill = Callable[..., None]
 BASELINE = {"spec_method": "none"}
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "one"}
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf as shelf
-    from dashboard.views import compare as view
-
-    view.render(shelf(), filters)
-
-
-def _open(filters: Filters | None = None) -> AppTest:
-    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=30).run()
-    assert not page.exception, page.exception
-    return page
 
 
 def _question(**changes: Any) -> Question:
@@ -69,7 +56,7 @@ def test_cells_without_a_partner_are_listed_with_the_field_and_both_values() -> 
 
 @pytest.mark.usefixtures("other_engine")
 def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
-    page = _open()
+    page = opened("compare")
 
     assert "No cell has a partner" in page.info[0].value
     assert any("Without a partner: 2 cells" in text.value for text in page.markdown)
@@ -228,7 +215,7 @@ def test_the_band_of_the_chart_is_the_interval() -> None:
 
 @pytest.mark.usefixtures("repeated")
 def test_any_arm_can_stand_where_the_baseline_stands() -> None:
-    page = _open()
+    page = opened("compare")
     page.selectbox(key="reference").set_value("ngram K=5").run()
 
     headline = page.header[0].value.replace("\\", "")
@@ -240,7 +227,7 @@ def test_any_arm_can_stand_where_the_baseline_stands() -> None:
 
 @pytest.mark.usefixtures("repeated")
 def test_a_metric_of_which_neither_direction_is_better_is_drawn_in_its_own_unit() -> None:
-    page = _open()
+    page = opened("compare")
 
     page.selectbox(key="metric").set_value("Achieved concurrency").run()
 
@@ -250,7 +237,7 @@ def test_a_metric_of_which_neither_direction_is_better_is_drawn_in_its_own_unit(
 
 @pytest.mark.usefixtures("repeated")
 def test_any_percentile_can_be_chosen() -> None:
-    page = _open()
+    page = opened("compare")
     page.selectbox(key="metric").set_value("Time to first token (TTFT)").run()
     page.selectbox(key="statistic").set_value("P99").run()
 
@@ -262,7 +249,7 @@ def test_any_percentile_can_be_chosen() -> None:
 
 @pytest.mark.usefixtures("repeated")
 def test_a_pair_shows_what_differs_in_its_configuration_and_nothing_else() -> None:
-    page = _open()
+    page = opened("compare")
 
     rows = next(f.value for f in page.dataframe if "setting" in f.value.columns
                 and len(f.value.columns) == 3)  # fmt: skip
@@ -281,7 +268,7 @@ def test_single_requests_are_read_only_when_asked_for(monkeypatch: pytest.Monkey
         queries, "requests", lambda reader, cell, *rest: (asked.append(cell), known(reader, cell, *rest))[1]
     )  # fmt: skip
 
-    page = _open()
+    page = opened("compare")
     charts_before = len(page.get("vega_lite_chart"))
     assert not asked
     page.toggle(key="requests").set_value(True).run()
@@ -341,7 +328,7 @@ def test_unknown_values_everywhere_are_told_as_unknown(
     for arm in (BASELINE, DRAFT):
         fill_cells(empty_place, str(arm), [make_facts(**(arm | nothing))])
 
-    page = _open()
+    page = opened("compare")
 
     assert page.header
     assert not page.exception

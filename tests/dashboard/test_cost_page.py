@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from streamlit.testing.v1 import AppTest
 
 from commands.cost import cost
 from dashboard.charts import Scales
@@ -17,29 +16,13 @@ from dashboard.data import cost as data_cost
 from dashboard.data.cost import Asked
 from dashboard.paying import LISTED, OWN, Paying
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 
 Fill = Callable[..., None]
 BASELINE = {"spec_method": "none"}
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3}
-
-
-def _page(url, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    import importlib
-
-    from dashboard.shelf import open_shelf
-
-    importlib.import_module(f"dashboard.views.{url}").render(open_shelf(), filters)
-
-
-def _open(filters: Filters | None = None, **link: Any) -> AppTest:
-    page = AppTest.from_function(_page, args=("cost", filters or Filters()), default_timeout=30)
-    for name, value in link.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 def _told(warehouse: Path, *words: str) -> list[dict[str, Any]]:
@@ -89,7 +72,7 @@ def test_the_page_and_the_command_say_the_same(
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_title_names_the_arm_the_saving_and_the_year() -> None:
-    page = _open(Filters(dataset=("code",)), millions_a_day="9000")
+    page = opened("cost", Filters(dataset=("code",)), millions_a_day="9000")
 
     title = page.header[0].value.replace("\\", "")
     assert title.startswith("eagle3 K=5 makes an output token ")
@@ -101,14 +84,14 @@ def test_the_title_names_the_arm_the_saving_and_the_year() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_small_demand_saves_no_gpu_and_that_is_said() -> None:
-    page = _open(Filters(dataset=("code",)), millions_a_day="1")
+    page = opened("cost", Filters(dataset=("code",)), millions_a_day="1")
 
     assert "take as many GPUs either way" in page.header[0].value
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_steps_end_in_the_figures_of_the_table() -> None:
-    page = _open(Filters(dataset=("code",), arm=("baseline", "eagle3 K=5")))
+    page = opened("cost", Filters(dataset=("code",), arm=("baseline", "eagle3 K=5")))
 
     totals = page.dataframe[0].value.iloc[0]
     steps = page.dataframe[2].value.set_index("step")
@@ -131,7 +114,7 @@ def test_the_part_of_a_curve_beyond_the_slo_is_marked() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_within_an_slo_that_nothing_meets_the_saving_is_unknown() -> None:
-    page = _open(runs="within a service level", slo=["ttft:p95<1ms"])
+    page = opened("cost", runs="within a service level", slo=["ttft:p95<1ms"])
 
     assert "no load qualifies in both arms" in page.header[0].value
     assert set(page.dataframe[0].value["saved"]) == {"unknown"}
@@ -139,7 +122,7 @@ def test_within_an_slo_that_nothing_meets_the_saving_is_unknown() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_say_so() -> None:
-    page = _open(Filters(dataset=("none such",)))
+    page = opened("cost", Filters(dataset=("none such",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -147,7 +130,7 @@ def test_filters_that_match_nothing_say_so() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_without_a_pair_the_page_says_where_the_reasons_stand() -> None:
-    page = _open(Filters(model=("<b>*bold*</b> $x$",)))
+    page = opened("cost", Filters(model=("<b>*bold*</b> $x$",)))
 
     assert "No pair of arms" in page.header[0].value
     assert "Compare lists the reasons" in page.info[0].value
@@ -164,8 +147,8 @@ def unknown(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
 
 @pytest.mark.usefixtures("unknown")
 def test_a_gpu_that_nobody_named_has_no_price_until_a_reader_gives_one() -> None:
-    asked = _open()
-    given = _open(price=OWN, usd_per_hour="4")
+    asked = opened("cost")
+    given = opened("cost", price=OWN, usd_per_hour="4")
 
     assert "price is not known" in asked.header[0].value
     assert "No price is listed for unknown" in asked.info[0].value
@@ -176,7 +159,7 @@ def test_a_gpu_that_nobody_named_has_no_price_until_a_reader_gives_one() -> None
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_price_list_has_dates_and_sources() -> None:
-    prices = _open().dataframe[-1].value
+    prices = opened("cost").dataframe[-1].value
 
     assert prices["date"].str.startswith("2026").all()
     assert (prices["source"] != "").all()

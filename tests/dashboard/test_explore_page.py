@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboard.answers import explore as answers_explore
 from dashboard.answers.explore import MOST_MARKS, MOST_PANELS
@@ -21,6 +20,7 @@ from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours
 from dashboard.shelf import open_shelf
 from dashboard.views.explore_sql import EXAMPLES
+from tests.dashboard.opening import opened
 from warehouse.filters import Filters
 from warehouse.store_question import ask
 
@@ -34,21 +34,6 @@ PICKS = {
     "each cell by TP": replace(PICK, series=KEYS["Tensor parallel size"], how=EACH),
     "geometric mean": replace(PICK, how="geometric mean"),
 }
-
-
-def _page(filters: Filters, **parameters: str) -> AppTest:
-    def script(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-        from dashboard.shelf import open_shelf
-        from dashboard.views import explore
-
-        explore.render(open_shelf(), filters)
-
-    page = AppTest.from_function(script, args=(filters,), default_timeout=60)
-    for name, value in parameters.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 @pytest.mark.parametrize("name", PICKS)
@@ -120,7 +105,7 @@ def test_days_keep_the_cells_that_started_then_also_in_the_sql_that_is_shown(
 
 @pytest.mark.usefixtures("warehouse")
 def test_every_cell_of_a_chart_leads_to_its_place_in_runs() -> None:
-    page = _page(Filters(dataset=("code",)))
+    page = opened("explore", Filters(dataset=("code",)))
 
     cells = set(
         data_explore.cells_behind(open_shelf(), PICK, Filters(dataset=("code",)))["cell_id"]
@@ -207,7 +192,7 @@ def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_page_shows_charts_their_cells_and_the_sql_behind() -> None:
-    page = _page(Filters())
+    page = opened("explore", Filters())
 
     assert page.header[0].value.startswith("Output throughput\\: best")
     assert len(page.get("vega_lite_chart")) == 2
@@ -217,7 +202,7 @@ def test_the_page_shows_charts_their_cells_and_the_sql_behind() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_link_reproduces_every_choice() -> None:
-    page = _page(
+    page = opened("explore", 
         Filters(), charts="2", y1="Request latency", x1="Output throughput", panels1="one panel",
         colours1="Dataset", pooled1="maximum", y2="Error rate", **{"y1-statistic": "P95"},
     )  # fmt: skip
@@ -232,12 +217,12 @@ def test_a_link_reproduces_every_choice() -> None:
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("how", AGGREGATIONS)
 def test_every_aggregation_draws(how: str) -> None:
-    assert _page(Filters(), pooled1=how).get("vega_lite_chart")
+    assert opened("explore", Filters(), pooled1=how).get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_say_so() -> None:
-    page = _page(Filters(dataset=("gone",)))
+    page = opened("explore", Filters(dataset=("gone",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -249,7 +234,7 @@ def test_unknown_values_have_a_place_and_a_name(
     unknown = dict.fromkeys(("model", "gpu", "dataset", "spec_method", "concurrency", "evidence"))
     fill_cells(empty_place, "nothing known", [make_facts(**unknown)])
 
-    page = _page(Filters(), x1="Dataset")
+    page = opened("explore", Filters(), x1="Dataset")
 
     assert "unknown" in page.header[0].value
     assert page.get("vega_lite_chart")
@@ -257,7 +242,12 @@ def test_unknown_values_have_a_place_and_a_name(
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_sql_box_answers() -> None:
-    page = _page(Filters(), part="SQL", sql="select dataset, count(*) as n from cells group by all")
+    page = opened(
+        "explore",
+        Filters(),
+        part="SQL",
+        sql="select dataset, count(*) as n from cells group by all",
+    )
 
     assert page.dataframe[0].value.set_index("dataset")["n"].to_dict() == {
         "code": 16,
@@ -281,7 +271,7 @@ ATTACKS = (
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("sql", ATTACKS)
 def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) -> None:
-    page = _page(Filters(), part="SQL", sql=sql)
+    page = opened("explore", Filters(), part="SQL", sql=sql)
 
     assert len(page.error) == 1
     said = page.error[0].value
@@ -294,7 +284,7 @@ def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) ->
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_of_the_box_is_answered(name: str) -> None:
-    page = _page(Filters(), part="SQL")
+    page = opened("explore", Filters(), part="SQL")
 
     page.selectbox(key="example").set_value(name).run()
 

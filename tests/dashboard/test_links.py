@@ -16,7 +16,7 @@ APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 
 
 def _app(**asked: str | list[str]) -> AppTest:
-    page = AppTest.from_file(APP, default_timeout=30)
+    page = AppTest.from_file(APP, default_timeout=60)
     for name, value in asked.items():
         page.query_params[name] = value
     page.run()

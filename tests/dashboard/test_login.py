@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,21 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from dashboard.views import VIEWS
+from tests.dashboard.browser.seen import DRAWN_MS, answered, chromium
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
-#: The second name stands for one that somebody else has pointed at this machine.
-ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--host-resolver-rules=MAP rebound.example 127.0.0.1",
-)  # fmt: skip
-START_S = 40
+#: A name that somebody else has pointed at this machine.
+REBOUND = "--host-resolver-rules=MAP rebound.example 127.0.0.1"
 #: What every page with results tells, and no other may.
 DATA = b"tiny-target"
 SENTENCE = "Log in to see this dashboard."
@@ -70,22 +63,11 @@ def _running(words: list[str], url: str, **how: Any) -> Iterator[None]:
     """A server, from its first answer until the end of the block."""
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True, **how)
     try:
-        _wait(url)
+        answered(url)
         yield
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(10)
-
-
-def _wait(url: str) -> None:
-    for _ in range(START_S * 5):
-        try:
-            urllib.request.urlopen(url, timeout=1).close()
-        except OSError:
-            time.sleep(0.2)
-        else:
-            return
-    pytest.fail(f"Nothing answered at {url} within {START_S} s.")
 
 
 @contextmanager
@@ -141,12 +123,8 @@ def address(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A Chromium, for as many profiles as the tests need."""
-    if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is missing; install Debian's package: apt-get install chromium")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+    with chromium(REBOUND) as opened:
         yield opened
-        opened.close()
 
 
 @dataclass
@@ -184,15 +162,15 @@ def _bytes(sent: str | bytes) -> bytes:
 
 
 def _sees(visitor: Visitor, text: str | re.Pattern[str]) -> None:
-    expect(visitor.page.get_by_text(text)).to_be_visible(timeout=30_000)
+    expect(visitor.page.get_by_text(text)).to_be_visible(timeout=DRAWN_MS)
 
 
 def _sees_results(visitor: Visitor) -> None:
     heading = visitor.page.get_by_role("heading", level=2).first
-    expect(heading).to_be_visible(timeout=30_000)
+    expect(heading).to_be_visible(timeout=DRAWN_MS)
     # The pages of the frame name what was measured in their filters, if not in their first line.
     expect(visitor.page.get_by_test_id("stApp")).to_have_attribute(
-        "data-test-script-state", "notRunning", timeout=30_000
+        "data-test-script-state", "notRunning", timeout=DRAWN_MS
     )
     assert visitor.knows(DATA)
 
@@ -201,7 +179,7 @@ def _sees_only(visitor: Visitor, text: str | re.Pattern[str]) -> None:
     """One sentence, no heading, no filter, and nothing of the warehouse in anything that was sent."""
     _sees(visitor, text)
     expect(visitor.page.get_by_test_id("stApp")).to_have_attribute(
-        "data-test-script-state", "notRunning", timeout=30_000
+        "data-test-script-state", "notRunning", timeout=DRAWN_MS
     )
     assert visitor.page.get_by_role("heading").count() == 0
     assert visitor.page.get_by_test_id("stMultiSelect").count() == 0
@@ -226,7 +204,7 @@ def test_an_editor_logs_in_sees_the_pages_and_may_upload(visitor: Visitor, addre
     _sees_results(visitor)
     _sees(visitor, "Ed Itor, editor")
     visitor.page.goto(f"{address}/explore?part=Your+own+report")
-    expect(visitor.page.get_by_test_id("stFileUploader")).to_be_visible(timeout=30_000)
+    expect(visitor.page.get_by_test_id("stFileUploader")).to_be_visible(timeout=DRAWN_MS)
 
 
 def test_a_viewer_sees_the_pages_and_cannot_upload(visitor: Visitor, address: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nightly import history
+from tests.dashboard.opening import opened
 from tests.nightly.test_history import FINE, night, with_stages
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -15,22 +16,6 @@ LATER = night(
     regressions=(), failures=(), changed=(), stages=with_stages(),
 )  # fmt: skip
 OTHER = night(study="other", started=night().started.replace(hour=20), outcome="incomplete")
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import nights
-
-    nights.render(open_shelf(), filters)
-
-
-def _open(filters: Filters = Filters(), **asked: str) -> AppTest:  # noqa: B008
-    page = AppTest.from_function(_page, args=(filters,), default_timeout=30)
-    for name, value in asked.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 @pytest.fixture
@@ -49,7 +34,7 @@ def _texts(page: AppTest) -> str:
 
 @pytest.mark.usefixtures("place")
 def test_the_newest_night_is_the_headline_and_the_first_row() -> None:
-    page = _open()
+    page = opened("nights")
 
     assert page.header[0].value.replace("\\", "") == (
         "Last night, 2026-11-22, lab: nothing became worse"
@@ -60,7 +45,7 @@ def test_the_newest_night_is_the_headline_and_the_first_row() -> None:
 
 @pytest.mark.usefixtures("place")
 def test_a_row_says_how_long_what_changed_and_what_failed() -> None:
-    row = _open(Filters(study=("lab",))).dataframe[0].value.iloc[1]
+    row = opened("nights", Filters(study=("lab",))).dataframe[0].value.iloc[1]
 
     assert row["cells good"] == "22 of 24"
     assert row["took"] == "6 min"
@@ -78,7 +63,7 @@ def test_what_people_noted_on_a_night_stands_with_it_and_not_with_others(place: 
         target = annotations.night(day, study)
         annotations.add(place, annotations.annotation("note", target, text, "Ann"))
 
-    page = _open(night="2026-11-22, lab")
+    page = opened("nights", night="2026-11-22, lab")
 
     (noted,) = [f.value for f in page.dataframe if "written (UTC)" in f.value.columns]
     assert set(noted["text"]) == {"driver updated", "GPU was hot"}
@@ -86,7 +71,7 @@ def test_what_people_noted_on_a_night_stands_with_it_and_not_with_others(place: 
 
 @pytest.mark.usefixtures("place")
 def test_one_night_chosen_by_its_link_shows_its_summary() -> None:
-    page = _open(night="2026-11-21, lab")
+    page = opened("nights", night="2026-11-21, lab")
 
     assert page.selectbox(key="night").value == "2026-11-21, lab"
     assert "Regression: something became worse. 22 of 24 cells good, 1 failed" in _texts(page)
@@ -96,14 +81,16 @@ def test_one_night_chosen_by_its_link_shows_its_summary() -> None:
 
 @pytest.mark.usefixtures("place")
 def test_study_and_days_choose_nights() -> None:
-    assert list(_open(Filters(study=("other",))).dataframe[0].value["study"]) == ["other"]
-    assert len(_open(Filters(since="2026-11-22")).dataframe[0].value) == 1
-    assert len(_open(Filters(until="2026-11-21")).dataframe[0].value) == 2
+    assert list(opened("nights", Filters(study=("other",))).dataframe[0].value["study"]) == [
+        "other"
+    ]
+    assert len(opened("nights", Filters(since="2026-11-22")).dataframe[0].value) == 1
+    assert len(opened("nights", Filters(until="2026-11-21")).dataframe[0].value) == 2
 
 
 @pytest.mark.usefixtures("place")
 def test_filters_that_match_no_night_say_so() -> None:
-    page = _open(Filters(study=("no such study",)))
+    page = opened("nights", Filters(study=("no such study",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.dataframe
@@ -111,7 +98,7 @@ def test_filters_that_match_no_night_say_so() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_without_a_night_the_page_says_how_to_begin_one() -> None:
-    page = _open()
+    page = opened("nights")
 
     assert page.header[0].value == "No night yet"
     assert "Begin one with" in page.info[0].value
@@ -121,14 +108,14 @@ def test_without_a_night_the_page_says_how_to_begin_one() -> None:
 def test_a_damaged_summary_is_said_and_the_others_are_shown(place: Path) -> None:
     (place / "nights" / "lab" / "2026-11-20T22-00-00Z.json").write_text("{")
 
-    page = _open()
+    page = opened("nights")
 
     assert "2026-11-20T22-00-00Z.json is no summary of a night" in _texts(page)
     assert len(page.dataframe[0].value) == 3
 
 
 def test_a_night_that_ends_appears_without_an_ingest(place: Path) -> None:
-    page = _open()
+    page = opened("nights")
     history.write(place, night(started=night().started.replace(day=23), night="2026-11-23"))
     page.run()
 
@@ -144,7 +131,7 @@ def test_markup_in_what_was_said_stays_text(place: Path) -> None:
     )  # fmt: skip
     history.write(place, bad)
 
-    page = _open()
+    page = opened("nights")
 
     assert not any(element.allow_html for element in page.markdown)
     assert all("<img" not in element.value for element in (*page.markdown, *page.header))

@@ -24,6 +24,7 @@ from dashboard.data.trends import Watch
 from dashboard.explore_sql import KEYS, Amount, Pick
 from dashboard.report import html
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened
 from warehouse import annotations
 from warehouse.annotations import add, annotation, excluded_runs, night, read
 from warehouse.contract import Facts
@@ -36,21 +37,8 @@ HOSTILE = "<img src=x onerror=alert(1)> **bold** $x$ :red[y]"
 FIRST = datetime(2026, 11, 2, 22, tzinfo=UTC)
 
 
-def _page(name, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import VIEWS as views
-
-    view = next(v for v in views if name == v.TITLE)
-    view.render(open_shelf(), filters)
-
-
-def _open(name: str, filters: Filters = FILTERS, **asked: str) -> AppTest:
-    page = AppTest.from_function(_page, args=(name, filters), default_timeout=30)
-    for key, value in asked.items():
-        page.query_params[key] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
+def _open(path: str, filters: Filters = FILTERS, **asked: str) -> AppTest:
+    return opened(path, filters, **asked)
 
 
 @pytest.fixture
@@ -86,17 +74,17 @@ def _text(elements: Any) -> str:
 def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes_it(
     own: Path,
 ) -> None:
-    before = (_best_arm(), _open("Compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
+    before = (_best_arm(), _open("compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
     assert before[0].startswith("eagle3")
 
     _say(own, "exclude", "eagle3 K=5")
     assert _best_arm().startswith("draft_model")
-    assert "draft_model K=3 serves" in _text(_open("Compare").header)
-    assert "a draft model" in _text(_open("Verdict").header)
+    assert "draft_model K=3 serves" in _text(_open("compare").header)
+    assert "a draft model" in _text(_open("verdict").header)
     assert len(data.cells(open_shelf(), FILTERS)) == before[2] - 10
 
     _say(own, "include", "eagle3 K=5", "it did not")
-    after = (_best_arm(), _open("Compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
+    after = (_best_arm(), _open("compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
     assert after == before
 
 
@@ -127,7 +115,7 @@ def test_runs_shows_what_is_excluded_with_reason_author_and_time(own: Path) -> N
     _say(own, "exclude", "eagle3 K=5")
     run_id = str(_runs_of("eagle3 K=5")["run_id"].iloc[0])
 
-    page = _open("Runs", run=run_id)
+    page = _open("runs", run=run_id)
 
     said = _text(page.warning)
     event = read(own)[0]
@@ -141,7 +129,7 @@ def test_runs_shows_what_is_excluded_with_reason_author_and_time(own: Path) -> N
 
 def test_runs_without_exclusions_has_no_column_for_them(own: Path) -> None:
     assert own.exists()
-    page = _open("Runs")
+    page = _open("runs")
 
     assert "excluded" not in page.dataframe[0].value
     assert "excluded" not in _text(page.markdown)
@@ -159,7 +147,7 @@ def _press(page: AppTest, label: str) -> AppTest:
 
 
 def test_an_editor_writes_a_note_excludes_a_run_and_takes_it_back(own: Path) -> None:
-    page = _open("Runs")
+    page = _open("runs")
     _write(page, "Note", "driver updated")
     _press(page, "Note")
     assert "local noted: driver updated" in _text(page.markdown)
@@ -178,7 +166,7 @@ def test_an_editor_writes_a_note_excludes_a_run_and_takes_it_back(own: Path) -> 
 
 
 def test_a_note_without_a_text_is_a_sentence(own: Path) -> None:
-    page = _press(_open("Runs"), "Note")
+    page = _press(_open("runs"), "Note")
 
     assert "A note needs a text" in _text(page.error)
     assert read(own) == ()
@@ -198,12 +186,12 @@ def test_a_viewer_sees_what_was_said_and_has_no_form(own: Path) -> None:
     _say(own, "note", "eagle3 K=5", "driver updated")
     _say(own, "exclude", "eagle3 K=5")
 
-    page = _open("Runs", run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
+    page = _open("runs", run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
 
     assert "GPU throttled" in _text(page.warning)
     assert "Ann noted: driver updated" in _text(page.markdown)
     assert not page.button
-    assert not _open("Trends").button
+    assert not _open("trends").button
 
 
 @pytest.fixture
@@ -227,7 +215,7 @@ def _layers(page: AppTest) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("nightly")
 def test_trends_shows_the_notes_of_a_series_nights_and_runs_and_marks_them(nightly: Path) -> None:
     only_lab = Filters(study=("lab",))
-    assert not _layers(_open("Trends", only_lab))
+    assert not _layers(_open("trends", only_lab))
     runs = data.runs(open_shelf(), only_lab)
     mine = runs.sort_values("started_at").iloc[2]
     for target, text in (
@@ -238,7 +226,7 @@ def test_trends_shows_the_notes_of_a_series_nights_and_runs_and_marks_them(night
     ):
         add(nightly, annotation("note", target, text, "Ann"))
 
-    page = _open("Trends", only_lab)
+    page = _open("trends", only_lab)
 
     tables = [frame.value for frame in page.dataframe]
     noted = next(rows for rows in tables if "text" in rows)
@@ -260,7 +248,7 @@ def test_a_night_whose_runs_are_excluded_stays_marked(nightly: Path) -> None:
     target = data_notes.target_of(runs.iloc[3])
     add(nightly, annotation("exclude", target, "GPU throttled", "Ann"))
 
-    page = _open("Trends", only_lab)
+    page = _open("trends", only_lab)
 
     shelf = open_shelf()
     one = data_trends.overview(shelf, Watch(only_lab, "5%")).found[0]
@@ -271,7 +259,7 @@ def test_a_night_whose_runs_are_excluded_stays_marked(nightly: Path) -> None:
 
 @pytest.mark.usefixtures("nightly")
 def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
-    page = _open("Trends", Filters(study=("lab",)))
+    page = _open("trends", Filters(study=("lab",)))
     page.selectbox(key="noted-night").set_value("2026-11-05")
     page.checkbox(key="noted-study").set_value(True)
     _write(page, "Note", "driver updated")
@@ -302,8 +290,8 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
     _say(own, "exclude", "eagle3 K=5", HOSTILE)
     add(own, annotation("note", night("2026-11-02"), HOSTILE, HOSTILE[:30]))
 
-    for title in ("Runs", "Trends", "Verdict", "Compare"):
-        page = _open(title, run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
+    for path in ("runs", "trends", "verdict", "compare"):
+        page = _open(path, run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
         said = [*page.header, *page.markdown, *page.caption, *page.info, *page.warning]
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
@@ -318,16 +306,16 @@ def test_excluding_everything_leaves_pages_that_say_what_to_do(own: Path) -> Non
     for arm in ("baseline", "eagle3 K=5", "draft_model K=3"):
         _say(own, "exclude", arm)
 
-    for title in ("Verdict", "Compare", "Trends"):
-        assert _open(title).info
-    assert len(_open("Runs").dataframe[0].value) == 6
+    for path in ("verdict", "compare", "trends"):
+        assert _open(path).info
+    assert len(_open("runs").dataframe[0].value) == 6
 
 
 def test_the_file_beside_the_results_is_all_that_was_written(own: Path) -> None:
     before = {p.name: p.stat().st_mtime_ns for p in own.rglob("*") if p.is_file()}
 
     _say(own, "exclude", "eagle3 K=5")
-    _open("Runs")
+    _open("runs")
 
     after = {p.name: p.stat().st_mtime_ns for p in own.rglob("*") if p.is_file()}
     assert {name for name in after if before.get(name) != after[name]} == {

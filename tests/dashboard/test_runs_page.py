@@ -7,31 +7,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboard import data
 from dashboard.answers import runs as answers_runs
 from dashboard.data import run_details
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 from warehouse.rows import Sample
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import runs
-
-    runs.render(open_shelf(), filters)
-
-
-def _open(filters: Filters = Filters(), **asked: str) -> AppTest:  # noqa: B008
-    page = AppTest.from_function(_page, args=(filters,), default_timeout=30)
-    for name, value in asked.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -39,7 +23,7 @@ def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
     cells = data.cells(open_shelf(), Filters())
     asked = cells[(cells["dataset"] == "structured") & (cells["concurrency"] == 8)].iloc[1]
 
-    page = _open(open=asked["cell_id"])
+    page = opened("runs", open=asked["cell_id"])
 
     assert page.selectbox(key="run").value == asked["run_id"]
     name = f"structured, {asked['arm_label']}, concurrency 8"
@@ -48,10 +32,10 @@ def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_link_to_a_cell_that_is_gone_or_filtered_out_says_so() -> None:
-    assert "not here" in _open(open="0" * 20).warning[0].value
+    assert "not here" in opened("runs", open="0" * 20).warning[0].value
 
     cell_id = str(data.cells(open_shelf(), Filters(dataset=("structured",)))["cell_id"].iloc[0])
-    assert "leave out" in _open(Filters(dataset=("code",)), open=cell_id).warning[0].value
+    assert "leave out" in opened("runs", Filters(dataset=("code",)), open=cell_id).warning[0].value
 
 
 def _samples() -> tuple[Sample, ...]:
@@ -81,7 +65,7 @@ def test_the_server_is_drawn_over_time_with_the_evidence_in_each_title(
         "Acceptance rate  [CPU lab]",
         "Acceptance length, tokens/step  [CPU lab]",
     ]
-    assert len(_open().get("vega_lite_chart")) >= len(drawings)
+    assert len(opened("runs").get("vega_lite_chart")) >= len(drawings)
 
 
 def test_a_cell_without_samples_says_so(
@@ -89,7 +73,7 @@ def test_a_cell_without_samples_says_so(
 ) -> None:
     fill_cells(empty_place, "one", [make_facts()], samples=())
 
-    assert any("No server metrics" in caption.value for caption in _open().caption)
+    assert any("No server metrics" in caption.value for caption in opened("runs").caption)
 
 
 def test_unknown_everywhere_is_shown_as_unknown(
@@ -97,7 +81,7 @@ def test_unknown_everywhere_is_shown_as_unknown(
 ) -> None:
     fill_cells(empty_place, "bare", [Facts(**dict.fromkeys(Facts.model_fields))])
 
-    page = _open()
+    page = opened("runs")
 
     assert page.selectbox(key="cell").value == "unknown, unknown, concurrency unknown"
     assert any("unknown" in code.value for code in page.code)

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from streamlit.testing.v1 import AppTest
 
 from analysis.service.largest_load import Level, Load
 from analysis.service.slo import parse
@@ -22,34 +21,12 @@ from dashboard.data import slo as data_slo
 from dashboard.data.slo import Asked
 from dashboard.paying import LISTED, OWN, Paying, basis_of
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened, page_of
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 
 Fill = Callable[..., None]
 SLO = "ttft:p95<80ms"
-
-
-def _page(url, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    import importlib
-
-    import streamlit as st
-
-    from dashboard.shelf import open_shelf
-    from warehouse.errors import DraftboardError
-
-    try:
-        importlib.import_module(f"dashboard.views.{url}").render(open_shelf(), filters)
-    except DraftboardError as error:
-        st.error(str(error))
-
-
-def _open(filters: Filters | None = None, **link: Any) -> AppTest:
-    page = AppTest.from_function(_page, args=("slo", filters or Filters()), default_timeout=30)
-    for name, value in link.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 def _asked(text: str = SLO, **changes: Any) -> Asked:
@@ -59,7 +36,7 @@ def _asked(text: str = SLO, **changes: Any) -> Asked:
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_title_answers_and_each_arm_has_its_largest_load() -> None:
-    page = _open(Filters(dataset=("code",), model=("lab/tiny-target",)), slo=[SLO])
+    page = opened("slo", Filters(dataset=("code",), model=("lab/tiny-target",)), slo=[SLO])
 
     title = page.header[0].value.replace("\\", "")
     assert title == (
@@ -101,7 +78,7 @@ def test_the_front_is_that_of_the_command(warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_before_an_slo_is_written_the_middle_of_what_was_measured_is_shown() -> None:
-    page = _open()
+    page = opened("slo")
 
     assert any("None is written yet" in caption.value for caption in page.caption)
     assert "settings" in page.header[0].value
@@ -124,7 +101,7 @@ def test_a_suggested_bound_is_rounded_upwards_to_two_digits() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_an_slo_that_cannot_be_read_is_one_sentence() -> None:
-    page = AppTest.from_function(_page, args=("slo", Filters()), default_timeout=30)
+    page = page_of("slo")
     page.query_params["slo"] = ["ttft<fast"]
 
     page.run()
@@ -137,7 +114,7 @@ def test_a_point_leads_to_its_cells_and_they_to_the_runs_page() -> None:
     known = data_slo.trade_off(open_shelf(), Filters(dataset=("code",)))
     name = next(name for name in known.points if name.startswith("eagle3 K=5 at 8"))
 
-    page = _open(Filters(dataset=("code",)), point=name)
+    page = opened("slo", Filters(dataset=("code",)), point=name)
 
     cells = next(f.value for f in page.dataframe if "in Runs" in f.value)
     assert list(cells["concurrency"]) == [8]
@@ -147,16 +124,16 @@ def test_a_point_leads_to_its_cells_and_they_to_the_runs_page() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_goodput_reads_the_requests_only_when_asked() -> None:
-    assert not any("goodput, req/s" in f.value for f in _open(slo=[SLO]).dataframe)
+    assert not any("goodput, req/s" in f.value for f in opened("slo", slo=[SLO]).dataframe)
 
-    totals = _open(slo=[SLO], goodput="true").dataframe[0].value
+    totals = opened("slo", slo=[SLO], goodput="true").dataframe[0].value
 
     assert (totals["goodput, req/s"] != "unknown").any()
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_say_so() -> None:
-    page = _open(Filters(dataset=("none such",)))
+    page = opened("slo", Filters(dataset=("none such",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -174,7 +151,7 @@ def unknown(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
 
 @pytest.mark.usefixtures("unknown")
 def test_unknown_values_are_called_unknown() -> None:
-    page = _open(slo=[SLO])
+    page = opened("slo", slo=[SLO])
 
     totals = page.dataframe[0].value
     assert list(totals["setting"]) == ["unknown · TP unknown"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from streamlit.testing.v1 import AppTest
 
 from analysis.nightly.regressions import REGRESSION
 from commands.gate import gate
@@ -17,6 +16,7 @@ from dashboard.charts import trends as charts_trends
 from dashboard.data import trends as data_trends
 from dashboard.data.trends import Watch
 from dashboard.shelf import open_shelf
+from tests.dashboard.opening import opened, page_of
 from warehouse.catalogue import METRICS
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
@@ -27,19 +27,6 @@ Fill = Callable[..., None]
 START = datetime.fromisoformat("2026-11-02T22:00:00+00:00")
 NIGHTS = 8
 SLOWER_FROM = 5
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import trends
-
-    trends.render(open_shelf(), filters)
-
-
-def _open(filters: Filters = Filters()) -> AppTest:  # noqa: B008
-    page = AppTest.from_function(_page, args=(filters,), default_timeout=30).run()
-    assert not page.exception, page.exception
-    return page
 
 
 def _values(rate: float) -> tuple[Measurement, ...]:
@@ -65,7 +52,7 @@ def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
 
 @pytest.mark.usefixtures("nightly")
 def test_the_title_says_what_became_worse_and_since_when() -> None:
-    page = _open()
+    page = opened("trends")
 
     assert page.header[0].value.replace("\\", "") == (
         "2 of 2 series became worse, the worst by 11.1 % since 2026-11-07 (2.0)"
@@ -86,7 +73,7 @@ def test_the_page_judges_as_the_gate_does(nightly: Path) -> None:
 
 @pytest.mark.usefixtures("nightly")
 def test_a_larger_budget_lets_it_pass_and_stands_in_the_link() -> None:
-    page = AppTest.from_function(_page, args=(Filters(),), default_timeout=30)
+    page = page_of("trends")
     page.query_params["budget"] = "20%"
     page.run()
 
@@ -96,7 +83,7 @@ def test_a_larger_budget_lets_it_pass_and_stands_in_the_link() -> None:
 
 @pytest.mark.usefixtures("nightly")
 def test_a_release_is_held_against_the_one_before() -> None:
-    page = _open()
+    page = opened("trends")
 
     assert page.selectbox(key="release").value == "2.0"
     assert page.selectbox(key="against").value == "1.0"
@@ -114,7 +101,7 @@ def test_a_budget_that_cannot_be_read_is_an_error_of_one_sentence() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_one_night_is_said_to_be_one_night() -> None:
-    page = _open()
+    page = opened("trends")
 
     assert "every series has one night only" in page.header[0].value
     assert page.get("vega_lite_chart")
@@ -122,7 +109,7 @@ def test_one_night_is_said_to_be_one_night() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_show_what_there_is() -> None:
-    page = _open(Filters(dataset=("no such dataset",)))
+    page = opened("trends", Filters(dataset=("no such dataset",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -135,7 +122,7 @@ def test_unknown_everywhere_is_shown_as_unknown(
     nothing: dict[str, Any] = dict.fromkeys(Facts.model_fields)
     fill_cells(empty_place, "bare", [Facts(**nothing)])
 
-    page = _open()
+    page = opened("trends")
 
     name = page.selectbox(key="series").value
     assert name == "unknown, unknown, unknown, unknown, unknown load"
@@ -146,7 +133,7 @@ def test_cells_without_a_start_are_no_night(
 ) -> None:
     fill_cells(empty_place, "undated", [make_facts()], started_at=None)
 
-    page = _open()
+    page = opened("trends")
 
     assert page.header[0].value.startswith("Did something break?")
     assert "known start" in page.info[0].value

@@ -20,6 +20,7 @@ from dashboard.charts.verdict import changes
 from dashboard.data import verdict as data_verdict
 from dashboard.shelf import frame, open_shelf, reader
 from dashboard.views import verdict
+from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -34,19 +35,6 @@ BASELINE = {"spec_method": "none"}
 EAGLE = {"spec_method": "eagle3", "num_speculative_tokens": 3}
 #: A repeat's own luck, the same for all metrics.
 LUCK = (1.0, 1.004, 0.997)
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.shelf import open_shelf as shelf
-    from dashboard.views import verdict as view
-
-    view.render(shelf(), filters)
-
-
-def _open(filters: Filters | None = None) -> AppTest:
-    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=30).run()
-    assert not page.exception, page.exception
-    return page
 
 
 def _text(value: str) -> str:
@@ -111,7 +99,7 @@ def test_a_gain_at_every_load_is_turned_on_with_its_interval_and_its_cost(
 ) -> None:
     fill_study((0.25, 0.25, 0.25))
 
-    page = _open()
+    page = opened("verdict")
 
     assert _headline(page).startswith("Turn it on: EAGLE-3 with 3 draft tokens serves 25.0\u202f% ")
     assert "more output tokens per second (95\u202f%: 2" in _headline(page)
@@ -123,7 +111,7 @@ def test_a_gain_at_every_load_is_turned_on_with_its_interval_and_its_cost(
 def test_a_gain_that_ends_is_turned_on_up_to_there(fill_study: Callable[..., None]) -> None:
     fill_study((0.6, 0.4, -0.1))
 
-    page = _open()
+    page = opened("verdict")
 
     assert _headline(page).startswith("Turn it on up to about 39 concurrent requests")
     assert any("the gain ends at about concurrency 39" in _text(t.value) for t in page.markdown)
@@ -132,7 +120,7 @@ def test_a_gain_that_ends_is_turned_on_up_to_there(fill_study: Callable[..., Non
 def test_a_loss_is_left_off_in_the_same_size(fill_study: Callable[..., None]) -> None:
     fill_study((-0.2, -0.2, -0.2))
 
-    headline = _headline(_open())
+    headline = _headline(opened("verdict"))
 
     assert headline.startswith("Leave it off: EAGLE-3 with 3 draft tokens serves 20.0\u202f% fewer")
     assert "each token costs 25\u202f% more" in headline
@@ -141,7 +129,7 @@ def test_a_loss_is_left_off_in_the_same_size(fill_study: Callable[..., None]) ->
 def test_one_repeat_decides_nothing_and_says_what_would(fill_study: Callable[..., None]) -> None:
     fill_study((0.5, 0.5, 0.5), repeats=1)
 
-    headline = _headline(_open())
+    headline = _headline(opened("verdict"))
 
     assert headline.startswith("Not known yet: EAGLE-3 with 3 draft tokens served 50.0\u202f% more")
     assert "run 3 to 5" in headline
@@ -151,7 +139,7 @@ def test_settings_that_disagree_depend(fill_study: Callable[..., None]) -> None:
     fill_study((0.3, 0.3, 0.3), dataset="chat")
     fill_study((-0.3, -0.3, -0.3), dataset="code")
 
-    headline = _headline(_open())
+    headline = _headline(opened("verdict"))
 
     assert headline.startswith("It depends: EAGLE-3 with 3 draft tokens pays on chat · TP 1, not")
     assert "not on code · TP 1" in headline
@@ -160,7 +148,7 @@ def test_settings_that_disagree_depend(fill_study: Callable[..., None]) -> None:
 def test_a_later_first_token_speaks_against_it(fill_study: Callable[..., None]) -> None:
     fill_study((0.3, 0.3, 0.3), first_token=1.2)
 
-    page = _open()
+    page = opened("verdict")
 
     told = next(_text(t.value) for t in page.markdown if "Against it" in t.value)
     assert "20.0\u202f% later first token (P95) on code · TP 1" in told
@@ -194,7 +182,7 @@ def test_the_numbers_are_those_of_the_analysis(fill_study: Callable[..., None]) 
     sure = intervals(found.pairs)
     one = overalls(found, sure, decisions(found, sure))[0]
 
-    page = _open()
+    page = opened("verdict")
 
     assert page.metric[0].value == f"{said.amount(one.gain['improvement'])} more"
     assert said.interval(one.gain) in _text(_headline(page))
@@ -206,7 +194,7 @@ def test_an_arm_can_be_chosen_and_the_best_comes_first(
     fill_study((0.3, 0.3, 0.3))
     fill_study((-0.3, -0.3, -0.3), num_speculative_tokens=7)
 
-    page = _open()
+    page = opened("verdict")
     assert page.selectbox(key="method").options == ["eagle3 K=3", "eagle3 K=7"]
     page.selectbox(key="method").set_value("eagle3 K=7").run()
 
@@ -217,7 +205,7 @@ def test_one_verdict_is_about_one_model_and_hardware(fill_study: Callable[..., N
     fill_study((0.3, 0.3, 0.3), gpu="H200")
     fill_study((-0.3, -0.3, -0.3), gpu="B200", evidence="simulated")
 
-    page = _open()
+    page = opened("verdict")
 
     assert [option.split(",")[0] for option in page.selectbox(key="about").options] == [
         "lab/tiny-target on H200", "lab/tiny-target on B200",
@@ -242,7 +230,7 @@ def test_cells_without_a_partner_are_no_verdict_and_say_why(
 ) -> None:
     fill_cells(empty_place, "alone", [make_facts(**EAGLE)])
 
-    page = _open()
+    page = opened("verdict")
 
     assert _headline(page) == said.NOTHING
     assert "reason" in page.dataframe[0].value.columns
@@ -258,7 +246,7 @@ def test_unknown_values_everywhere_are_said_and_not_hidden(
     for arm in (BASELINE, EAGLE):
         fill_cells(empty_place, str(arm), [make_facts(**(arm | nothing))])
 
-    page = _open()
+    page = opened("verdict")
 
     assert page.selectbox(key="about").options == [
         "unknown on unknown, unknown unknown  [evidence unknown]"

@@ -5,14 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.deploy.files import DEPLOY, UNITS, crontab_lines, text, workflow
-from tests.runners.slurm_cluster import Cluster, missing_tools
+from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 
 TIMERS = sorted((DEPLOY / "systemd").glob("*.timer"))
 HERE = str(Path(sys.executable).parent)
@@ -137,15 +136,8 @@ def test_the_line_of_scrontab_runs_nightly_with_the_environment_file(
 
 @pytest.fixture
 def slurm() -> Iterator[Cluster]:
-    # Not pytest's folder: a socket's path may have 107 characters at most.
-    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    cluster = Cluster(folder)
-    try:
-        cluster.start()
+    with running_cluster() as cluster:
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 @pytest.mark.slow

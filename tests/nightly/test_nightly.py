@@ -14,7 +14,7 @@ from tests.nightly.called import SECRET, Nightly, receiver
 from tests.runners.small_study import SmallStudy, small_study, wait_for
 from warehouse import nights
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def nightly_of(tmp_path: Path, notify: str = "", fake: str = "", **changes: Any) -> Nightly:

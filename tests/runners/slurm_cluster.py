@@ -10,8 +10,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from pwd import getpwuid
 
@@ -60,6 +61,20 @@ PartitionName=short Nodes=n1 MaxTime=00:01:00 State=UP
 def missing_tools() -> list[str]:
     """What of Slurm and munge is not installed here."""
     return [name for name in NEEDED if shutil.which(name, path=_PATH) is None]
+
+
+@contextlib.contextmanager
+def running_cluster() -> "Iterator[Cluster]":
+    """Two nodes, six GPUs, until the block ends."""
+    # Not pytest's folder: a socket's path may have 107 characters at most.
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
 
 
 class Cluster:

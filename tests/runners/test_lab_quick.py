@@ -13,7 +13,7 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 STUDY = ROOT / "studies" / "laptop-lab-quick.yaml"
 
 

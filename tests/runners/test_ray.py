@@ -26,7 +26,7 @@ FAKE_RUN = Path(__file__).with_name("fake_run.py")
 ROOT = Path(__file__).parents[2]
 SETTINGS = RaySettings(cpus=0.5)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

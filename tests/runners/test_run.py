@@ -19,7 +19,7 @@ from tests.runners.engine import fake_engine
 from tests.runners.small_study import PROMPTS, SmallStudy, end, small_study, wait_for
 from warehouse.contract import Record
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def good(study: SmallStudy) -> list[str]:

@@ -13,7 +13,7 @@ from ingest.formats.drop import open_drop
 from runners.executors import PROGRAM
 from tests.runners.conftest import ROOT, lab_executable
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MODELS = ROOT / "studies" / "lab-models"
 K = 3

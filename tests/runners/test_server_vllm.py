@@ -17,7 +17,7 @@ from runners.serving import endpoint
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--max-model-len", "256", "--max-num-seqs", "8", "--served-model-name", "tiny")

@@ -1,9 +1,7 @@
 """Launches as jobs of a real Slurm: two nodes with fake GPUs, one of which is killed."""
 
 import json
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,7 @@ from runners.executors.slurm_book import Book
 from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
-from tests.runners.slurm_cluster import Cluster, missing_tools
+from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 from tests.runners.small_study import small_study
 from warehouse.errors import RunnerError
 
@@ -31,6 +29,7 @@ SETTINGS = SlurmSettings(poll_s=0.3)
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.skipif(
         bool(missing_tools()), reason=f"no Slurm here: {', '.join(missing_tools())} not found"
     ),
@@ -40,15 +39,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Cluster]:
     """Two nodes, six GPUs."""
-    # Not pytest's folder: a socket's path may have 107 characters at most.
-    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    cluster = Cluster(folder)
-    try:
-        cluster.start()
+    with running_cluster() as cluster:
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 @dataclass

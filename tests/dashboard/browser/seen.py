@@ -37,11 +37,11 @@ PATHS = ("", *(f"/{view.URL_PATH}" for view in VIEWS[1:]))
 START_S = 60
 #: A page may be drawn while other processes use the machine.
 DRAWN_MS = 90_000
-#: How often a list is opened, and how long its option may take to come.
+#: How often a menu is opened, and how long its item may take to come.
 OPENINGS = 6
 OPEN_MS = 10_000
 _WRONG = "Traceback (most recent call last)"
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=DRAWN_MS)
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def served(root: Path, log: Path) -> Iterator[str]:
     with log.open("wb") as said:
         server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said)
         try:
-            _wait(f"http://localhost:{port}/_stcore/health")
+            answered(f"http://localhost:{port}/_stcore/health")
             yield f"http://localhost:{port}"
         finally:
             server.terminate()
@@ -67,7 +67,8 @@ def served(root: Path, log: Path) -> Iterator[str]:
     assert _WRONG not in log.read_text(encoding="utf-8", errors="replace")
 
 
-def _wait(url: str) -> None:
+def answered(url: str) -> None:
+    """Wait until a server answers."""
     for _ in range(START_S * 5):
         try:
             urllib.request.urlopen(url, timeout=1).close()
@@ -75,16 +76,18 @@ def _wait(url: str) -> None:
             time.sleep(0.2)
         else:
             return
-    pytest.fail(f"The dashboard did not answer at {url} within {START_S} s.")
+    pytest.fail(f"Nothing answered at {url} within {START_S} s.")
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """One browser; every context of it is a fresh profile."""
+def chromium(*more: str) -> Iterator[Browser]:
+    """One browser, with ``more`` arguments; every context of it is a fresh profile."""
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is missing; install Debian's package: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=[*ARGUMENTS, *more]
+        )
         yield browser
         browser.close()
 
@@ -93,6 +96,7 @@ def chromium() -> Iterator[Browser]:
 def fresh(browser: Browser, **settings: Any) -> Iterator[Page]:
     """A page in a profile of its own, 1440 px wide, that allows no error in its console."""
     context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | settings)
+    context.set_default_timeout(DRAWN_MS)
     page = context.new_page()
     errors: list[str] = []
     page.on("console", lambda message: errors.extend(_errors(message)))
@@ -193,16 +197,17 @@ def keep(page: Page, label: str, option: str) -> None:
     page.keyboard.press("Escape")
 
 
-def take(box: Locator, option: Locator) -> None:
-    """Open the list of a box and take an option, as a reader does: what is drawn anew just then
-    closes the list, and one opens it again."""
+def take(menu: Locator, item: Locator) -> None:
+    """Open a list or a menu and take an item, as a reader does: what is drawn anew just then closes
+    it or moves it out of the window, and one opens it again."""
     for _ in range(OPENINGS):
-        box.click()
+        menu.evaluate("one => one.scrollIntoView({block: 'center'})")
+        menu.click()
         try:
-            return option.click(timeout=OPEN_MS)
+            return item.click(timeout=OPEN_MS)
         except TimeoutError:
-            box.press("Escape")
-    pytest.fail(f"The list did not stay open in {OPENINGS} times: {box}")
+            menu.press("Escape")
+    pytest.fail(f"What was opened {OPENINGS} times did not stay: {menu}")
 
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:

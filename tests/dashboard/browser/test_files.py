@@ -12,7 +12,16 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import Drop, recorded_drop
-from tests.dashboard.browser.seen import fresh, serious, settle, spaced, title, visit
+from tests.dashboard.browser.seen import (
+    DRAWN_MS,
+    fresh,
+    serious,
+    settle,
+    spaced,
+    take,
+    title,
+    visit,
+)
 
 pytestmark = pytest.mark.browser
 MOST_PAGES, MOST_BYTES = 10, 5_000_000
@@ -41,12 +50,10 @@ def test_a_chart_is_downloaded_as_png_svg_and_vega_lite(
 ) -> None:
     visit(page, address + path)
     menu = page.get_by_role("button", name="Charts as files").first
-    # What is drawn above it late would push its open menu out of the window.
-    page.wait_for_timeout(1000)
-    menu.evaluate("one => one.scrollIntoView({block: 'center'})")
-    menu.click()
+    with page.expect_download(timeout=DRAWN_MS) as started:
+        take(menu, page.get_by_role("button", name="PNG", exact=True).first)
 
-    assert _downloaded(page, "PNG").startswith(b"\x89PNG")
+    assert Path(started.value.path()).read_bytes().startswith(b"\x89PNG")
     assert _downloaded(page, "SVG").startswith(b"<svg")
     spec = json.loads(_downloaded(page, "Vega-Lite"))
     assert all(spec["datasets"].values())

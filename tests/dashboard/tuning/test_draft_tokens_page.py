@@ -24,33 +24,12 @@ from dashboard.downloads import vega_lite
 from dashboard.links import cell_link
 from dashboard.shelf import open_shelf
 from draftboard import cli
+from tests.dashboard.opening import opened
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
 
 Study = Callable[..., None]
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    import streamlit as st
-
-    from dashboard.shelf import open_shelf
-    from dashboard.views import draft_tokens
-    from warehouse.errors import DraftboardError
-
-    try:
-        draft_tokens.render(open_shelf(), filters)
-    except DraftboardError as error:  # as the frame does
-        st.error(str(error))
-
-
-def whole(filters: Filters | None = None, **link: str) -> AppTest:
-    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=60)
-    for name, value in link.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception, page.exception
-    return page
 
 
 def said(page: AppTest) -> str:
@@ -73,7 +52,7 @@ def told(root: Path, *arguments: str) -> Any:
 def test_the_page_gives_the_line_that_the_command_gives(tuned_warehouse: Path) -> None:
     (expected,) = told(tuned_warehouse, "--dataset", "chat")["tables"]
 
-    page = whole(draft_dataset="chat")
+    page = opened("draft-tokens", draft_dataset="chat")
 
     assert [code.value for code in page.code] == [
         "num_speculative_tokens_per_batch_size: "
@@ -89,7 +68,7 @@ def test_the_title_says_what_to_draft_at_which_load() -> None:
     assert entries is not None
     ends = [end for _, end, _ in entries.entries]
 
-    page = whole(draft_dataset="chat")
+    page = opened("draft-tokens", draft_dataset="chat")
 
     assert page.header[0].value == (
         f"On chat, draft 3 tokens in batches up to {ends[0]}, 2 tokens up to {ends[1]}, "
@@ -118,7 +97,7 @@ def test_every_gain_is_that_of_the_command(tuned_warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_an_slo_that_no_k_meets_leaves_nothing_to_serve_with() -> None:
-    page = whole(draft_slo="ttft:p95<1ms")
+    page = opened("draft-tokens", draft_slo="ttft:p95<1ms")
 
     assert "no number of draft tokens meets the SLO" in page.header[0].value
     assert not page.code
@@ -127,14 +106,14 @@ def test_an_slo_that_no_k_meets_leaves_nothing_to_serve_with() -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_an_slo_that_cannot_be_read_is_one_sentence() -> None:
-    page = whole(draft_slo="speed<3")
+    page = opened("draft-tokens", draft_slo="speed<3")
 
     assert "there is no metric 'speed'" in page.error[0].value
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_a_link_reproduces_the_controls() -> None:
-    page = whole(
+    page = opened("draft-tokens", 
         goal="Inter-token latency (ITL)", goal_statistic="P95", draft_dataset="chat",
         draft_measure="Mean acceptance length", draft_acceptance="over concurrency",
     )  # fmt: skip
@@ -145,20 +124,20 @@ def test_a_link_reproduces_the_controls() -> None:
     assert "Inter-token latency (ITL) P95 (ms), chat" in titles
     assert "Mean acceptance length, chat" in titles
 
-    page = whole(draft_position="of drafts that got so far")
+    page = opened("draft-tokens", draft_position="of drafts that got so far")
     assert "of drafts that got so far" in str(drawn_titles(page))
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_a_choice_of_arms_keeps_the_baseline() -> None:
-    page = whole(Filters(arm=("draft_model K=2",)))
+    page = opened("draft-tokens", Filters(arm=("draft_model K=2",)))
 
     assert "Improvement of output throughput over the baseline" in said(page)
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_filters_that_match_nothing_are_named() -> None:
-    page = whole(Filters(dataset=("no such dataset",)))
+    page = opened("draft-tokens", Filters(dataset=("no such dataset",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -169,13 +148,13 @@ def test_an_empty_warehouse_says_how_to_fill_it(empty_place: Path) -> None:
         writer.reject(Rejection("results/broken.json", "Not a result."))
         writer.commit()
 
-    assert "draftboard ingest" in whole().info[0].value
+    assert "draftboard ingest" in opened("draft-tokens").info[0].value
 
 
 def test_results_without_a_draft_are_said(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(0,))
 
-    page = whole()
+    page = opened("draft-tokens")
 
     assert "No speculative cell" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -184,13 +163,13 @@ def test_results_without_a_draft_are_said(empty_place: Path, add_study: Study) -
 def test_an_unknown_k_makes_no_arm(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(0, 2), spec_method="eagle3", num_speculative_tokens=None)
 
-    assert "No speculative cell with a known K" in whole().info[0].value
+    assert "No speculative cell with a known K" in opened("draft-tokens").info[0].value
 
 
 def test_without_a_baseline_the_gain_is_unknown(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(1, 2))
 
-    page = whole()
+    page = opened("draft-tokens")
 
     assert "Gain over the baseline: unknown" in said(page)
     assert "gain unknown, no baseline  [simulated]" in str(drawn_titles(page))
@@ -220,7 +199,7 @@ def test_a_metric_that_was_not_measured_is_unknown(
     arm = {"spec_method": "eagle3", "num_speculative_tokens": 3}
     fill_cells(empty_place, "bare", [make_facts(**arm)], measurements=(), acceptance=())
 
-    page = whole()
+    page = opened("draft-tokens")
 
     assert "Output throughput is unknown for this arm" in page.info[0].value
 
@@ -253,7 +232,7 @@ def test_names_with_markup_stay_text(empty_place: Path, add_study: Study) -> Non
     name = "<img src=x onerror=alert(1)> **b**"
     add_study(empty_place, ks=(0, 1), model=name, dataset=name)
 
-    page = whole()
+    page = opened("draft-tokens")
 
     raw = [*page.header, *page.subheader, *page.markdown, *page.caption, *page.info]
     assert all(name not in text.value for text in raw)
@@ -322,7 +301,7 @@ def test_the_file_holds_every_load_and_k_unrounded() -> None:
 @pytest.mark.usefixtures("tuned_warehouse")
 @pytest.mark.parametrize(("square", "method"), [("K = 4", "draft_model"), ("no drafts", "none")])
 def test_every_square_of_the_heat_map_leads_to_its_cells(square: str, method: str) -> None:
-    page = whole(square=f"code: {square} at concurrency 64")
+    page = opened("draft-tokens", square=f"code: {square} at concurrency 64")
 
     (found,) = [frame.value for frame in page.dataframe if LINK in frame.value]
     cells = data.cells(open_shelf(), Filters(dataset=("code",)))

@@ -19,6 +19,7 @@ from dashboard.data import whatif
 from dashboard.data.whatif import Place
 from dashboard.shelf import open_shelf
 from draftboard import cli
+from tests.dashboard.opening import opened, page_of
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
@@ -32,32 +33,6 @@ ERRORS = pd.DataFrame(
         "error": [0.25, -0.2, -0.5, 0.0],
     }
 )
-
-
-def _page(filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    import streamlit as st
-
-    from dashboard.shelf import open_shelf
-    from dashboard.views import whatif as view
-    from warehouse.errors import DraftboardError
-
-    try:
-        view.render(open_shelf(), filters)
-    except DraftboardError as error:  # as the frame does
-        st.error(str(error))
-
-
-def page_of(filters: Filters | None = None, **link: str) -> AppTest:
-    page = AppTest.from_function(_page, args=(filters or Filters(),), default_timeout=60)
-    for name, value in link.items():
-        page.query_params[name] = value
-    return page
-
-
-def whole(filters: Filters | None = None, **link: str) -> AppTest:
-    page = page_of(filters, **link).run()
-    assert not page.exception, page.exception
-    return page
 
 
 def told(root: Path, *arguments: str) -> Any:
@@ -79,7 +54,7 @@ def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> N
     found = told(tuned_warehouse, "--dataset", "code", "--k", "3", "--concurrency", "32")
     (expected,) = found["forecasts"]
 
-    page = whole(whatif_dataset="code", k="3", load="32")
+    page = opened("what-if", whatif_dataset="code", k="3", load="32")
 
     rate = expected["prediction"]["output_throughput"]
     gain = expected["improvements"]["output_throughput"]
@@ -102,7 +77,7 @@ def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
     found = told(tuned_warehouse, *asked, "--acceptance-rate", "0.9")["forecasts"]
     (expected,) = [forecast for forecast in found if forecast["dataset"] == "chat"]
 
-    page = whole(
+    page = opened("what-if", 
         whatif_dataset="chat", k="2", load="16", prompt="600", output="300", own_rate="true",
         rate="0.9",
     )  # fmt: skip
@@ -118,7 +93,7 @@ def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_what_was_measured_stands_beside_the_prediction() -> None:
-    page = whole(whatif_dataset="code", k="3", load="16")
+    page = opened("what-if", whatif_dataset="code", k="3", load="16")
 
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
     low, high = (float(v.replace(",", "")) for v in row["withheld points allow"].split(" to "))
@@ -128,7 +103,7 @@ def test_what_was_measured_stands_beside_the_prediction() -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
-    page = whole(whatif_dataset="code", k="3", load="256")
+    page = opened("what-if", whatif_dataset="code", k="3", load="256")
 
     assert "Concurrency of 256 is outside what was measured" in page.warning[0].value
     line = _line("concurrency", Given(3, 256))
@@ -140,7 +115,7 @@ def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
 def test_with_one_k_the_error_of_another_is_unknown(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(0, 3))
 
-    page = whole(k="5", load="16", whatif_dataset="code")
+    page = opened("what-if", k="5", load="16", whatif_dataset="code")
 
     assert "K of 5 is outside what was measured (3)" in page.warning[0].value.replace("\\", "")
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
@@ -151,7 +126,7 @@ def test_with_one_k_the_error_of_another_is_unknown(empty_place: Path, add_study
 def test_without_a_baseline_there_is_no_gain(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(1, 2, 3))
 
-    page = whole(whatif_dataset="code")
+    page = opened("what-if", whatif_dataset="code")
 
     assert "no baseline was measured" in page.header[0].value
     assert 0 not in page.select_slider(key="k").options
@@ -161,7 +136,7 @@ def test_without_a_baseline_there_is_no_gain(empty_place: Path, add_study: Study
 def test_equal_prompts_do_not_tell_what_a_prompt_costs(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, dataset="code")
 
-    page = whole(prompt="150")
+    page = opened("what-if", prompt="150")
 
     assert "prompt" not in [slider.key for slider in page.slider]
     assert any("nobody knows what another length would cost" in c.value for c in page.caption)
@@ -170,7 +145,7 @@ def test_equal_prompts_do_not_tell_what_a_prompt_costs(empty_place: Path, add_st
 
 @pytest.mark.usefixtures("warehouse")
 def test_without_lengths_the_textbook_answers() -> None:
-    page = whole()
+    page = opened("what-if")
 
     assert "only the textbook models can answer" in page.info[0].value
     assert "Textbook models, not measured" in titles(page)[0]
@@ -180,7 +155,7 @@ def test_without_lengths_the_textbook_answers() -> None:
 def test_the_textbook_is_a_choice_too(tuned_warehouse: Path) -> None:
     expected = told(tuned_warehouse, "--textbook", "--acceptance-rate", "0.85", "--k", "4")
 
-    page = whole(basis="textbook models", book_rate="0.85", book_k="4")
+    page = opened("what-if", basis="textbook models", book_rate="0.85", book_k="4")
 
     gain = f"{expected['end_to_end_gain']:.2f} times as fast end to end"
     assert gain in " ".join(text.value for text in page.markdown)
@@ -189,7 +164,7 @@ def test_the_textbook_is_a_choice_too(tuned_warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_filters_that_match_nothing_are_named() -> None:
-    page = whole(Filters(dataset=("no such dataset",)))
+    page = opened("what-if", Filters(dataset=("no such dataset",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -200,7 +175,7 @@ def test_an_empty_warehouse_says_how_to_fill_it(empty_place: Path) -> None:
         writer.reject(Rejection("results/broken.json", "Not a result."))
         writer.commit()
 
-    page = whole()
+    page = opened("what-if")
 
     assert "draftboard ingest" in page.info[0].value
     assert "Textbook models, not measured" in titles(page)[0]
@@ -210,7 +185,7 @@ def test_an_empty_warehouse_says_how_to_fill_it(empty_place: Path) -> None:
                                              ("rate", "nonsense")])  # fmt: skip
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_a_link_that_asks_for_what_cannot_be_asked_still_opens(link: str, value: str) -> None:
-    page = whole(whatif_dataset="code", **{link: value})
+    page = opened("what-if", whatif_dataset="code", **{link: value})
 
     assert page.header[0].value.startswith("Predicted for K = 4 at concurrency 16")
 
@@ -220,7 +195,7 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
 ) -> None:
     add_study(empty_place, ks=(0, 4, 8), dataset="long")
     add_study(empty_place, ks=(0, 1), dataset="short")
-    page = page_of(whatif_dataset="long", k="16", load="16").run()
+    page = page_of("what-if", whatif_dataset="long", k="16", load="16").run()
     assert page.select_slider(key="k").value == 16
 
     page.selectbox(key="whatif_dataset").set_value("short").run()
