@@ -132,7 +132,8 @@ _WORDS: dict[str, Callable[[object], str]] = {"gpu_count": _gpus}
 def charted(rows: pd.DataFrame, statistic: str, metrics: tuple[str, ...] = CHARTED) -> pd.DataFrame:
     """The rows of charted metrics, at the statistic that each metric is shown with."""
     shown = {key: shown_statistic(METRICS[key], statistic) for key in metrics}
-    wanted = rows["metric"].map(shown) == rows["statistic"]
+    # As text: categories of two columns cannot be compared.
+    wanted = rows["metric"].astype(str).map(shown) == rows["statistic"].astype(str)
     return rows[wanted & rows["baseline"].notna() & rows["speculative"].notna()]
 
 

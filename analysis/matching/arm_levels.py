@@ -38,7 +38,9 @@ def arm_levels(cells: pd.DataFrame, measurements: pd.DataFrame) -> ArmLevels:
     known = [name for name in (*SETTING, *ARM, "spec_method") if name in placed]
     keys = placed.drop_duplicates(["setting", "arm_id"]).set_index(["setting", "arm_id"])[known]
     columns = [*names, "cell_id", "metric", "statistic", "value"]
-    return ArmLevels(values[columns].sort_values(columns, ignore_index=True), keys.sort_index())
+    # Names that stand in many rows are kept as numbers, in the order of their letters.
+    values = values[columns].astype(dict.fromkeys(("cell_id", "metric", "statistic"), "category"))
+    return ArmLevels(values.sort_values(columns, ignore_index=True), keys.sort_index())
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:

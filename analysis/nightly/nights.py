@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from math import exp
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Night:
     cell: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Series:
     """The nights of one setting and metric, oldest first; ``about`` are its SERIES_FIELDS."""
 
@@ -82,9 +83,11 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
     placed = _placed(good, by)
     found = _points(placed, values[row >= 0], row[row >= 0])
     nights = _nights(placed, found)
-    abouts = _facts(good[by], found["cell"].drop_duplicates().to_numpy())
+    facts = _facts(good[by], found["cell"].drop_duplicates().to_numpy())
+    # All lines of a setting share one record.
+    abouts = {cell: {name: known.get(name) for name in by} for cell, known in facts.items()}
     return [
-        Series(_about(abouts[own[0]], by), str(metric), str(statistic), _by_time(nights, own[1]))
+        Series(abouts[own[0]], intern(metric), intern(statistic), _by_time(nights, own[1]))
         for (_, metric, statistic), own in _of_series(found).items()
     ]
 
@@ -148,10 +151,6 @@ def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]
             if code >= 0:
                 found[row][str(name)] = known[code]
     return found
-
-
-def _about(facts: dict[str, Any], by: list[str]) -> dict[str, Any]:
-    return {name: facts.get(name) for name in by}
 
 
 def _of_series(found: pd.DataFrame) -> dict[tuple[int, str, str], tuple[int, list[int]]]:

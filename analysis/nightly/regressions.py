@@ -5,7 +5,7 @@ Where the level moved is found by ``ruptures`` (PELT, Killick et al. 2012, doi:1
 before and after, whose noise is that of repeats or of the nights themselves, whichever is larger.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, sqrt
 from statistics import fmean
 from typing import Any, Literal
@@ -34,7 +34,7 @@ FEWEST_NIGHTS = 4
 LEAST_VARIANCE = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assessment:
     """One series. ``improvement``, ``low``, ``high``: of the nights from ``first`` on over those
     before it up to ``last_before`` (ratios, positive is better; NaN for unknown). ``changed``: the
@@ -132,7 +132,7 @@ def _judged(one: Assessment, stands: bool) -> Assessment:
         status, why = OPEN, "worse by itself, but among so many series chance gives one like it"
     else:
         status, why = OPEN, "the interval reaches beyond the budget: run more repeats"
-    return Assessment(**{**vars(one), "status": status, "why": why})
+    return replace(one, status=status, why=why)
 
 
 def _split(nights: tuple[Night, ...]) -> tuple[int, int]:

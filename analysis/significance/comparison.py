@@ -43,6 +43,8 @@ ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculati
 _BY = ["setting", "arm_id"]
 _ARMS = ("baseline", "speculative")
 _IDS = ("baseline_id", "speculative_id")
+#: A few words in many rows, kept as numbers in the order of their letters.
+_FEW = dict.fromkeys(("origin", "metric", "statistic"), "category")
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _values(
         baseline=known.values[one[pair], line],
         speculative=known.values[other[pair], line],
     )
-    return kept.assign(improvement=_improvements(kept)), refused
+    return kept.assign(improvement=_improvements(kept)).astype(_FEW), refused
 
 
 def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import pandas as pd
-
 from analysis.matching.arm_levels import ArmLevels, arm_levels
 from analysis.service import pareto
 from analysis.service.goodput import COLUMNS, Goodput, goodput, per_request
@@ -37,21 +35,20 @@ class Asked:
 
 
 @cached(16)
-def _usual(shelf: Shelf, filters: Filters) -> pd.DataFrame:
+def _offered(shelf: Shelf, filters: Filters) -> tuple[list[str], Slo | None]:
     names = (slo_words.SUGGESTED, slo_words.SUGGESTED_STATISTICS)
-    return frame(queries.measurements(reader(shelf), filters, *names))
+    measured = frame(queries.measurements(reader(shelf), filters, *names))
+    return slo_words.suggestions(measured), slo_words.first_slo(measured)
 
 
-@cached(16)
 def suggestions(shelf: Shelf, filters: Filters) -> list[str]:
     """Bounds to choose from; see ``slo_words.suggestions``."""
-    return slo_words.suggestions(_usual(shelf, filters))
+    return _offered(shelf, filters)[0]
 
 
-@cached(16)
 def first_slo(shelf: Shelf, filters: Filters) -> Slo | None:
     """The SLO before one is written."""
-    return slo_words.first_slo(_usual(shelf, filters))
+    return _offered(shelf, filters)[1]
 
 
 @cached(16)
