@@ -22,22 +22,28 @@ RUN python -m venv --without-pip /opt/draftboard \
 
 # Measuring: the engine's own image, with this product and the load generator in environments apart.
 FROM ${VLLM} AS nightly
+# One of the versions with a file of constraints. They name PyTorch's build for CPUs, which is all that GuideLLM
+# needs: the one for GPUs would be another 2.5 GB to fetch.
 ARG GUIDELLM=0.8.1
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 COPY constraints.txt /constraints.txt
+COPY runners/lab/constraints-guidellm-${GUIDELLM}.txt /constraints-guidellm.txt
 COPY --from=wheel /wheels /wheels
 RUN python3 -m venv /opt/draftboard \
     && /opt/draftboard/bin/pip install --no-cache-dir -c /constraints.txt /wheels/*.whl \
     && python3 -m venv /opt/guidellm \
-    && /opt/guidellm/bin/pip install --no-cache-dir "guidellm==${GUIDELLM}" \
+    && /opt/guidellm/bin/pip install --no-cache-dir -c /constraints-guidellm.txt \
+        --extra-index-url "${TORCH_INDEX}" "guidellm==${GUIDELLM}" \
     && ln -s /opt/draftboard/bin/draftboard /opt/guidellm/bin/guidellm /usr/local/bin/ \
     && groupadd --gid 10001 draftboard \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /cache --shell /usr/sbin/nologin draftboard \
     && install -d -o 10001 -g 10001 /data/warehouse /data/results /cache
-# Everything that vLLM and the hub write lies in one place, a volume: the root file system is read-only.
+# Everything that vLLM and the hub write lies in one place, a volume: the root file system is read-only. Compiled
+# Python too: without it each start of the server compiles all of vLLM anew.
 ENV HOME=/cache \
     XDG_CACHE_HOME=/cache \
     HF_HOME=/cache/huggingface \
-    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONPYCACHEPREFIX=/cache/pycache \
     PYTHONUNBUFFERED=1 \
     DRAFTBOARD_WAREHOUSE=/data/warehouse
 WORKDIR /data

@@ -29,6 +29,8 @@ _ALWAYS = (
     "--client.showErrorDetails=none",
     "--client.toolbarMode=minimal",
     "--browser.gatherUsageStats=false",
+    # To print it, Streamlit would ask an address on the internet for ours.
+    "--logger.hideWelcomeMessage=true",
 )
 
 
@@ -71,6 +73,7 @@ def dashboard(
         environment["DRAFTBOARD_WAREHOUSE"] = str(warehouse)
     if everyone is not None:
         environment[_OPEN] = everyone
+    _check_secrets()
     if not (_is_local(host) or _OPEN in environment or _login_is_set_up()):
         raise InvalidInput(
             f"Anybody who reaches {host} would see the results; set up a login (docs/sharing.md), "
@@ -102,6 +105,20 @@ def _is_local(host: str) -> bool:
         return False
 
 
+def _check_secrets() -> None:
+    """Streamlit would end with a traceback where it may not read them."""
+    for place in _places_of_secrets():
+        try:
+            Path(place).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise InvalidInput(
+                f"The secrets in {place} cannot be read ({error.strerror}); let the user that runs "
+                "the dashboard read the file, or take it away."
+            ) from None
+
+
 def _login_is_set_up() -> bool:
     """Whether a file of Streamlit's secrets has a login; the dashboard looks whether it is right."""
     return any(_has_login(Path(place)) for place in _places_of_secrets())
@@ -116,6 +133,8 @@ def _places_of_secrets() -> list[str]:
 def _has_login(place: Path) -> bool:
     try:
         return "auth" in tomllib.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        # What is there and cannot be read: the dashboard says so, and lets nobody in.
-        return place.exists()
+    except OSError:
+        return False
+    except ValueError:
+        # What cannot be understood: the dashboard says so, and lets nobody in.
+        return True

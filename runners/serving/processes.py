@@ -6,6 +6,7 @@ ends, and when this process dies, even by SIGKILL.
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -132,16 +133,26 @@ class Guarded:
 def end_strays() -> list[int]:
     """Kill what guards left behind that were killed themselves: their numbers.
 
-    Only processes of this user are seen, and those of a guard that still lives are left alone.
+    Only processes of this user are seen, and those of a guard that still lives are left alone, and
+    those of a container: there the numbers of processes are others.
     """
     ended = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
+            if _numbering(process.pid) != _numbering(os.getpid()):
+                continue
             mark = process.environ().get(guard.MARK)
             if mark and not _guards(int(mark)) and not guard.tidies_up(process):
                 process.kill()
                 ended.append(process.pid)
     return ended
+
+
+def _numbering(pid: int) -> Path | None:
+    """The namespace of a process in which processes are numbered; None where there are none."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/ns/pid").readlink()
+    return None
 
 
 def _guards(pid: int) -> bool:

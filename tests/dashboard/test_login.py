@@ -356,7 +356,10 @@ def test_opened_to_everyone_in_so_many_words_everybody_is_what_was_said(
     visitor: Visitor, filled: Path, tmp_path: Path
 ) -> None:
     words = ("--host=0.0.0.0", "--open-to-everyone=viewer", "--name=rebound.example")
-    with _dashboard(tmp_path, filled, words=words) as address:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as way_out,
+        _dashboard(tmp_path, filled, words=words, **_proxy(way_out)) as address,
+    ):
         port = address.rpartition(":")[2]
         for name in ("localhost", "rebound.example"):
             visitor.received.clear()
@@ -364,6 +367,30 @@ def test_opened_to_everyone_in_so_many_words_everybody_is_what_was_said(
 
             _sees(visitor, re.compile("upload reports takes the role editor"))
             assert visitor.knows(DATA)
+        way_out.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            way_out.accept()  # The server has asked nobody for anything.
+
+
+def _proxy(listening: socket.socket) -> dict[str, str]:
+    """Settings under which every request to the internet comes to us."""
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    return dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), address)
+
+
+def test_secrets_that_may_not_be_read_are_one_sentence(tmp_path: Path) -> None:
+    # A folder, since root may read every file.
+    (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
+    draftboard = str(Path(sys.executable).with_name("draftboard"))
+
+    done = subprocess.run(
+        [draftboard, "dashboard"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=DRAWN_MS / 1000, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "secrets.toml cannot be read (Is a directory)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

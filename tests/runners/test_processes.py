@@ -233,6 +233,24 @@ def test_what_outlives_runner_and_guard_killed_together_is_found_by_its_mark(
     other.stop()
 
 
+def test_a_server_in_a_container_is_not_taken_for_a_stray() -> None:
+    # Its guard has another number there, which nobody has here.
+    words = ["unshare", "--pid", "--fork", "--kill-child", "env", "DRAFTBOARD_GUARD=4194304"]
+    if os.getuid():
+        words.insert(1, "--user")
+    outer = subprocess.Popen([*words, PYTHON, "-c", "import time; time.sleep(600)"])
+    try:
+        assert _until(lambda: bool(psutil.Process(outer.pid).children()))
+        (inner,) = psutil.Process(outer.pid).children()
+        assert _until(lambda: "DRAFTBOARD_GUARD" in inner.environ())
+
+        assert inner.pid not in end_strays()
+        assert outer.poll() is None
+    finally:
+        outer.kill()
+        outer.wait()
+
+
 def test_a_missing_executable_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunnerError, match=r"^/nowhere/vllm cannot be started: .*No such file"):
         Guarded.start(["/nowhere/vllm", "serve"], os.environ, tmp_path / "log")
