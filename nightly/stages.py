@@ -116,7 +116,7 @@ def run(night: Night) -> Came:
         *night.settings.run, allowed_s=left,
     )  # fmt: skip
     if not ended.in_time and _counted(night).good < len(night.book.state.planned):
-        return Came("stopped", _spent(night, budget))
+        return Came("stopped", _spent(night, budget) + _end_launches(night))
     return _failed(night, "run", ended) if ended.status and ended.in_time else Came("done")
 
 
@@ -126,6 +126,18 @@ def _spent(night: Night, budget: Budget) -> str:
     return (
         f"the budget of {budget} is spent; {words.counted(lacking, 'cell')} of {known.planned} "
         f"{'is' if lacking == 1 else 'are'} not measured"
+    )
+
+
+def _end_launches(night: Night) -> str:
+    """On Slurm they outlive the one who waits for them, and would go on spending; what is to be
+    said of that."""
+    if not {"slurm", "--on=slurm"} & set(night.settings.run):
+        return ""
+    words_ = ("cluster", "cancel", str(night.settings.study), "--results", str(night.place.root))
+    ended = night.start("run", *words_)
+    return (
+        f"; its jobs may still run, end them: draftboard {' '.join(words_)}" if ended.status else ""
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from nightly.place import Place, places, read_state
 from tests.nightly.called import SECRET, Nightly, receiver
+from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import SmallStudy, small_study, wait_for
 from warehouse import nights
 
@@ -129,6 +130,24 @@ def test_a_spent_budget_stops_cleanly_says_what_is_missing_and_the_night_goes_on
         done = night.call("--max-hours", "1")
         assert done.returncode == 2, done.stderr
         assert night.history()[0].cells.good == 2
+
+
+@pytest.mark.skipif(bool(missing_tools()), reason=f"no Slurm here: {missing_tools()} not found")
+def test_a_spent_budget_leaves_no_job_in_the_queue_of_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_cluster() as cluster:
+        for name in ("SLURM_CONF", "PATH"):
+            monkeypatch.setenv(name, cluster.env[name])
+        limits = {"server_ready_s": 600, "cell_s": 60, "retries": 0}
+        night = nightly_of(tmp_path, fake="--fake-ready-after 600", limits=limits)
+
+        process = night.start("--max-hours", "0.006", "--", "--on", "slurm", "--partition", "gpu")
+        wait_for(lambda: cluster.call("squeue", "-h") != "", "a launch became a job", 60)
+
+        assert process.wait(120) == 3, night.said.read_text()
+        cluster.wait_until(lambda: cluster.call("squeue", "-h") == "")
+        assert "may still run" not in night.history()[0].stage("run").said
 
 
 def test_money_is_a_budget_where_the_study_has_a_price(tmp_path: Path) -> None:
