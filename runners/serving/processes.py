@@ -136,10 +136,10 @@ def end_strays() -> list[int]:
     Only processes of this user are seen, and those of a guard that still lives are left alone, and
     those of a container: there the numbers of processes are others.
     """
-    ended = []
+    ended, ours = [], _numbering(os.getpid())
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if _numbering(process.pid) != _numbering(os.getpid()):
+            if _numbering(process.pid) != ours:
                 continue
             mark = process.environ().get(guard.MARK)
             if mark and not _guards(int(mark)) and not guard.tidies_up(process):

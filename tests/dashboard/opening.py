@@ -11,17 +11,20 @@ DRAWN_S = 60
 
 
 def _script(path, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    import streamlit as st
-
     from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS
-    from warehouse.errors import DraftboardError
+
+    next(view for view in VIEWS if path == view.URL_PATH).render(open_shelf(), filters)
+
+
+def _guarded_script(path):  # type: ignore[no-untyped-def]  # its text alone becomes a script
+    from dashboard.app import guarded
+    from dashboard.shelf import open_shelf
+    from dashboard.views import VIEWS
+    from warehouse.filters import Filters
 
     view = next(view for view in VIEWS if path == view.URL_PATH)
-    try:
-        view.render(open_shelf(), filters)
-    except DraftboardError as error:  # as the frame does
-        st.error(str(error))
+    guarded(lambda: view.render(open_shelf(), Filters()))
 
 
 def page_of(path: str, filters: Filters | None = None, **link: Any) -> AppTest:
@@ -29,13 +32,26 @@ def page_of(path: str, filters: Filters | None = None, **link: Any) -> AppTest:
     page = AppTest.from_function(
         _script, args=(path, filters or Filters()), default_timeout=DRAWN_S
     )
-    for name, value in link.items():
-        page.query_params[name] = value
-    return page
+    return _linked(page, link)
 
 
 def opened(path: str, filters: Filters | None = None, **link: Any) -> AppTest:
     """The page of an address, drawn without an exception."""
     page = page_of(path, filters, **link).run()
     assert not page.exception, page.exception
+    return page
+
+
+def refused(path: str, **link: Any) -> str:
+    """The one sentence with which a page refuses its link, as the frame shows it."""
+    page = AppTest.from_function(_guarded_script, args=(path,), default_timeout=DRAWN_S)
+    _linked(page, link).run()
+    assert not page.exception, page.exception
+    (error,) = page.error
+    return error.value.replace("\\", "")
+
+
+def _linked(page: AppTest, link: dict[str, Any]) -> AppTest:
+    for name, value in link.items():
+        page.query_params[name] = value
     return page

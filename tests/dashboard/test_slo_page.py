@@ -21,7 +21,7 @@ from dashboard.data import slo as data_slo
 from dashboard.data.slo import Asked
 from dashboard.paying import LISTED, OWN, Paying, basis_of
 from dashboard.shelf import open_shelf
-from tests.dashboard.opening import opened, page_of
+from tests.dashboard.opening import opened, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 
@@ -101,12 +101,7 @@ def test_a_suggested_bound_is_rounded_upwards_to_two_digits() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_an_slo_that_cannot_be_read_is_one_sentence() -> None:
-    page = page_of("slo")
-    page.query_params["slo"] = ["ttft<fast"]
-
-    page.run()
-
-    assert page.error[0].value.startswith("'ttft<fast' is no bound")
+    assert refused("slo", slo=["ttft<fast"]).startswith("'ttft<fast' is no bound")
 
 
 @pytest.mark.usefixtures("warehouse")
