@@ -46,8 +46,8 @@ def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
         "ttft": (first - start) * 1000,
         "itl": _divide((last - first) * 1000, n - 1),
         "tpot": np.where(done, _divide((last_or_end - start) * 1000, n), np.nan),
-        "request_latency": np.where(done, _ends(columns) - start, np.nan),
-        "in_window": _overlaps(start, _ends(columns), begin, finish),
+        "request_latency": np.where(done, ends_of(columns) - start, np.nan),
+        "in_window": _overlaps(start, ends_of(columns), begin, finish),
     }
 
 
@@ -79,13 +79,14 @@ def canonical(
 Values = dict[tuple[str, str], float]
 
 
-def _ends(columns: Columns) -> Floats:
+def ends_of(columns: Columns) -> Floats:
+    """When each request ended: at its last token where nothing else is known."""
     end: Floats = np.where(np.isnan(columns["end"]), columns["last_token"], columns["end"])
     return end
 
 
 def _bounds(columns: Columns, window: Window) -> tuple[float, float]:
-    starts, ends = columns["start"], _ends(columns)
+    starts, ends = columns["start"], ends_of(columns)
     begin = window.start if window.start is not None else _extreme(starts, "min")
     finish = window.end if window.end is not None else _extreme(ends, "max")
     return begin, finish
@@ -114,7 +115,7 @@ def _rates(full: Columns, begin: float, finish: float) -> Values:
     if not length > 0:
         return {}
     done = {k: v[full["status"] == COMPLETED] for k, v in full.items()}
-    ends = _ends(done)
+    ends = ends_of(done)
     first = np.where(np.isnan(done["first_token"]), ends, done["first_token"])
     prompt = np.nansum(done["prompt_tokens"] * ((first >= begin) & (first <= finish)))
     output = _tokens_inside(done, begin, finish)
@@ -133,7 +134,7 @@ def _tokens_inside(done: Columns, begin: float, finish: float) -> float:
     steps = np.where(np.isnan(done.get("iterations", n)), n - 1, steps)
     first, last = done["first_token"], done["last_token"]
     spread = (steps >= 1) & (n > 1) & ~np.isnan(first) & ~np.isnan(last)
-    at = np.where(np.isnan(last), _ends(done), last)
+    at = np.where(np.isnan(last), ends_of(done), last)
     at_once = np.sum(n[~spread & (at >= begin) & (at <= finish)])
     first, last, n, steps = first[spread], last[spread], n[spread], steps[spread]
     firsts = np.count_nonzero((first >= begin) & (first <= finish))
@@ -147,7 +148,7 @@ def _tokens_inside(done: Columns, begin: float, finish: float) -> float:
 def _concurrency(full: Columns, begin: float, finish: float) -> Values:
     if not finish > begin:
         return {}
-    shared = np.minimum(_ends(full), finish) - np.maximum(full["start"], begin)
+    shared = np.minimum(ends_of(full), finish) - np.maximum(full["start"], begin)
     return {("achieved_concurrency", "mean"): np.nansum(shared.clip(0)) / (finish - begin)}
 
 
@@ -159,7 +160,7 @@ def _error_rate(errored: int, completed: int) -> Values:
 def _distributions(full: Columns, begin: float, finish: float) -> Values:
     """Per metric its own requests: first-token metrics are windowed by the first token."""
     done = full["status"] == COMPLETED
-    start, first, end = full["start"], full["first_token"], _ends(full)
+    start, first, end = full["start"], full["first_token"], ends_of(full)
     overlapping = done & full["in_window"]
     prefilled = done & _overlaps(start, first, begin, finish)
     decoding = done & _overlaps(first, end, begin, finish)

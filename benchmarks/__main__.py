@@ -1,8 +1,9 @@
 """``python -m benchmarks``: measures, and prints each number beside what was to be reached."""
 
 import importlib
+import sys
 import tempfile
-from collections.abc import Iterator
+import traceback
 from pathlib import Path
 
 import click
@@ -12,14 +13,27 @@ from rich.table import Table
 from benchmarks.result import Result, progress
 
 NAMES = ("ingest", "queries", "pages", "concurrency", "kills", "runner", "runner_kills")
+FOLDER = Path(__file__).parent
 WORD = {True: "yes", False: "NO", None: "-"}
 
 
-def measured(names: tuple[str, ...], folder: Path, quick: bool) -> Iterator[Result]:
-    """The results of the named benchmarks, one after the other."""
-    for name in names:
-        progress(name)
-        yield from importlib.import_module(f"benchmarks.{name}").run(folder, quick)
+def measure(name: str, folder: Path, quick: bool, results: list[Result]) -> str | None:
+    """Add what one benchmark measures to ``results``; a sentence if an error ended it."""
+    progress(name)
+    try:
+        for result in importlib.import_module(f"benchmarks.{name}").run(folder, quick):
+            results.append(result)
+    except Exception as error:  # noqa: BLE001  # Whatever it is, the other benchmarks go on.
+        return f"{name} broke off {described(error)}; mend it, then run it alone: --only {name}."
+    return None
+
+
+def described(error: Exception) -> str:
+    """Where among the benchmarks an error came up, of which kind it is, and its first line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent == FOLDER]
+    words = [type(error).__name__, *str(error).rstrip(".").splitlines()[:1]]
+    return f"at {Path(own[-1].filename).name}:{own[-1].lineno} ({': '.join(words)})"
 
 
 def table(results: list[Result]) -> Table:
@@ -41,11 +55,17 @@ def bench(only: tuple[str, ...], quick: bool, folder: Path) -> None:
     """What Draftboard costs in time and memory, as ratios measured in one run."""
     folder.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
+    broken: list[str] = []
     try:
-        results.extend(measured(only or NAMES, folder, quick))
+        for name in only or NAMES:
+            if (sentence := measure(name, folder, quick, results)) is not None:
+                broken.append(sentence)
     finally:
-        # What is known when one of them breaks, or when somebody loses patience.
+        # Also what is known when somebody loses patience.
         Console(width=120).print(table(results))
+    for sentence in broken:
+        click.echo(sentence, err=True)
+    sys.exit(1 if broken else 0)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from commands.options import filter_options, filters_from, json_option, warehous
 
 if TYPE_CHECKING:
     from analysis.published.claims import Claims
-    from analysis.significance.comparison import Comparison
     from analysis.verdicts.finding import Finding
     from warehouse.filters import Filters
 
@@ -41,9 +40,7 @@ def claims(
 
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
-    found = _measured(warehouse, filters_from(given))
-    if found is not None:
-        judged = _beside(judged, found, tables.study)
+    judged = _beside(judged, tables.model, warehouse, filters_from(given))
     if as_json:
         click.echo(json.dumps(judged.as_json(), allow_nan=False))
     else:
@@ -63,29 +60,23 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
-def _measured(warehouse: Path | None, filters: "Filters") -> "Comparison | None":
-    """Our own comparison; None where no warehouse was named and none is there."""
-    from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
-    from commands.measured import read_measured
+def _beside(
+    judged: "Claims", model: str | None, warehouse: Path | None, filters: "Filters"
+) -> "Claims":
+    """With our own measurements; as it is where no warehouse was named and none is there."""
+    from dataclasses import replace
+
+    from answers.published.answer import beside
     from warehouse.errors import WarehouseMissing
+    from warehouse.store import Reader, warehouse_path
 
     try:
-        measured = read_measured(warehouse, filters, METRICS_READ, STATISTICS_READ)
+        with Reader(warehouse_path(warehouse)) as reader:
+            return replace(judged, findings=beside(reader, judged.findings, model, filters))
     except WarehouseMissing:
         if warehouse is not None:
             raise
-        return None
-    if measured.cells.empty:
-        return None
-    return compare(measured.cells, measured.measurements)
-
-
-def _beside(judged: "Claims", found: "Comparison", study: Any) -> "Claims":
-    from dataclasses import replace
-
-    from analysis.published.claims_measured import beside
-
-    return replace(judged, findings=beside(judged.findings, found, study))
+        return judged
 
 
 def _show(judged: "Claims", everything: bool) -> None:
@@ -127,5 +118,5 @@ def _measured_lines(findings: "Sequence[Finding]") -> list[str]:
 def _measured_text(told: dict[str, Any]) -> str:
     value = f"{told['improvement']:+.1f} %"
     if told["low"] is None:
-        return f"{value} (a single repeat: no interval)"
+        return f"{value} (a single launch: no interval)"
     return f"{value} (95 %: {told['low']:+.1f} to {told['high']:+.1f} %)"

@@ -1,7 +1,6 @@
-"""``draftboard compare``: matched pairs with their evidence, and what could not be matched."""
+"""``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner."""
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,7 @@ from commands.options import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from analysis.significance.comparison import Comparison
-    from analysis.significance.confidence import Confidence
-    from warehouse.filters import Filters
+    from answers.compare.values import Arm, Comparison, Setting
 
 
 @click.command()
@@ -31,88 +26,54 @@ if TYPE_CHECKING:
 def compare(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Compare baseline with speculative cells that are equal in everything else.
 
+    Intervals stand on the whole study, whatever is filtered.
+
     Example: draftboard compare --dataset code --allow engine_version
     """
-    from analysis.significance import evidence_tables
-    from analysis.significance.comparison_json import as_json as as_json_object
-
-    cells, found = load(warehouse, filters_from(given), allow)
-    sure = confidence_of(warehouse, found)
-    if as_json:
-        told = {
-            **as_json_object(found),
-            "intervals": evidence_tables.as_json(sure, found),
-            "crossovers": evidence_tables.crossovers_json(sure, found),
-        }
-        click.echo(json.dumps(told, allow_nan=False))
-    else:
-        _show(found, sure, cells)
-
-
-def load(
-    warehouse: Path | None, filters: "Filters", allow: tuple[str, ...]
-) -> "tuple[pd.DataFrame, Comparison]":
-    """The cells that the filters keep (``queries.cells``), and their comparison.
-
-    Raises UnknownKey where they keep none.
-    """
-    from analysis.significance.comparison import METRICS_READ, STATISTICS_READ, compare
-    from warehouse import queries
+    from answers.compare import contract
+    from answers.compare.answer import compare as answer
+    from answers.compare.values import Question
     from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
-        cells = queries.cells(reader, filters).to_pandas()
-        if cells.empty:
-            raise UnknownKey(
-                "No cell matches these filters; `draftboard runs` lists what there is."
-            )
-        measured = queries.measurements(reader, filters, METRICS_READ, STATISTICS_READ).to_pandas()
-        flags = queries.flags(reader, list(cells["cell_id"])).to_pandas()
-    return cells, compare(cells, measured, allow, flags)
+        found = answer(reader, Question(filters_from(given), allow))
+    if found.why_none is not None and not (found.unmatched or found.excluded):
+        raise UnknownKey(found.why_none)
+    if as_json:
+        click.echo(json.dumps(contract.as_json(found), allow_nan=False))
+    else:
+        _show(found)
 
 
-def confidence_of(warehouse: Path | None, found: "Comparison") -> "Confidence":
-    """Intervals of the comparison; where a level has one repeat, from its requests."""
-    from analysis.significance.bootstrap import COLUMNS, with_sampling
-    from analysis.significance.confidence import intervals
-    from warehouse import queries
-    from warehouse.store import Reader, warehouse_path
-
-    with Reader(warehouse_path(warehouse)) as reader:
-
-        @cache
-        def requests_of(cell_id: str) -> "pd.DataFrame":
-            rows: pd.DataFrame = queries.requests(reader, cell_id, COLUMNS).to_pandas()
-            return rows
-
-        return with_sampling(intervals(found.pairs), found.pairs, requests_of)
-
-
-def _show(found: "Comparison", sure: "Confidence", cells: "pd.DataFrame") -> None:
-    from analysis import tables
-    from analysis.significance import evidence_tables
-    from analysis.significance.bootstrap import SENTENCE
+def _show(found: "Comparison") -> None:
+    from answers.compare import words
     from commands.output import show_table
 
-    for setting, arm_id in found.geomean[["setting", "arm_id"]].drop_duplicates().to_numpy():
-        click.echo(tables.setting_name(found.keys.loc[(setting, arm_id)].to_dict()))
-        show_table(*evidence_tables.by_concurrency(found, sure, setting, arm_id))
-        click.echo(evidence_tables.summary_of(sure, setting, arm_id))
-        click.echo()
-        show_table(*evidence_tables.geomean(found, sure, setting, arm_id))
-        for line in evidence_tables.shared_sentences(sure, setting, arm_id):
-            click.echo(line)
-        if (sure.levels["covers"] == "sampling").any():
-            click.echo(f"* {SENTENCE}")
-        click.echo(evidence_tables.crossover_sentence(sure, setting, arm_id))
-        click.echo(tables.levels_sentence(found, setting, arm_id))
-        for name in tables.allowed(found, setting, arm_id):
-            click.echo(f"allowed to differ: {name}")
-        for line in tables.flags(found, setting, arm_id):
-            click.echo(line)
-        click.echo()
-    if found.pairs.empty:
+    for setting in found.settings:
+        for arm in setting.arms:
+            _show_arm(found, setting, arm)
+    if not found.settings:
         click.echo("No pair matches.")
-    if not found.unmatched.empty:
-        show_table(*tables.unmatched(found, cells), title="Not compared")
+    if found.unmatched:
+        show_table(words.UNMATCHED_HEADER, words.unmatched_rows(found), title="Not compared")
+    for cell in found.excluded:
+        click.echo(f"decides nothing: {cell.cell}: {cell.why}")
+
+
+def _show_arm(found: "Comparison", setting: "Setting", arm: "Arm") -> None:
+    from answers.compare import words
+    from commands.output import show_table
+
+    click.echo(words.title(setting, arm, found.reference))
+    show_table(words.LEVEL_HEADER, [words.level_row(change) for change in arm.changes])
+    click.echo(words.summary(arm))
+    click.echo()
+    if arm.means:
+        show_table(words.MEAN_HEADER, [words.mean_row(mean) for mean in arm.means])
+        click.echo(words.means_over(arm))
+    for name in arm.allowed:
+        click.echo(f"allowed to differ: {name}")
+    for line in words.doubts(arm):
+        click.echo(line)
+    click.echo()

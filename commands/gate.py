@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.annotating import author_option
 from commands.options import (
     filter_options,
     filters_from,
     json_option,
     judging_options,
     warehouse_option,
+    whole_warehouse_option,
 )
 
 if TYPE_CHECKING:
     from analysis.nightly.nights import Series
-    from analysis.nightly.regressions import Assessment
-    from warehouse.filters import Filters
+    from answers.trend.answer import Line, Trend
 
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @warehouse_option
 @filter_options
 @judging_options
@@ -33,61 +34,87 @@ EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
     help="Also write the series into this folder, as Apache Otava reads them.",
 )
 @json_option
+@click.pass_context
 def gate(
-    warehouse: Path | None, max_regression: tuple[str, ...], as_json: bool, **given: Any
+    ctx: click.Context,
+    /,
+    warehouse: Path | None,
+    max_regression: tuple[str, ...],
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Hold the last nights of every series against those before, and say what became worse.
+    """Hold the last nights of every series against the best level before, and say what became worse.
 
-    A series is one model, hardware, arm, dataset and load. Exit status: 0 fine, 1 regression, 2 not
-    enough evidence, wrong usage or an error.
+    A series is one model, hardware, arm, dataset and load. What was shown to be worse stays so until
+    its end is shown, or until it is accepted: draftboard gate accept. Exit status: 0 fine, 1
+    regression, 2 not enough evidence, wrong usage or an error.
 
     Example: draftboard gate --dataset code --max-regression itl=3% --max-regression 5%
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from warehouse.errors import DraftboardError
 
     try:
-        found, status = _judge(warehouse, max_regression, given)
+        found = _judge(warehouse, max_regression, given)
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
         click.echo(f"draftboard: {error}", err=True)
         raise SystemExit(2) from None
     if as_json:
-        _print_json(found, status)
+        _print_json(found)
     else:
-        _show(found, status)
-    raise SystemExit(given["open_exit"] if EXIT[status] == 2 else EXIT[status])
+        _show(found)
+    status = EXIT[found.status]
+    raise SystemExit(given["open_exit"] if status == 2 else status)
+
+
+@gate.command()
+@click.argument("night", required=False, type=click.DateTime(["%Y-%m-%d"]))
+@click.option("--why", required=True, help="One sentence; it is shown wherever it counts.")
+@click.option("--study", help="Only the series of this study [all].")
+@click.option(
+    "--series",
+    metavar="PARTS",
+    help='Only series with these parts in their name, as the gate prints it, e.g. "eagle3 K=3, '
+    'code" or "Output throughput" [all].',
+)
+@author_option
+@whole_warehouse_option
+@click.pass_context
+def accept(
+    ctx: click.Context, /, night: datetime | None, warehouse: Path | None, **given: Any
+) -> None:
+    """Accept how things stand in NIGHT, the last one by default, as the reference from then on.
+
+    What became worse up to that night is no regression any more; what was better before it does
+    not count any more. Of several acceptances of a series the last said holds, so accepting an
+    earlier night again takes a later one back.
+
+    Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
+    """
+    from commands.accepting import Meant, accept_night
+
+    parent = ctx.parent.params.get("warehouse") if ctx.parent else None
+    day = None if night is None else f"{night:%Y-%m-%d}"
+    what = Meant(day, given["study"], given["series"])
+    click.echo(accept_night(warehouse or parent, what, given["why"], given["author"]))
 
 
 def _judge(
     warehouse: Path | None, max_regression: tuple[str, ...], given: dict[str, Any]
-) -> "tuple[list[Assessment], str]":
+) -> "Trend":
     from analysis.nightly.budgets import budgets
-    from analysis.nightly.regressions import assess, worst
-
-    allowed = budgets(max_regression)
-    series = _series(warehouse, filters_from(given), given["since"])
-    if given["otava"] is not None:
-        _export(series, given["otava"])
-    found = assess(series, allowed)
-    return found, worst(found)
-
-
-def _series(warehouse: Path | None, filters: "Filters", since: datetime | None) -> "list[Series]":
-    import pandas as pd
-
-    from analysis.nightly.nights import series_over_nights
-    from analysis.significance.comparison import STUDY_TABLE
-    from warehouse import queries
+    from answers.trend import read
+    from answers.trend.answer import trend
     from warehouse.store import Reader, warehouse_path
 
-    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
-    with Reader(warehouse_path(warehouse)) as reader:
-        cells = queries.cells(reader, filters).to_pandas()
-        values = queries.measurements(reader, filters, metrics, statistics).to_pandas()
-    if since is not None:
-        cells = cells[cells["started_at"] >= pd.Timestamp(since, tz="UTC")]
-    lines = pd.DataFrame(list(STUDY_TABLE), columns=["metric", "statistic"])
-    return series_over_nights(cells, values.merge(lines, on=["metric", "statistic"]))
+    allowed, root = budgets(max_regression), warehouse_path(warehouse)
+    with Reader(root) as reader:
+        series = read.series(reader, filters_from(given), given["since"])
+    if given["otava"] is not None:
+        _export(series, given["otava"])
+    return trend(series, allowed, read.accepted(root))
 
 
 def _export(series: "list[Series]", folder: Path) -> None:
@@ -98,43 +125,36 @@ def _export(series: "list[Series]", folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _print_json(found: "list[Assessment]", status: str) -> None:
-    from analysis.nightly.regressions import as_json
+def _print_json(found: "Trend") -> None:
+    from answers.trend.plain import as_json
 
-    told = {"status": status, "exit": EXIT[status], "series": [as_json(one) for one in found]}
+    told = as_json(found) | {"exit": EXIT[found.status]}
     click.echo(json.dumps(told, allow_nan=False, default=str))
 
 
-def _show(found: "list[Assessment]", status: str) -> None:
+def _show(found: "Trend") -> None:
     from commands.output import show_table
 
-    counts = {word: sum(one.status == word for one in found) for word in EXIT}
-    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    if not found:
+    if not found.lines:
         click.echo("not enough evidence: no good cell with a known start matches.")
         return
-    click.echo(f"{status}: {told} (of {len(found)} series)")
-    notable = [one for one in found if one.status == status] if status != "fine" else []
+    click.echo(f"{found.status}: {found.headline}. {found.summary}")
+    notable = [line for line in found.lines if line.status == found.status != "fine"]
     if notable:
-        show_table(HEADER, [_row(one) for one in notable])
-    for one in notable if status == "regression" else []:
-        changes = "; ".join(change.sentence for change in one.changed) or "nothing that is recorded"
-        click.echo(f"{one.series.name}, {one.line}: changed with {one.first}: {changes}")
+        show_table(HEADER, [_row(line) for line in notable])
+    for line in found.lines:
+        if line.status == "regression":
+            changes = "; ".join(c.sentence for c in line.changed) or "nothing that is recorded"
+            click.echo(f"{line.name}, {line.metric}: changed with {line.since}: {changes}")
+        if line.drift is not None:
+            click.echo(f"{line.name}, {line.metric} {line.drift.said}")
 
 
-HEADER = ["series", "metric", "change", "95 % interval", "budget", "from", "why"]
+HEADER = ["series", "metric", "change", "95 % interval", "budget", "since", "against", "why"]
 
 
-def _row(one: "Assessment") -> list[str]:
-    from analysis.significance.evidence_tables import interval_text
-    from analysis.tables import percent
-
+def _row(line: "Line") -> list[str]:
     return [
-        one.series.name,
-        one.line,
-        percent(one.improvement),
-        interval_text(one.low, one.high),
-        f"{one.budget:.1%}",
-        one.first or "",
-        one.why,
-    ]
+        line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
+        line.against, line.why,
+    ]  # fmt: skip

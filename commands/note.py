@@ -13,7 +13,9 @@ from commands.options import json_option, whole_warehouse_option
 if TYPE_CHECKING:
     from warehouse.annotations import Annotation, Target
 
-_WORDS = {"note": "noted", "exclude": "excluded", "include": "taken back"}
+_WORDS = {
+    "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
+}  # fmt: skip
 
 
 @click.command()

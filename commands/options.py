@@ -86,7 +86,7 @@ def judging_options(command: Command) -> Command:
             "--since",
             type=click.DateTime(["%Y-%m-%d"]),
             metavar="YYYY-MM-DD",
-            help="Only nights from this day on (UTC), e.g. after an accepted change.",
+            help="Only nights from this day on (UTC).",
         ),
         click.option(
             "--max-regression",

@@ -1,24 +1,32 @@
 """Tables on a terminal."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 
-def show_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print one table; every cell is text, so that nothing in a name is read as markup.
+def show_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", narrow: bool = False
+) -> None:
+    """Print one table; every cell is text, so that nothing in a name is read as markup. ``narrow``:
+    columns close together, where many of them have to fit.
 
     Not on a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
     """
     console = Console()
     if not console.is_terminal:
         console = Console(width=400)
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=title or None, title_justify="left", box=None, pad_edge=False,
+        padding=(0, 1, 0, 0) if narrow else (0, 1),
+    )  # fmt: skip
     for position, name in enumerate(header):
         numeric = position > 0 and all(_is_numeric(row[position]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=position == 0)
+        side: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(name, justify=side, no_wrap=position == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(value) for value in row))
     console.print(table)

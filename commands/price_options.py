@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from analysis.money.cost import Basis
+    from analysis.money.paying import Paying
     from analysis.money.prices import Price
 
 Command = Callable[..., Any]
@@ -56,42 +56,11 @@ def price_list(file: Path | None) -> "tuple[Price, ...]":
     return (*own_prices(rows, file.name), *PRICES)
 
 
-def basis_from(given: Mapping[str, Any], keys: Mapping[str, Any]) -> "Basis":
-    """The basis for a setting (``keys``: gpu, gpu_count, tensor_parallel_size, any may be missing).
+def paying_from(given: Mapping[str, Any]) -> "Paying":
+    """What the options say of money. Raises InvalidInput where they contradict each other."""
+    from analysis.money.paying import Paying
 
-    ``--usd-per-hour`` wins over ``--price``, and that over the first price for the setting's GPU.
-    Raises InvalidInput or UnknownKey where price or number of GPUs stays unknown.
-    """
-    from analysis.money.cost import Basis
-    from analysis.money.prices import by_name, for_gpu
-
-    usd, bought = given["usd_per_hour"], given["gpus_per_instance"]
-    _unambiguous(given)
-    if usd is not None:
-        bought = 1 if bought is None else bought
-        return Basis(usd, bought, _used(given, keys, bought), given["utilisation"])
-    prices = price_list(given["prices"])
-    found = by_name(given["price"], prices) if given["price"] else for_gpu(keys.get("gpu"), prices)
-    return found.basis(_used(given, keys, found.gpus_per_instance), given["utilisation"])
-
-
-def _unambiguous(given: Mapping[str, Any]) -> None:
-    from warehouse.errors import InvalidInput
-
-    if given["usd_per_hour"] is not None and given["price"] is not None:
-        raise InvalidInput("--usd-per-hour and --price both name a price; give one of them.")
-    if given["usd_per_hour"] is None and given["gpus_per_instance"] is not None:
-        raise InvalidInput("--gpus-per-instance says what --usd-per-hour buys; give both.")
-
-
-def _used(given: Mapping[str, Any], keys: Mapping[str, Any], bought: int) -> int:
-    from analysis.money.charged import gpus_charged
-    from warehouse.errors import InvalidInput
-
-    found = gpus_charged(given["gpus_used"], keys, bought)
-    if found is not None:
-        return found
-    raise InvalidInput(
-        f"The price buys {bought} GPUs, but how many of them the throughput is of is unknown: "
-        f"give --gpus-used (1 for one GPU's share, {bought} for the whole instance)."
-    )
+    return Paying(
+        given["usd_per_hour"], given["gpus_per_instance"], given["gpus_used"],
+        given["utilisation"], given["price"], price_list(given["prices"]),
+    )  # fmt: skip

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from analysis.matching.arm_levels import ArmLevels
     from analysis.service.goodput import Goodput
-    from analysis.service.largest_load import Load
+    from analysis.service.largest_load import Reach
     from analysis.service.slo import Slo
     from warehouse.store import Reader
 
@@ -53,7 +53,7 @@ def slo(
 
 def _answers(
     warehouse: Path | None, given: Mapping[str, Any], asked: "Slo", wanted: bool
-) -> "tuple[ArmLevels, dict[Arm, Load], dict[str, Goodput | None]]":
+) -> "tuple[ArmLevels, dict[Arm, Reach], dict[str, Goodput | None]]":
     from analysis.matching.arm_levels import arm_levels
     from analysis.service.largest_load import largest_loads
     from warehouse import queries
@@ -68,7 +68,7 @@ def _answers(
         rows = queries.measurements(reader, filters, metrics, statistics).to_pandas()
         levels = arm_levels(cells, rows)
         goodputs = _goodputs(reader, cells, levels, asked) if wanted else {}
-    loads = largest_loads(levels.values, asked)
+    loads = largest_loads(levels, asked)
     return levels, dict(sorted(loads.items(), key=lambda i: _place(levels, i[0]))), goodputs
 
 
@@ -99,19 +99,21 @@ def _goodputs(
 
 
 def _level_rows(
-    levels: "ArmLevels", arm: Arm, load: "Load", goodputs: "Mapping[str, Goodput | None]"
+    levels: "ArmLevels", arm: Arm, load: "Reach", goodputs: "Mapping[str, Goodput | None]"
 ) -> list[dict[str, Any]]:
     from analysis.service.goodput_levels import pooled
 
     values = levels.values
     mine = values[(values["setting"] == arm[0]) & (values["arm_id"] == arm[1])]
-    ids = mine.groupby("concurrency")["cell_id"].unique()
+    places = {load: place for place, load in enumerate(levels.loads)}
+    ids = mine.groupby("load")["cell_id"].unique()
     flown = mine[mine["metric"] == "achieved_concurrency"]
-    held = flown[flown["statistic"] == "mean"].groupby("concurrency")["value"].mean().to_dict()
+    held = flown[flown["statistic"] == "mean"].groupby("load")["value"].mean().to_dict()
     rows = []
     for level in load.levels:
-        known = [g for i in ids[level.concurrency] if (g := goodputs.get(i)) is not None]
-        flying = held.get(level.concurrency)
+        place = places[level.load]
+        known = [g for i in ids[place] if (g := goodputs.get(i)) is not None]
+        flying = held.get(place)
         rows.append({**vars(level), "achieved_concurrency": flying, **vars(pooled(known))})
     return rows
 
@@ -127,15 +129,18 @@ def _keys(levels: "ArmLevels", arm: Arm) -> dict[str, Any]:
 def _as_json(
     asked: "Slo",
     levels: "ArmLevels",
-    loads: "Mapping[Arm, Load]",
+    loads: "Mapping[Arm, Reach]",
     goodputs: "Mapping[str, Goodput | None]",
 ) -> dict[str, Any]:
     arms = [
         {
             **_keys(levels, arm),
-            "largest_load": load.largest,
+            "largest_load": None if load.largest is None else load.largest.as_json(),
             "sentence": load.sentence,
-            "levels": _level_rows(levels, arm, load, goodputs),
+            "levels": [
+                {**row, "load": row["load"].as_json()}
+                for row in _level_rows(levels, arm, load, goodputs)
+            ],
         }
         for arm, load in loads.items()
     ]
@@ -145,7 +150,7 @@ def _as_json(
 def _show(
     asked: "Slo",
     levels: "ArmLevels",
-    loads: "Mapping[Arm, Load]",
+    loads: "Mapping[Arm, Reach]",
     goodputs: "Mapping[str, Goodput | None]",
 ) -> None:
     from commands.output import show_table
@@ -156,18 +161,18 @@ def _show(
     for arm, load in loads.items():
         keys = {name: "unknown" if v is None else str(v) for name, v in _keys(levels, arm).items()}
         who = [keys["arm_label"], keys["dataset"], keys["tensor_parallel_size"]]
-        largest = "none" if load.largest is None else str(load.largest)
+        largest = "no load" if load.largest is None else load.largest.text
         rows.append([*who, keys["evidence"], largest, load.sentence])
         detail += [[*who, *_level_text(row)] for row in _level_rows(levels, arm, load, goodputs)]
     show_table(header, rows)
     click.echo()
     header = [
-        "arm", "dataset", "TP", "concurrency", "in flight", "meets it", "repeats meeting", "good requests",
+        "arm", "dataset", "TP", "load", "in flight", "meets it", "repeats meeting", "good requests",
         "goodput (req/s)", "good output (tok/s)",
     ]  # fmt: skip
     show_table(header, detail)
     if not goodputs:
-        click.echo("Goodput: none was counted (no request records, or no bound on requests).")
+        click.echo("Goodput: nothing was counted (no request records, or no bound on requests).")
 
 
 def _level_text(row: Mapping[str, Any]) -> list[str]:
@@ -176,7 +181,7 @@ def _level_text(row: Mapping[str, Any]) -> list[str]:
     met = {True: "yes", False: "no", None: "not measured"}[row["met"]]
     share = row["good_share"]
     return [
-        str(row["concurrency"]), number(row["achieved_concurrency"], 1), met, f"{row['meeting']} of {row['repeats']}",
+        row["load"].short, number(row["achieved_concurrency"], 1), met, f"{row['meeting']} of {row['repeats']}",
         "unknown" if share is None else f"{share:.1%}",
         number(row["goodput"], 2), number(row["good_output_throughput"], 1),
     ]  # fmt: skip

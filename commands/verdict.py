@@ -1,94 +1,139 @@
-"""``draftboard verdict``: one paragraph a manager can read, and the evidence under it."""
+"""``draftboard verdict``: one paragraph a manager can read, and what it stands on."""
 
 import json
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.compare import confidence_of, load
-from commands.options import (
-    allow_option,
-    filter_options,
-    filters_from,
-    json_option,
-    warehouse_option,
-)
+from commands.decide_options import question_from, question_options
+from commands.options import filter_options, json_option, warehouse_option
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterable, Sequence
 
-    from analysis.significance.comparison import Comparison
-    from analysis.significance.output_check import OutputCheck
-    from analysis.verdicts.decision import Decision
+    from answers.decide.outputs import Outputs
+    from answers.decide.overview import Overview
+    from answers.decide.values import Decision, Decisions
+    from warehouse.store_read import Reader
+
+_WIDTH = 80
 
 
 @click.command()
 @warehouse_option
 @filter_options
-@allow_option
+@question_options
+@click.option(
+    "--all", "everything", is_flag=True, help="Every load and arm, doubts, flags to paste."
+)
+@click.option("--record", is_flag=True, help="Keep this as what was decided last.")
 @json_option
-def verdict(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Say whether to serve with speculative decoding, up to which load, and why.
+def verdict(
+    warehouse: Path | None, everything: bool, record: bool, as_json: bool, **given: Any
+) -> None:
+    """Say whether to serve with speculative decoding, with which arm, at which loads, and why.
 
-    Example: draftboard verdict --model openai/gpt-oss-120b --dataset ShareGPT
+    Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
-    from analysis.verdicts.decision import as_json as as_json_object
-    from analysis.verdicts.decision import decisions
+    from answers.decide.answer import decide
+    from answers.decide.changes import changes
+    from warehouse import decisions
+    from warehouse.store import Reader, warehouse_path
 
-    cells, found = load(warehouse, filters_from(given), allow)
-    outputs = _outputs(warehouse, found, cells)
-    made = decisions(found, confidence_of(warehouse, found), outputs)
-    if as_json:
-        told = [as_json_object(one) for one in made]
-        click.echo(json.dumps({"decisions": told}, allow_nan=False))
-    elif not made:
-        click.echo("No pair of cells matches; `draftboard compare` says why.")
-    else:
-        for one in made:
-            _show(one)
+    root = warehouse_path(warehouse)
+    with Reader(root) as reader:
+        found = decide(reader, question_from(given))
+        told = changes(found.decisions, decisions.last(root))
+        if as_json:
+            _print_json(found, told)
+        else:
+            _show(reader, found, told, everything)
+    if record:
+        _record(root, found)
 
 
-def _show(one: "Decision") -> None:
-    click.echo(click.style(one.name, bold=True))
-    click.echo(click.wrap_text(one.paragraph, width=100))
-    click.echo("Evidence:")
-    for sentence in one.evidence:
-        click.echo(click.wrap_text(sentence, 100, "  - ", "    "))
+def _print_json(found: "Decisions", told: "Sequence[str]") -> None:
+    from answers.decide.contract import as_json
+
+    click.echo(json.dumps(as_json(found) | {"changed": list(told)}, allow_nan=False))
+
+
+def _record(root: Path, found: "Decisions") -> None:
+    from answers.decide.changes import recorded
+    from warehouse import decisions
+
+    decisions.record(root, recorded(found.decisions, datetime.now(UTC)))
+
+
+def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everything: bool) -> None:
+    from answers.decide.overview import overviews
+
+    if found.why_none is not None:
+        click.echo(found.why_none)
+    for overview in overviews(found.decisions):
+        _show_overview(overview)
+        if everything:
+            for one in overview.decisions:
+                _show_all(one, _outputs(reader, one))
+    for sentence in told:
+        click.echo(click.wrap_text(f"Changed: {sentence}", _WIDTH))
+
+
+def _outputs(reader: "Reader", one: "Decision") -> "Outputs | None":
+    from answers.decide.outputs import outputs
+
+    return outputs(reader, one)
+
+
+def _show_overview(overview: "Overview") -> None:
+    from answers.decide import tables
+    from commands.output import show_table
+
+    click.echo(click.style(overview.name, bold=True))
+    click.echo(click.wrap_text(overview.paragraph, _WIDTH))
+    click.echo()
+    show_table(*tables.summary(overview.decisions), narrow=True)
     click.echo()
 
 
-def _outputs(
-    warehouse: Path | None, found: "Comparison", cells: "pd.DataFrame"
-) -> "dict[tuple[int, int], OutputCheck]":
-    """The outputs of each setting and arm, over all its pairs."""
-    import pandas as pd
+def _show_all(one: "Decision", same: "Outputs | None") -> None:
+    from answers.decide import tables
+    from answers.decide.words import title
+    from commands.output import show_table
 
-    from analysis.significance.output_check import COLUMNS, check_outputs
-    from warehouse import queries
-    from warehouse.store import Reader, warehouse_path
-
-    pairs = found.pairs.drop_duplicates("speculative_id")
-    with Reader(warehouse_path(warehouse)) as reader:
-
-        def requests(ids: "pd.Series") -> "pd.DataFrame":
-            parts: list[pd.DataFrame] = [
-                queries.requests(reader, cell, COLUMNS).to_pandas().assign(pair=place)
-                for place, cell in enumerate(ids)
-            ]
-            return pd.concat(parts)
-
-        return {
-            (rows["setting"].iloc[0], rows["arm_id"].iloc[0]): check_outputs(
-                requests(rows["baseline_id"]),
-                requests(rows["speculative_id"]),
-                _greedy(cells, [*rows["baseline_id"], *rows["speculative_id"]]),
-            )
-            for _, rows in pairs.groupby(["setting", "arm_id"])
-        }
+    click.echo(click.style(title(one), bold=True))
+    click.echo(click.wrap_text(one.paragraph, _WIDTH))
+    show_table(*tables.by_load(one), title="By load")
+    show_table(*tables.by_arm(one), title="Every arm; the gains are those expected")
+    _listed("Against it", (loss.sentence for loss in one.against))
+    _listed("To keep in mind", tables.doubts(one))
+    _listed("The same answers?", () if same is None else same.sentences)
+    _listed("Decides nothing", tables.left_out(one))
+    show_flags(one)
+    click.echo()
 
 
-def _greedy(cells: "pd.DataFrame", ids: list[str]) -> bool | None:
-    """Whether every cell ran at temperature 0; None where one does not say."""
-    told = cells.set_index("cell_id").loc[ids, "temperature"]
-    return None if told.isna().any() else bool((told == 0).all())
+def _listed(title: str, sentences: "Iterable[str]") -> None:
+    told = list(sentences)
+    if told:
+        click.echo(f"{title}:")
+    for sentence in told:
+        click.echo(click.wrap_text(sentence, _WIDTH, "  - ", "    "))
+
+
+def show_flags(one: "Decision") -> None:
+    """What to paste: the table of K, the value of the option, the whole line."""
+    from answers.decide.tables import entries
+
+    table = entries(one)
+    if table is not None:
+        click.echo(table)
+    if one.config is None:
+        click.echo("Nothing to paste: serve without speculation.")
+        return
+    click.echo(f"--speculative-config {shlex.quote(one.config)}")
+    if one.serve is not None:
+        click.echo(one.serve)

@@ -1,21 +1,17 @@
 """``draftboard whatif``: what a K, load, acceptance or length that was not measured would give."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
-from commands.price_options import basis_from, price_options
+from commands.price_options import paying_from, price_options
 
 if TYPE_CHECKING:
-    from analysis.money.cost import Basis
-    from analysis.prediction.forecast import Forecast
-    from analysis.prediction.whatif import Question
-    from commands.measured import Measured
+    from answers.predict.values import Answer, Asked, Refused, Table
 
 _OPTIONS = (
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),
@@ -38,16 +34,6 @@ _OPTIONS = (
         help="With --textbook: a drafted token's cost over a step of the target.",
     ),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One arm family on one dataset: its forecast, or the sentence that says why there is none."""
-
-    about: Mapping[str, Any]
-    forecast: "Forecast | None"
-    cost: Mapping[str, Any] | None
-    refused: str | None = None
 
 
 def _whatif_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,47 +62,48 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.prediction.forecast_tables import textbook
-    from analysis.prediction.textbook import both
-    from commands.output import show_table
+    from answers.predict.textbook import NOT_MEASURED, Parameters, table
     from warehouse.errors import InvalidInput
 
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
     k = 4 if given["k"] is None else given["k"]
-    found = both(
+    asked = Parameters(
         given["acceptance_rate"], k, given["text"], given["decode_share"], given["draft_cost"]
     )
     if as_json:
-        click.echo(json.dumps(found.as_json()))
+        click.echo(json.dumps(asked.found().as_json()))
         return
-    show_table(*textbook(found))
-    click.echo("Textbook models: no measurement stands behind these figures.")
+    _show_table(table(asked))
+    click.echo(NOT_MEASURED)
 
 
 def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.matching.load_points import METRICS_READ
-    from commands.measured import read_measured
+    from answers.predict.answer import predict
+    from answers.predict.contract import as_json as as_json_object
+    from answers.predict.values import Refused
     from warehouse.errors import InvalidInput
+    from warehouse.store import Reader, warehouse_path
 
-    question = _question(given)
-    found = read_measured(warehouse, filters_from(dict(given)), METRICS_READ, ("mean",))
-    answers = list(_answers(found, question, given))
-    if not answers:
+    asked, paying, filters = _asked(given), paying_from(given), filters_from(dict(given))
+    with Reader(warehouse_path(warehouse)) as reader:
+        found = list(predict(reader, filters, asked, paying))
+    refused = [one for one in found if isinstance(one, Refused)]
+    if not found:
         click.echo(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
             "what there is; `draftboard whatif --textbook` needs no measurement."
         )
-    elif all(answer.forecast is None for answer in answers):
-        raise InvalidInput(str(answers[0].refused))
+    elif len(refused) == len(found):
+        raise InvalidInput(refused[0].reason)
     elif as_json:
-        click.echo(json.dumps(_as_json(answers), allow_nan=False))
+        click.echo(json.dumps(as_json_object(found), allow_nan=False))
     else:
-        _show(answers)
+        _show(found)
 
 
-def _question(given: Mapping[str, Any]) -> "Question":
-    from analysis.prediction.whatif import Question
+def _asked(given: Mapping[str, Any]) -> "Asked":
+    from answers.predict.values import Asked
     from warehouse.errors import InvalidInput
 
     if given["k"] is None or given["concurrency"] is None:
@@ -124,90 +111,32 @@ def _question(given: Mapping[str, Any]) -> "Question":
     rate, length = given["acceptance_rate"], given["mean_acceptance_length"]
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
-    if rate is not None:
-        if not 0 <= rate <= 1:
-            raise InvalidInput(f"--acceptance-rate is a share between 0 and 1, not {rate:g}.")
-        length = 1 + given["k"] * rate
-    return Question(
-        given["k"], given["concurrency"], length, given["prompt_tokens"], given["output_tokens"]
-    )
+    return Asked(
+        given["k"], given["concurrency"], rate, length, given["prompt_tokens"],
+        given["output_tokens"],
+    )  # fmt: skip
 
 
-def _answers(found: "Measured", question: "Question", given: Mapping[str, Any]) -> Iterator[Answer]:
-    from analysis.drafts.acceptance_tables import position_counts
-    from analysis.matching.arms import BASELINE, about, place_arms
-    from analysis.matching.load_points import load_points
+def _show(found: "Sequence[Answer | Refused]") -> None:
+    from answers.predict import words
+    from answers.predict.values import Refused
 
-    points = load_points(found.cells, found.measurements)
-    positions = position_counts(found.cells, found.acceptance, found.positions)
-    placed = place_arms(found.cells)
-    drafted = points[points["family"] != BASELINE]
-    for system, family, dataset in (
-        drafted[["system", "family", "dataset"]].drop_duplicates().itertuples(index=False)
-    ):
-        here = (placed["system"] == system) & (placed["family"] == family)
-        one = str(placed.index[here & (placed["dataset"] == dataset)][0])
-        told = about(found.cells, one) | {"dataset": dataset, "family": family}
-        mine = positions[(positions["system"] == system) & (positions["family"] == family)]
-        yield _answer(told, (points, mine), (system, question), given)
-
-
-def _answer(
-    about: dict[str, Any], frames: Any, asked: tuple[int, "Question"], given: Mapping[str, Any]
-) -> Answer:
-    from analysis.matching.load_points import of_family
-    from analysis.prediction.forecast import forecast
-    from warehouse.errors import InvalidInput
-
-    points, positions = frames
-    try:
-        mine = of_family(points, asked[0], about["family"])
-        found = forecast(mine, positions, about["dataset"], asked[1])
-    except InvalidInput as error:
-        return Answer(about, None, None, str(error))
-    return Answer(about, found, _cost(found, given, about))
+    for one in found:
+        if isinstance(one, Refused):
+            click.echo(f"{words.title(one.place)}: {one.reason}\n")
+            continue
+        click.echo(words.title(one.place, one.asked))
+        _show_table(words.numbers(one))
+        for sentence in one.warnings:
+            click.echo(f"warning: {sentence}")
+        for sentence in one.trust:
+            click.echo(sentence)
+        if one.cost is not None:
+            click.echo(one.cost.sentence)
+        click.echo()
 
 
-def _cost(
-    found: "Forecast", given: Mapping[str, Any], about: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """USD per million output tokens, where a price is given."""
-    from analysis.money.cost import usd_per_million
-
-    if given["usd_per_hour"] is None and given["price"] is None:
-        return None
-    basis: Basis = basis_from(given, about)
-    arms = {"predicted": found.prediction, "baseline": found.baseline}
-    return {
-        "basis": basis.as_json(),
-        "usd_per_million_output_tokens": {
-            name: None if arm is None else usd_per_million(arm.output_throughput, basis)
-            for name, arm in arms.items()
-        },
-    }
-
-
-def _as_json(answers: list[Answer]) -> dict[str, Any]:
-    return {
-        "forecasts": [
-            {**a.about, **a.forecast.as_json(), "cost": a.cost} for a in answers if a.forecast
-        ],
-        "refused": [{**a.about, "reason": a.refused} for a in answers if a.refused],
-    }
-
-
-def _show(answers: list[Answer]) -> None:
-    from analysis.prediction import forecast_tables
+def _show_table(table: "Table") -> None:
     from commands.output import show_table
 
-    for answer in answers:
-        if answer.forecast is None:
-            click.echo(f"{forecast_tables.title(answer.about)}: {answer.refused}\n")
-            continue
-        click.echo(forecast_tables.title(answer.about, answer.forecast.prediction.question))
-        show_table(*forecast_tables.values(answer.forecast, answer.cost))
-        for line in forecast_tables.trust(answer.forecast):
-            click.echo(line)
-        if answer.cost is not None:
-            click.echo(answer.cost["basis"]["sentence"])
-        click.echo()
+    show_table(list(table.header), [list(row) for row in table.rows])

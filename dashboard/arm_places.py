@@ -3,8 +3,8 @@
 import pandas as pd
 
 from analysis.matching.arm_levels import ArmLevels
+from analysis.matching.comparison import Comparison
 from analysis.service.pareto import GROUP
-from analysis.significance.comparison import Comparison
 from dashboard import panels
 
 SYNTHETIC = "synthetic acceptance"

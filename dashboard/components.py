@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
@@ -55,6 +56,8 @@ def _said(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return ", ".join(map(_text, value))
     if pd.isna(value):  # type: ignore[call-overload]
         return "unknown"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from answers.wording import badge
 from dashboard.answers import Drawing, drawn
 from dashboard.charts import requests as charts_requests
 from dashboard.palette import arm_colour
-from dashboard.panels import badge
 from warehouse.catalogue import METRICS
 
 DISTRIBUTIONS = ("ttft", "itl", "request_latency")

@@ -8,11 +8,11 @@ import pandas as pd
 
 from analysis.frames import records
 from analysis.matching.arms import BASELINE
-from analysis.significance.comparison import SETTING
+from analysis.matching.comparison import SETTING
 from analysis.tables import known_text
+from answers.wording import badge
 from dashboard.arm_places import badges
 from dashboard.components import Shown, shown
-from dashboard.panels import badge
 
 #: What a system is; datasets and output limits are not part of it.
 _SYSTEM = tuple(name for name in SETTING if name not in {"dataset", "max_tokens", "ignore_eos"})

@@ -1,70 +1,26 @@
-"""What a reader pays, as the pages ask for it, and the basis that follows for a setting."""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+"""What a reader pays, as the pages ask for it: the choices, and the price list as a table."""
 
 import pandas as pd
 
-from analysis.money.charged import gpus_charged
-from analysis.money.cost import Basis
-from analysis.money.prices import PRICES, Price, by_name, for_gpu
-from analysis.tables import known_text
-from warehouse.errors import InvalidInput, UnknownKey
+from analysis.money.paying import Paying
+from analysis.money.prices import PRICES
 
 #: What stands in the list of prices before the prices themselves.
 LISTED, OWN = "by GPU: its first on-demand price", "my own price"
 CHOICES: tuple[str, ...] = (LISTED, OWN, *(price.name for price in PRICES))
 
 
-@dataclass(frozen=True)
-class Paying:
-    """``price``: one of CHOICES. ``usd_per_hour`` buys ``gpus_per_instance`` GPUs, for OWN only;
-    None: not said yet. ``gpus_used`` None: as recorded. ``utilisation``: 0-1."""
-
-    price: str = LISTED
-    usd_per_hour: float | None = None
-    gpus_per_instance: int = 1
-    gpus_used: int | None = None
-    utilisation: float = 1.0
-
-
-def basis_of(paying: Paying, keys: Mapping[str, Any]) -> Basis | str:
-    """The basis for a setting (its gpu, gpu_count, tensor_parallel_size), or why there is none."""
-    found = _price(paying, keys)
-    if isinstance(found, str):
-        return found
-    bought = paying.gpus_per_instance if found is None else found.gpus_per_instance
-    used = gpus_charged(paying.gpus_used, keys, bought)
-    if used is None:
-        return (
-            f"The price buys {bought} GPUs, but of how many the throughput is was not recorded: "
-            "state the GPUs behind the throughput."
-        )
-    if found is None:
-        return Basis(paying.usd_per_hour or 0.0, bought, used, paying.utilisation)
-    return found.basis(used, paying.utilisation)
-
-
-def basis_or_refusal(paying: Paying, keys: Mapping[str, Any]) -> Basis:
-    """``basis_of`` where there must be one. Raises InvalidInput that says what is missing."""
-    found = basis_of(paying, keys)
-    if isinstance(found, str):
-        raise InvalidInput(found)
-    return found
-
-
-def _price(paying: Paying, keys: Mapping[str, Any]) -> Price | str | None:
-    """A listed price, None for the reader's own, or what is missing."""
-    if paying.price == OWN:
-        return None if paying.usd_per_hour else "Your own price is not stated yet: USD per hour."
-    if paying.price != LISTED:
-        return by_name(paying.price)
-    gpu = keys.get("gpu")
-    try:
-        return for_gpu(None if pd.isna(gpu) else str(gpu))
-    except UnknownKey:
-        return f"No price is listed for {known_text(gpu)}: choose a price, or give your own."
+def paying(
+    choice: str,
+    own: tuple[float | None, int] = (None, 1),
+    gpus_used: int | None = None,
+    utilisation: float = 1.0,
+) -> Paying:
+    """``choice``: one of CHOICES; ``own``: USD per hour and the GPUs it buys, for OWN alone. Until a
+    reader has stated the price, it is the listed one of the GPU."""
+    usd, bought = own if choice == OWN else (None, 1)
+    listed = None if choice in (LISTED, OWN) else choice
+    return Paying(usd, None if usd is None else bought, gpus_used, utilisation, listed)
 
 
 def share(percent: int) -> float:

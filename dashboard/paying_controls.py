@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from analysis.money.paying import Paying
 from dashboard.components import shown, table
-from dashboard.paying import CHOICES, OWN, Paying, price_rows, share
+from dashboard.paying import CHOICES, OWN, paying, price_rows, share
 
 
 def paying_controls() -> Paying:
@@ -20,10 +21,11 @@ def paying_controls() -> Paying:
     )  # fmt: skip
     busy = right.slider(
         "Utilisation, %", 1, 100, 100, key="utilisation", bind="query-params",
-        help="Share of the paid time in which the server runs at this throughput.",
+        help="Share of the paid time in which the server runs at this throughput: for the cost of "
+        "a token. The GPUs of a demand follow from its peak alone.",
     )  # fmt: skip
-    usd, bought = _own_price() if price == OWN else (None, 1)
-    return Paying(price, usd, bought, used and int(used), share(busy))
+    own = _own_price() if price == OWN else (None, 1)
+    return paying(price, own, used and int(used), share(busy))
 
 
 def _own_price() -> tuple[float | None, int]:
@@ -31,7 +33,7 @@ def _own_price() -> tuple[float | None, int]:
     left, right = st.columns(2)
     usd = left.number_input(
         "USD per hour", min_value=0.01, value=None, key="usd_per_hour", bind="query-params",
-        placeholder="your own price", format="%g",
+        placeholder="until then the listed one", format="%g",
     )  # fmt: skip
     bought = right.number_input(
         "GPUs it buys", min_value=1, value=1, key="gpus_per_instance", bind="query-params"

@@ -2,16 +2,16 @@
 
 import streamlit as st
 
+from answers.decide.values import Question
 from dashboard import links
 from dashboard.data.report import Wanted, report
 from dashboard.report import html
 from dashboard.shelf import Shelf
-from warehouse.filters import Filters
 
 
-def report_button(shelf: Shelf, filters: Filters, subject: str, arm: str) -> None:
-    """Offer the report on a subject and an arm, named as on the Verdict page."""
-    wanted = Wanted(filters, subject, arm, link=links.address())
+def report_button(shelf: Shelf, question: Question, subject: str) -> None:
+    """Offer the report on a subject, named as on the Verdict page."""
+    wanted = Wanted(question, subject, link=links.address())
     st.download_button(
         "Report",
         lambda: html(report(shelf, wanted)),

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, warehouse_option
+from commands.decide_options import question_from, question_options
+from commands.options import filter_options, warehouse_option
 from warehouse.errors import InvalidInput
 
 #: Streamlit tells whoever uses its cache outside a page that there is no page.
@@ -16,12 +17,13 @@ _CHATTY = "streamlit.runtime"
 @click.command()
 @warehouse_option
 @filter_options
+@question_options
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
 @click.option("--subject", help="Model, hardware and engine, named as on the Verdict page.")
 @click.option("--tokens-per-day", type=float, help="A demand in output tokens: GPUs, cost a year.")
 @click.option("--price", metavar="NAME", help="A price of `draftboard cost --list-prices`.")
 @click.option("--usd-per-hour", type=float, help="Your price: USD per hour of an instance.")
-@click.option("--gpus-per-instance", type=int, default=1, help="GPUs that this price buys [1].")
+@click.option("--gpus-per-instance", type=int, help="GPUs that this price buys [1].")
 @click.option("--link", default="", help="Where the same view can be opened.")
 def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     """Write one self-contained HTML file: verdict, charts, tables, cost, method, provenance.
@@ -38,7 +40,7 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     library()
     shelf = open_shelf(warehouse_path(warehouse))
     wanted = Wanted(
-        filters_from(given), given["subject"], None, _paying(given), given["tokens_per_day"],
+        question_from(given), given["subject"], _paying(given), given["tokens_per_day"],
         given["link"],
     )  # fmt: skip
     text = html(collected(shelf, wanted))
@@ -52,10 +54,6 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
 
 
 def _paying(given: dict[str, Any]) -> Any:
-    from dashboard.paying import LISTED, OWN, Paying
+    from analysis.money.paying import Paying
 
-    if given["price"] and given["usd_per_hour"] is not None:
-        raise InvalidInput("--usd-per-hour and --price both name a price; give one of them.")
-    if given["usd_per_hour"] is not None:
-        return Paying(OWN, given["usd_per_hour"], given["gpus_per_instance"])
-    return Paying(given["price"] or LISTED)
+    return Paying(given["usd_per_hour"], given["gpus_per_instance"], price=given["price"])

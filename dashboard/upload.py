@@ -15,14 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from analysis.significance.comparison import METRICS_READ, STATISTICS_READ
-from dashboard.shelf import frame
-from warehouse import queries
-from warehouse.catalogue import METRICS, PERCENTILES
+from answers.compare.uploaded import Held, hold
 from warehouse.errors import InvalidInput
-from warehouse.filters import Filters
 from warehouse.store import Reader, current_generation
 
 #: What may be dropped at once: MB a file, files. A GuideLLM report has about 5 MB per 1,000 requests.
@@ -55,13 +49,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """What the reports hold: ``cells``, ``measurements`` and ``flags`` as the queries of these
-    names, ``rejections``: file, reason."""
+    """``held``: what the reports hold, None where none of them holds a result; ``rejections``: file
+    and reason."""
 
-    cells: pd.DataFrame
-    measurements: pd.DataFrame
-    flags: pd.DataFrame
-    rejections: pd.DataFrame
+    held: Held | None
+    rejections: tuple[tuple[str, str], ...]
 
 
 def take_in(reports: Sequence[Report]) -> Uploaded:
@@ -77,7 +69,7 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
         for facts in dict.fromkeys(report.facts for report in reports):
             mine = {path: one.name for path, one in files.items() if one.facts == facts}
             refused += _ingest(folder, mine, facts)
-        return _read(folder / "warehouse", pd.DataFrame(refused, columns=["file", "reason"]))
+        return Uploaded(_read(folder / "warehouse"), tuple(refused))
 
 
 def _written(folder: Path, number: int, report: Report) -> Path:
@@ -158,14 +150,9 @@ def _safe(name: str) -> str:
     return f"{stem or 'report'}{ending}"
 
 
-def _read(root: Path, rejections: pd.DataFrame) -> Uploaded:
+def _read(root: Path) -> Held | None:
     if current_generation(root) is None:
-        empty = pd.DataFrame()
-        return Uploaded(empty, empty, empty, rejections)
+        return None
     with Reader(root) as reader:
-        cells = frame(queries.cells(reader, Filters()))
-        statistics = sorted({*STATISTICS_READ, "mean", *PERCENTILES})
-        metrics = sorted({*METRICS_READ, *METRICS})
-        measured = frame(queries.measurements(reader, Filters(), metrics, statistics))
-        flags = frame(queries.flags(reader, list(cells["cell_id"])))
-    return Uploaded(cells, measured, flags, rejections)
+        held = hold(reader)
+    return held if held.cells else None

@@ -16,7 +16,7 @@ these units. Ratios are 0-1. Unknown is empty, never zero.
 TAIL = """
 ## Words
 
-- **Measured window**: the run without warm-up and cool-down. Where the report names none, from the first
+- **Measured window**: the run without warm-up and cool-down. Where the report names none, or one that outlives them, from the first
   request's start to the last one's end.
 - **Percentiles** ({percentiles}) are by nearest rank: a value that occurred, never one between two. Those of
   `itl` and `tpot` are weighted by tokens.

@@ -42,7 +42,11 @@ With --health: 0 if the watcher works, 1 if it does not.
 @click.option("--keep-text", is_flag=True, help="Store prompt and output texts too.")
 @click.option("--no-wait", is_flag=True, help="Refuse when another process is writing.")
 @click.option("--replace", is_flag=True, help="Take known results in again, e.g. with other --set.")
-@click.option("--rebuild", is_flag=True, help="Start the warehouse anew from these results.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Start the warehouse anew from these results; without PATHS from all that it holds.",
+)
 @click.option("--watch", is_flag=True, help="Keep looking at the folders; SIGINT or SIGTERM ends.")
 @click.option(
     "--interval",
@@ -92,20 +96,26 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
 
 def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Outcome":
     # Not above: --health needs none of it, and a container asks for it twice a minute.
+    from ingest.again import read_again
     from ingest.discovery import Unit, find_units
     from ingest.pipeline import ingest_units
     from ingest.progress import progress
     from warehouse.store import open_writer, warehouse_path
+    from warehouse.store_known import known_sources
 
-    units = list(find_units(paths))
+    root = warehouse_path(given["warehouse"])
+    known = () if paths else known_sources(root)
+    units = list(find_units(paths or [source.path for source in known]))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
     writer = open_writer(
-        warehouse_path(given["warehouse"]),
+        root,
         wait=not given["no_wait"],
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
     with writer as store, progress(total) as advance:
+        if not paths:
+            return read_again(known, store, options, advance)
         return ingest_units(units, store, options, advance)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from pydantic import ValidationError
 
 from ingest.acceptance import finished
+from ingest.attainment import with_attainment
 from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import Unit, unreadable
@@ -86,7 +87,7 @@ def ingest_units(
         if isinstance(unit, Rejection):
             _reject(unit, store, outcome)
             continue
-        _take(unit, store, options, outcome)
+        take(unit, store, options, outcome)
         advance(unit)
         if time.monotonic() - published > BATCH_SECONDS:
             store.commit()
@@ -95,10 +96,11 @@ def ingest_units(
     return outcome
 
 
-def _take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
+def take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
+    """Take one unit in, or reject it with a reason; nothing is published yet."""
     try:
-        take = _take_drop if unit.is_drop else _take_file
-        take(unit, store, options, outcome)
+        read = _take_drop if unit.is_drop else _take_file
+        read(unit, store, options, outcome)
     except InvalidInput as error:
         _reject(Rejection(str(unit.path), str(error)), store, outcome)
 
@@ -205,7 +207,7 @@ def _ready(cells: Iterator[Cell], keep_text: bool, counted: Outcome) -> Iterator
         for cell in cells:
             any_cell = True
             require_storable(cell)
-            ready = finished(clean_cell(cell, keep_text))
+            ready = finished(with_attainment(clean_cell(cell, keep_text)))
             counted.requests += 0 if ready.requests is None else ready.requests.num_rows
             yield ready
     except _BROKEN as error:

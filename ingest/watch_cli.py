@@ -19,7 +19,7 @@ _NOT_WITH_WATCH = ("replace", "rebuild")
 
 def require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
     """Wrong usage of the options about watching ends the command with status 2."""
-    if not paths and not given["health"]:
+    if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
         raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
     if not given["watch"]:
         return

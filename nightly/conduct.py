@@ -132,7 +132,7 @@ def _begin(book: Book, name: StageName) -> None:
     }
     changes: dict[str, object] = {"stages": _with(book.summary, again)}
     if place <= STAGES.index("gate"):
-        changes |= {"verdict": None, "regressions": ()}
+        changes |= {"verdict": None, "regressions": (), "drifts": ()}
     book.place.answer(name).unlink(missing_ok=True)  # Of an earlier call; nobody may go by it.
     book.tell(**changes)
 

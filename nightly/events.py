@@ -1,4 +1,5 @@
-"""What of a night is worth a message, and the message: regressions, failures, a spent budget."""
+"""What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,
+another decision."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +7,9 @@ from itertools import groupby
 from typing import Literal
 from urllib.parse import urlencode
 
-from nightly.judged import Judged, identity
-from nightly.words import cells, changes, cost, counted, percent, sized, troubles
+from answers.trend.words import percent
+from nightly.judged import Drift, Judged, identity
+from nightly.words import cells, changes, cost, counted, sized, troubles
 from warehouse.nights import NightSummary, Regression
 
 Kind = Literal["failure", "warning", "info"]
@@ -39,10 +41,15 @@ def events(night: NightSummary, judged: Judged | None, told: Told, link: str) ->
     """The events of a night that nobody was told of yet. ``link``: address of the dashboard."""
     worse = new_regressions(judged, told)
     found = [_regressed(night, one, link) for one in _by_start(worse)]
+    drifts = new_drifts(judged, told)
+    if drifts:
+        found.append(_drifted(night, drifts, link))
     if any(stage.status == "failed" for stage in night.stages):
         found.append(_failed(night, link))
     if night.stage("run").status == "stopped":
         found.append(_stopped(night, link))
+    if night.redecided:
+        found.append(_redecided(night, link))
     return [event for event in found if event.key not in told.keys]
 
 
@@ -50,6 +57,12 @@ def new_regressions(judged: Judged | None, told: Told) -> list[Regression]:
     """Regressions that were not told, or whose series became worse in a night after it was told."""
     known = () if judged is None else judged.regressions
     return [one for one in known if one.since[:10] > told.series.get(identity(one), "")]
+
+
+def new_drifts(judged: Judged | None, told: Told) -> list[Drift]:
+    """Series that drift downwards and that nobody was told of since the drift began."""
+    known = () if judged is None else judged.drifts
+    return [one for one in known if one.since[:10] > told.series.get(one.key, "")]
 
 
 def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
@@ -89,6 +102,13 @@ def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event
     return Event(key, "failure", title, "\n".join(lines), series)
 
 
+def _drifted(night: NightSummary, found: list[Drift], link: str) -> Event:
+    title = f"Draftboard: {night.study}: {len(found):,} series drift downwards"
+    lines = [*_some([one.said for one in found]), *_linked(_trends_link(night, found[0], link))]
+    series = tuple(one.key for one in found)
+    return Event(f"drift {night.night}", "warning", title, "\n".join(lines), series)
+
+
 def _failed(night: NightSummary, link: str) -> Event:
     title = f"Draftboard: {night.study}, night {night.night}: something failed"
     lines = [f"{cells(night)}; {cost(night)}.", *_some(troubles(night))]
@@ -103,12 +123,19 @@ def _stopped(night: NightSummary, link: str) -> Event:
     return Event(f"stopped {night.night}", "warning", title, body)
 
 
+def _redecided(night: NightSummary, link: str) -> Event:
+    title = f"Draftboard: {night.study}, night {night.night}: another decision"
+    address = f"{link}/verdict?{urlencode({'study': night.study})}" if link else ""
+    body = "\n".join([*_some(list(night.redecided)), *_linked(address)])
+    return Event(f"decided {night.night}", "info", title, body)
+
+
 def _some(lines: list[str]) -> list[str]:
     more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
     return lines[:MOST] + more
 
 
-def _trends_link(night: NightSummary, one: Regression, link: str) -> str:
+def _trends_link(night: NightSummary, one: Regression | Drift, link: str) -> str:
     words = {"study": night.study, "dataset": one.about.get("dataset"), "line": one.line}
     return f"{link}/trends?{urlencode({k: v for k, v in words.items() if v})}" if link else ""
 

@@ -14,12 +14,33 @@ MOST = 50
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A series that drifts downwards ``since`` a night; ``key``: what it is remembered by."""
+
+    key: str
+    line: str
+    about: dict[str, Any]
+    since: str
+    said: str
+
+
+@dataclass(frozen=True)
 class Judged:
     """``regressions``: all, the worst first; ``status``: of every series, by its identity."""
 
     verdict: Verdict
     regressions: tuple[Regression, ...]
     status: dict[str, str]
+    drifts: tuple[Drift, ...] = ()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What a night's summary keeps of it."""
+        return {
+            "verdict": self.verdict,
+            "regressions": self.regressions[:MOST],
+            "drifts": tuple(one.said for one in self.drifts[:MOST]),
+        }
 
 
 def read(path: Path) -> Judged | None:
@@ -29,10 +50,12 @@ def read(path: Path) -> Judged | None:
         rows = said["series"]
         worse = [_regression(row) for row in rows if row["status"] == "regression"]
         status = {_name(row): row["status"] for row in rows}
+        drifts = [_drift(row) for row in rows if (row.get("drift") or {}).get("total", 0) < 0]
         verdict = _verdict(said["status"], [row["status"] for row in rows])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Judged(verdict, tuple(sorted(worse, key=lambda one: one.improvement)), status)
+    worst = tuple(sorted(worse, key=lambda one: one.improvement))
+    return Judged(verdict, worst, status, tuple(drifts))
 
 
 def identity(one: Regression) -> str:
@@ -54,15 +77,25 @@ def _verdict(status: Any, found: list[str]) -> Verdict:
     )
 
 
-def _regression(row: dict[str, Any]) -> Regression:
+def _line(row: dict[str, Any]) -> str:
     metric = METRICS[row["metric"]]
     chosen = f" {percentile_label(row['statistic'])}" if metric.distribution else ""
+    return f"{metric.label}{chosen}"
+
+
+def _drift(row: dict[str, Any]) -> Drift:
+    line, known = _line(row), row["drift"]
+    said = f"{row['series']}: {line} {known['said']}"
+    return Drift(f"drift {_name(row)}", line, row["about"], known["since"], said)
+
+
+def _regression(row: dict[str, Any]) -> Regression:
     return Regression(
         series=row["series"],
         about=row["about"],
         metric=row["metric"],
         statistic=row["statistic"],
-        line=f"{metric.label}{chosen}",
+        line=_line(row),
         improvement=row["improvement"],
         low=row["low"],
         high=row["high"],

@@ -174,7 +174,7 @@ def gate(night: Night) -> Came:
     found = judged.read(night.place.answer("gate"))
     if found is None:
         return _failed(night, "gate", ended)
-    night.book.tell(verdict=found.verdict, regressions=found.regressions[: judged.MOST])
+    night.book.tell(**found.summary)
     return Came("done")
 
 
@@ -194,11 +194,26 @@ def report(night: Night) -> Came:
 
 def tell(night: Night) -> Came:
     """Say what is worth a message; what cannot be delivered waits, and fails nothing."""
+    _decide(night)
     summary = night.book.summary
     summary = summary.model_copy(update={"outcome": words.outcome_of(summary)})
     undelivered = notify(summary, night.place.answer("gate"), night.settings)
     night.book.tell(undelivered=undelivered)
     return Came("done")
+
+
+def _decide(night: Night) -> None:
+    """What is decided now, recorded once a night; without results there is nothing to decide."""
+    if night.book.summary.decided:
+        return
+    night.start(
+        "notify", "verdict", "--json", "--record", "--warehouse", str(night.settings.warehouse),
+        "--study", night.place.study, answer=True,
+    )  # fmt: skip
+    said = _answer(night, "notify") or {"decisions": [], "changed": []}
+    mixes = [one for one in said["decisions"] if "mix" in one["traffic"]]
+    told = tuple(one["paragraph"] for one in mixes or said["decisions"])
+    night.book.tell(decided=told[: judged.MOST], redecided=tuple(said["changed"])[: judged.MOST])
 
 
 #: In this order. The night's own figures are brought up to date before each of them.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from answers.trend import words as trend
 from warehouse.nights import Changed, NightSummary, Regression
 
 #: What each outcome means, and its exit status. 5, another night is running, leaves no summary.
@@ -24,16 +25,9 @@ def outcome_of(night: NightSummary) -> str:
     return "failed" if night.verdict is None else night.verdict.status
 
 
-def percent(ratio: float) -> str:
-    """``-62.1 %``, ``+0.4 %``."""
-    return f"{ratio * 100:+.1f} %"
-
-
 def sized(one: Regression) -> str:
     """``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
-    return (
-        f"{one.line} {percent(one.improvement)} (95 %: {percent(one.low)} to {percent(one.high)})"
-    )
+    return trend.sized(one.line, one.improvement, one.low, one.high)
 
 
 def changes(found: Iterable[Changed]) -> str:
@@ -83,7 +77,10 @@ def markdown(night: NightSummary) -> str:
     lines = [f"# {night.study}, night {night.night}: {night.outcome}", ""]
     lines += [f"{cells(night)}; {cost(night)}. {_gate(night)}", ""]
     lines += _section("Became worse", [_worse(one) for one in night.regressions])
+    lines += _section("Drifts", night.drifts)
     lines += _section("Changed since the night before", [c.sentence for c in night.changed])
+    lines += _section("Decided otherwise than before", night.redecided)
+    lines += _section("What is decided", night.decided)
     lines += _section("Failed or missing", troubles(night))
     lines += ["| stage | status | took |", "|---|---|---|"]
     lines += [f"| {s.name} | {s.status} | {duration(s.seconds)} |" for s in night.stages]

@@ -8,17 +8,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analysis", "commands", "dashboard", "ingest", "nightly", "runners", "warehouse")
+PACKAGES = (
+    "analysis",
+    "answers",
+    "commands",
+    "dashboard",
+    "ingest",
+    "nightly",
+    "runners",
+    "warehouse",
+)
 MAY_IMPORT = {
     "runners": {"warehouse"},
     "ingest": {"analysis", "warehouse"},
     "analysis": {"warehouse"},
     "warehouse": set(),
-    "dashboard": {"analysis", "warehouse"},
-    "commands": {"analysis", "warehouse"},
-    "nightly": {"analysis", "warehouse"},
+    "answers": {"analysis", "warehouse"},
+    "dashboard": {"analysis", "answers", "warehouse"},
+    "commands": {"analysis", "answers", "warehouse"},
+    "nightly": {"analysis", "answers", "warehouse"},
 }
-WORDS = {f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "errors", "filters")}
+WORDS = {
+    f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "errors", "filters", "loads")
+}
 #: library -> the only files that may import it
 HOMES = {
     "streamlit": r"dashboard/.*",
@@ -28,8 +40,10 @@ HOMES = {
     "torch": r"runners/lab/.*",
     "vllm": r"nowhere",
 }
+FACES = ("commands", "dashboard", "nightly")
 READS_OR_WRITES = {"io", "os", "pathlib", "requests", "shutil", "socket", "sqlite3", "subprocess"}
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+LEFTOVER = re.compile(r"\.(orig|rej|bak|sw[a-p])$|~$|\.(BACKUP|BASE|LOCAL|REMOTE)\.")
 # Written in two parts, so that this file does not name what it looks for.
 FOREIGN = ("/wor" + "k/", "../sha" + "red", "artifact" + "ory", "pypi.o" + "rg/simple")
 
@@ -67,11 +81,20 @@ def test_analysis_is_pure_and_takes_only_words_from_the_warehouse(path: Path) ->
     assert not [f.id for f in calls if isinstance(f, ast.Name) and f.id in {"open", "print"}]
 
 
-def test_no_file_names_a_place_that_exists_on_one_machine_only() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+def listed_files(*options: str) -> list[str]:
+    """What git lists of this repository, below its root."""
+    return subprocess.run(
+        ["git", "ls-files", *options, "-z"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split("\0")  # fmt: skip
+
+
+def test_no_leftover_of_an_editor_or_a_merge_is_kept() -> None:
+    assert not [name for name in listed_files() if LEFTOVER.search(name)]
+
+
+def test_no_file_names_a_place_that_exists_on_one_machine_only() -> None:
+    listed = listed_files("--cached", "--others", "--exclude-standard")
     texts = {
         name: (ROOT / name).read_bytes().decode("utf-8", "replace")
         for name in listed
@@ -83,3 +106,41 @@ def test_no_file_names_a_place_that_exists_on_one_machine_only() -> None:
 def test_the_list_of_commands_costs_no_heavy_import() -> None:
     roots = {name.partition(".")[0] for name in imported(ROOT / "draftboard.py")}
     assert not roots & {"duckdb", "pandas", "pyarrow", "streamlit", *PACKAGES} - {"warehouse"}
+
+
+def crossing() -> set[tuple[str, str]]:
+    """Module and name of what the faces take from the answers."""
+    faces = [path for path in MODULES if path.relative_to(ROOT).parts[0] in FACES]
+    nodes = (node for path in faces for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    return {
+        (node.module, alias.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("answers")
+        for alias in node.names
+        if node.module
+    }
+
+
+def test_only_typed_values_cross_the_answers() -> None:
+    taken = crossing()
+    assert len(taken) > 20
+    for module, name in sorted(taken):
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        if not path.is_file():
+            path, name = ROOT / module.replace(".", "/") / f"{name}.py", ""
+        body = ast.parse(path.read_text("utf-8")).body if path.is_file() else []
+        for made in (node for node in body if isinstance(node, ast.FunctionDef)):
+            # A dict stands where JSON is written, and nowhere else.
+            if (
+                made.name.startswith("_")
+                or made.name.endswith("json")
+                or name not in ("", made.name)
+            ):
+                continue
+            signature = (
+                f"{ast.unparse(made.args)} -> {ast.unparse(made.returns or ast.Constant(None))}"
+            )
+            untyped = re.search(
+                r"DataFrame|\bSeries\[Any|pa\.Table|\bdict\b|Mapping|\bAny\b", signature
+            )
+            assert not untyped, f"{module}.{made.name}: {signature}"

@@ -50,18 +50,19 @@ def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_pat
 def test_every_recorded_cell_finds_its_partner(warehouse: Path) -> None:
     told = draftboard(warehouse, "compare", "--json")
 
-    pairs = Counter((pair["keys"]["dataset"], pair["concurrency"]) for pair in told["pairs"])
+    arms = [(setting["dataset"], arm) for setting in told["settings"] for arm in setting["arms"]]
+    pairs = Counter((d, pair["load"]["value"]) for d, arm in arms for pair in arm["pairs"])
     assert set(pairs) == {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
     baselines = len(list(EXAMPLES.glob("lab/*/baseline/*/*/*/record.json")))
     assert pairs.total() == DROPS - baselines
     assert told["unmatched"] == []
-    assert {tuple(row["concurrencies"]) for row in told["geomean"]} == {(1, 4, 16)}
+    assert {tuple(row["loads"]) for _, arm in arms for row in arm["means"]} == {("1", "4", "16")}
 
 
 def test_a_filter_keeps_only_its_pairs(warehouse: Path) -> None:
     told = draftboard(warehouse, "compare", "--dataset", "code", "--json")
 
-    assert {pair["keys"]["dataset"] for pair in told["pairs"]} == {"code"}
+    assert {setting["dataset"] for setting in told["settings"]} == {"code"}
 
 
 def reports() -> Iterator[tuple[str, Any]]:

@@ -28,8 +28,19 @@ from warehouse.store import Reader
 from warehouse.store_question import ask
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analysis", "commands", "dashboard", "ingest", "nightly", "runners", "warehouse")
+PACKAGES = (
+    "analysis",
+    "answers",
+    "commands",
+    "dashboard",
+    "ingest",
+    "nightly",
+    "runners",
+    "warehouse",
+)
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+#: Generous, because the machine may be busy; no test waits for it to pass.
+PATIENCE_S = 120.0
 CONFIG = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
 #: Formats that run code while they are read.
 EXECUTING = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -174,9 +185,10 @@ def test_a_report_that_names_files_has_none_of_them_opened(tmp_path: Path) -> No
 
     told = upload.take_in([Report(str(secret), hostile.encode(), ())])
 
-    assert told.cells.empty
-    assert "KINGFISHER" not in told.rejections.to_json()
-    assert str(tmp_path) not in told.rejections["reason"].str.cat()
+    assert told.held is None
+    assert told.rejections
+    assert "KINGFISHER" not in str(told.rejections)
+    assert str(tmp_path) not in "".join(reason for _, reason in told.rejections)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +268,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": str(place)},
     )  # fmt: skip
     try:
-        for _ in range(200):
+        for _ in range(600):
             if process.poll() is None and _status(port, "/_stcore/health") == 200:
                 break
             time.sleep(0.2)
@@ -265,12 +277,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_S)
 
 
 def _answer(port: int, path: str, **headers: str) -> Any:
     return urllib.request.urlopen(
-        urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers), timeout=5
+        urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers),
+        timeout=PATIENCE_S,
     )
 
 
@@ -308,7 +321,7 @@ def test_another_site_cannot_open_a_connection(
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", **headers,
     }  # fmt: skip
     lines = "".join(f"{name}: {value}\r\n" for name, value in upgrade.items())
-    with socket.create_connection(("127.0.0.1", server), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server), timeout=PATIENCE_S) as connection:
         connection.sendall(
             f"GET /_stcore/stream HTTP/1.1\r\nHost: localhost:{server}\r\n{lines}\r\n".encode()
         )
@@ -320,7 +333,7 @@ def test_an_upload_needs_a_session_and_its_token(server: int) -> None:
         f"http://127.0.0.1:{server}/_stcore/upload_file/somebody/file", data=b"x", method="PUT"
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=5)
+        urllib.request.urlopen(request, timeout=PATIENCE_S)
     with refused.value:
         assert refused.value.code == 403
 
@@ -330,7 +343,7 @@ def test_an_upload_needs_a_session_and_its_token(server: int) -> None:
              "/app/static/../app.py", "/media/../../etc/passwd", "//etc/passwd"],
 )  # fmt: skip
 def test_no_path_of_an_address_is_opened(server: int, path: str) -> None:
-    with socket.create_connection(("127.0.0.1", server), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server), timeout=PATIENCE_S) as connection:
         connection.sendall(
             f"GET {path} HTTP/1.1\r\nHost: localhost:{server}\r\nConnection: close\r\n\r\n".encode()
         )

@@ -1,10 +1,9 @@
-"""What people say of runs and nights, kept apart from results: notes, exclusions, taking back.
+"""What people say of runs and nights, kept apart from results: notes, exclusions, acceptances.
 
 One file in the warehouse's folder, one JSON object a line, only ever added to. Nothing here changes
 a result: a reader leaves out the runs whose last word is an exclusion (``store_read.Reader``).
 """
 
-import os
 import re
 import unicodedata
 from collections.abc import Callable
@@ -16,31 +15,28 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from warehouse.errors import InvalidInput, WarehouseBusy
-from warehouse.store_files import (
-    current_generation,
-    full_disk_explained,
-    no_current,
-    refuse_bundle,
-    sync,
-)
+from warehouse.errors import InvalidInput
+from warehouse.lines import append
+from warehouse.store_files import full_disk_explained
 
 FILE = "annotations.jsonl"
+#: What ``lines.append`` locks.
 LOCK = "annotations.lock"
 LONGEST_TEXT = 1000
 LONGEST_AUTHOR = 80
-#: Nobody holds the lock for longer than one line takes to write.
-_WAIT = 10.0
 #: Characters that turn the text around them: what is read would not be what is stored.
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 _NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
 
-Action = Literal["note", "exclude", "include"]
+Action = Literal["note", "exclude", "include", "accept"]
+_OF_RUNS: tuple[Action, ...] = ("exclude", "include")
 
 
 @dataclass(frozen=True)
 class Target:
     """One run of one source, or one night (``YYYY-MM-DD``, noon to noon UTC) of a study or of all.
+
+    ``series``: parts of the name of those series whose night is meant (``gate accept``); None: all.
 
     A source is known by the hash of its content, so an exclusion outlives a rebuild and never falls
     on the run of the same name of another night.
@@ -50,13 +46,15 @@ class Target:
     source_id: str | None = None
     night: str | None = None
     study: str | None = None
+    series: str | None = None
 
     @property
     def name(self) -> str:
         """What people call it: the run, or the night and its study."""
         if self.run_id is not None:
             return self.run_id
-        return f"night {self.night}" + (f" of {self.study}" if self.study else "")
+        of = f" of {self.study}" if self.study else ""
+        return f"night {self.night}{of}" + (f" ({self.series})" if self.series else "")
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,9 @@ def run(run_id: str, source_id: str) -> Target:
     return Target(run_id=run_id, source_id=source_id)
 
 
-def night(day: str, study: str | None = None) -> Target:
+def night(day: str, study: str | None = None, series: str | None = None) -> Target:
     """A night, by the day on which it began (``2026-11-21``); of one study, or of every study."""
-    return Target(night=day, study=study)
+    return Target(night=day, study=study, series=series)
 
 
 def add(root: Path, *events: Annotation) -> None:
@@ -95,23 +93,9 @@ def add(root: Path, *events: Annotation) -> None:
     Raises InvalidInput for an event that may not be, WarehouseMissing where there is no warehouse,
     WarehouseBusy where another process keeps the file locked, and a sentence for a full disk.
     """
-    # Whoever only reads does without its import.
-    from filelock import FileLock, Timeout
-
     for problem in filter(None, map(_problem, events)):
         raise InvalidInput(problem)
-    refuse_bundle(root)
-    if current_generation(root) is None:
-        raise no_current(root)
-    lock = FileLock(root / LOCK, fallback_to_soft=False, preserve_lock_file=True)
-    with full_disk_explained(root):
-        try:
-            with lock.acquire(timeout=_WAIT):
-                _append(root / FILE, b"".join(map(_line, events)))
-        except Timeout as error:
-            raise WarehouseBusy(
-                f"Another process has kept {root / LOCK} locked for {_WAIT:g} s; try again."
-            ) from error
+    append(root, FILE, b"".join(map(_line, events)))
 
 
 def read(root: Path) -> tuple[Annotation, ...]:
@@ -135,18 +119,23 @@ def version(root: Path) -> str:
 
 def excluded_runs(root: Path) -> dict[Target, Annotation]:
     """The runs that are left out now, each with the exclusion: of a run's events the last counts."""
-    last = {event.target: event for event in read(root) if event.action != "note"}
+    last = {event.target: event for event in read(root) if event.action in _OF_RUNS}
     return {target: event for target, event in last.items() if event.action == "exclude"}
 
 
 def exclusions_version(root: Path) -> str:
-    """Changes with every exclusion and every taking back, not with notes; empty before the first.
+    """Changes with every exclusion and every taking back only; empty before the first.
 
     It counts, so that what was cached before an exclusion is not taken for what is true after it
     was taken back.
     """
-    count = sum(event.action != "note" for event in read(root))
+    count = sum(event.action in _OF_RUNS for event in read(root))
     return f"{count}" if count else ""
+
+
+def accepted(root: Path) -> tuple[Annotation, ...]:
+    """The nights that were accepted as a reference for those after them, in the order of saying."""
+    return tuple(event for event in read(root) if event.action == "accept")
 
 
 def _read(root: Path) -> tuple[tuple[Annotation, ...], int]:
@@ -177,27 +166,6 @@ def _line(event: Annotation) -> bytes:
     return msgspec.json.encode({**vars(event), "target": target}) + b"\n"
 
 
-def _append(path: Path, lines: bytes) -> None:
-    new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        if _is_half_written(descriptor):
-            lines = b"\n" + lines
-        while lines:
-            lines = lines[os.write(descriptor, lines) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    if new:
-        sync(path.parent)
-
-
-def _is_half_written(descriptor: int) -> bool:
-    """Whether the last line has no end: a writer was killed in the middle of it."""
-    size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-
-
 def _problem(event: Annotation) -> str:
     """Why an event may not be, in a sentence; empty where it may."""
     checks: tuple[Callable[[Annotation], str], ...] = (_of_text, _of_author, _of_target)
@@ -224,21 +192,27 @@ def _of_author(event: Annotation) -> str:
 
 def _of_target(event: Annotation) -> str:
     target = event.target
-    if target.run_id and target.source_id and not (target.night or target.study):
-        return ""
-    if event.action != "note":
+    is_run = bool(target.run_id and target.source_id and not (target.night or target.study))
+    is_night = bool(target.night and not (target.run_id or target.source_id))
+    if event.action in _OF_RUNS and not is_run:
         return "Only a run can be excluded or taken back; name one."
-    if target.night and not (target.run_id or target.source_id):
-        return _of_night(target.night) or _unprintable(target.study or "", "This study's name")
-    return "A note is about one run or about one night; name one of them."
+    if event.action == "accept" and not is_night:
+        return "Only a night can be accepted; name one."
+    if not (is_run or is_night):
+        return "A note is about one run or about one night; name one of them."
+    if target.series is not None and event.action != "accept":
+        return "Only an acceptance is about some series; leave the series out."
+    return _of_night(target) if is_night else ""
 
 
-def _of_night(day: str) -> str:
+def _of_night(target: Target) -> str:
+    day = str(target.night)
     try:
         date.fromisoformat(day if _NIGHT.fullmatch(day) else "")
     except ValueError:
         return f"{day!r} is no night; write the day on which it began, e.g. 2026-11-21."
-    return ""
+    named = ((target.study, "This study's name"), (target.series, "This series' name"))
+    return next((bad for text, what in named if (bad := _unprintable(text or "", what))), "")
 
 
 def _unprintable(text: str, what: str) -> str:

@@ -54,6 +54,12 @@ METRICS: dict[str, Metric] = {
             "Completed requests that ended inside the measured window / window length.",
         ),
         Metric(
+            "request_attainment", "Rate attained", "ratio", "higher", 3,
+            "Completed requests per second, from the first completion to the last / requests per "
+            "second offered. A report without requests: its request throughput / rate offered, "
+            "which the wait for the last requests lowers.",
+        ),
+        Metric(
             "ttft", "Time to first token (TTFT)", "ms", "lower", 1,
             "Request sent to first token, over completed requests whose first token lies in the "
             "measured window.", distribution=True,

@@ -24,6 +24,7 @@ class Facts(BaseModel):
     study: Text | None = None
     arm: Text | None = Field(None, description="The study's own name of the arm")
     repeat: Annotated[int, Field(ge=0)] | None = None
+    launch: Text | None = Field(None, description="Cells with the same one shared a server start")
 
     model: Text | None = None
     model_revision: Text | None = None
@@ -52,6 +53,7 @@ class Facts(BaseModel):
     load_profile: Text | None = Field(None, description="concurrent, constant, poisson, …")
     concurrency: Positive | None = None
     rate: Annotated[float, Field(gt=0)] | None = Field(None, description="Requests per second")
+    trace: Text | None = Field(None, description="Name of the trace that was replayed")
 
     spec_method: Text | None = Field(None, description='"none" for a baseline; None: unknown')
     num_speculative_tokens: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -82,7 +84,6 @@ class Record(Facts):
     order: Annotated[int, Field(ge=0)] | None = Field(
         None, description="Place of the cell in the order in which the study ran"
     )
-    launch: Text | None = Field(None, description="Cells with the same one shared a server start")
     attempt: Positive | None = Field(None, description="1 unless earlier attempts failed")
     fingerprint: Text | None = Field(
         None,

@@ -28,6 +28,7 @@ _ANNOTATIONS = pa.schema(
         "source_id": pa.string(),
         "night": pa.string(),
         "study": pa.string(),
+        "series": pa.string(),
         "text": pa.string(),
     }
 )
@@ -122,7 +123,7 @@ def _started(row: Row) -> str:
 
 
 def annotations_table(root: Path) -> pa.Table:
-    """said_at (UTC), author, action, run_id, source_id, night, study, text: every event."""
+    """said_at (UTC), author, action, run_id, source_id, night, study, series, text: every event."""
     rows = [
         {"said_at": event.at, "author": event.author, "action": event.action, "text": event.text}
         | vars(event.target)

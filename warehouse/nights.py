@@ -125,6 +125,12 @@ class NightSummary(Part):
     verdict: Verdict | None = None
     regressions: tuple[Regression, ...] = ()
     """The worst first; ``verdict.regressions`` counts them all."""
+    decided: tuple[str, ...] = ()
+    """The decisions after this night, a paragraph each."""
+    redecided: tuple[str, ...] = ()
+    """What is decided otherwise than it was last recorded."""
+    drifts: tuple[str, ...] = ()
+    """A sentence for each series that becomes slower little by little."""
     limits: Limits = Limits()
     measuring_hours: float = Seconds
     cost_usd: float | None = None

@@ -122,6 +122,8 @@ class Cell:
     samples: tuple[Sample, ...] = ()
     requests: pa.Table | None = None
     """REQUEST_SCHEMA; None where the report has no request records."""
+    order: int | None = None
+    """Place of the cell in the order in which its study ran."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseDamaged, WarehouseMissing
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 CURRENT = "CURRENT"
 REQUESTS = "requests"
 LOCK = "lock"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from warehouse import annotations
 from warehouse.errors import WarehouseDamaged, WarehouseOutdated
 from warehouse.store_files import (
+    BUNDLE,
     REQUESTS,
     SCHEMA_VERSION,
     current_generation,
@@ -110,20 +111,17 @@ def require_our_schema(connection: duckdb.DuckDBPyConnection, root: Path) -> Non
     except duckdb.CatalogException:
         row = None
     version = row[0] if row else None
-    if version != SCHEMA_VERSION:
-        raise WarehouseOutdated(
-            f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
-            f"needs {SCHEMA_VERSION}; rebuild it with: draftboard ingest "
-            f"{_old_paths(connection)} --rebuild --warehouse {root}"
-        )
-
-
-def _old_paths(connection: duckdb.DuckDBPyConnection) -> str:
-    try:
-        rows = connection.execute("select distinct path from store.sources order by 1").fetchall()
-    except duckdb.Error:
-        rows = []
-    return " ".join(str(row[0]) for row in rows) or "PATHS"
+    if version == SCHEMA_VERSION:
+        return
+    what = (
+        "ask whoever shared this bundle for a new one"
+        if (root / BUNDLE).exists()
+        else f"read its results again with: draftboard ingest --rebuild --warehouse {root}"
+    )
+    raise WarehouseOutdated(
+        f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
+        f"needs {SCHEMA_VERSION}; {what}"
+    )
 
 
 def excluded_table(root: Path) -> pa.Table:

@@ -56,6 +56,7 @@ BATCHES: dict[str, pa.Schema] = {
             **dict.fromkeys(_COUNTS, _INT),
             "requests_complete": _BOOL,
             "started_at": _TIME,
+            "order": _INT,
             "duration": _REAL,
         }
     ),
@@ -140,13 +141,18 @@ def _cell_row(number: int, source_id: str, cell: Cell) -> dict[str, Any]:
         "flags": len(cell.flags),
         "requests_complete": cell.requests_complete,
         "started_at": _utc(cell.started_at),
+        "order": cell.order,
         "duration": cell.duration,
     }
 
 
+#: Counted by the server, so canonical whatever the report holds.
+_OF_THE_SERVER = ("acceptance_rate", "mean_acceptance_length")
+
+
 def comparable_as(cell: Cell) -> str:
-    """``canonical`` where the cell has canonical measurements, else ``reported: <definition>``."""
-    if any(m.origin == "canonical" for m in cell.measurements):
+    """``canonical`` where the cell's requests were measured anew, else ``reported: <definition>``."""
+    if any(m.origin == "canonical" and m.metric not in _OF_THE_SERVER for m in cell.measurements):
         return "canonical"
     return f"reported: {cell.reported_definition}"
 

@@ -19,7 +19,7 @@ LEVEL: list[str] = ["setting", "system", "dataset", "family", "k", "concurrency"
 def acceptance_by_level(cells: pd.DataFrame, acceptance: pd.DataFrame) -> pd.DataFrame:
     """A row per setting, dataset, family, k and concurrency: repeats, source, drafts, rate (0-1),
     mean_length (tokens per step). ``cells`` and ``acceptance`` as the queries of these names."""
-    rows = _believed(acceptance).merge(place_arms(cells).reset_index(), on="cell_id")
+    rows = believed(acceptance).merge(place_arms(cells).reset_index(), on="cell_id")
     if rows.empty:
         return pd.DataFrame(columns=[*LEVEL, "repeats", "source", "drafts", "rate", "mean_length"])
     counts = rows[["drafts", "draft_tokens", "accepted_tokens"]].astype("float64")
@@ -63,8 +63,8 @@ def position_counts(
     """A row per cell and position (from 1): the columns of LEVEL, drafts, accepted (tokens there)
     and reached (tokens accepted at the position before). Where drafts were not counted, as if there
     had been one."""
-    believed = _believed(acceptance)[["cell_id", "source", "drafts"]]
-    rows = by_position.merge(believed, on=["cell_id", "source"])
+    counted = believed(acceptance)[["cell_id", "source", "drafts"]]
+    rows = by_position.merge(counted, on=["cell_id", "source"])
     rows = rows.merge(place_arms(cells).reset_index(), on="cell_id")
     rows = rows.sort_values(["cell_id", "position"])
     drafts = rows["drafts"].astype("float64").fillna(1.0)
@@ -77,7 +77,7 @@ def position_counts(
     )[[*LEVEL, "position", *_COUNTS]]
 
 
-def _believed(acceptance: pd.DataFrame) -> pd.DataFrame:
+def believed(acceptance: pd.DataFrame) -> pd.DataFrame:
     """One source for each cell: the first of SOURCES that says something."""
     said = acceptance[acceptance["rate"].notna() | acceptance["mean_length"].notna()]
     order = said["source"].map({name: at for at, name in enumerate(SOURCES)})

@@ -15,7 +15,7 @@ import pandas as pd
 from warehouse.errors import InvalidInput
 
 #: What a change of K between two loads has to gain.
-MARGIN = 0.02
+MARGIN = 0.01
 #: Prefers the smaller of K that are worth the same; far below anything measurable.
 _SMALLER_FIRST = 1e-9
 
@@ -41,7 +41,7 @@ def dynamic_table(candidates: pd.DataFrame, margin: float = MARGIN) -> DynamicTa
 
     ``candidates``: a row per load and K that may be chosen there: concurrency, k (0: no drafts),
     worth (above 0, higher is better; K that are tied have one worth). A change of K is charged
-    ``margin`` (0.02: two per cent). Raises InvalidInput for no candidates, a worth that is not
+    ``margin`` (0.01: one per cent). Raises InvalidInput for no candidates, a worth that is not
     above 0 or a margin below 0.
     """
     if candidates.empty or not (candidates["worth"] > 0).all() or margin < 0:

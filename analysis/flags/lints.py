@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
+from analysis.flags import validity
+from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
+from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity
 
 Flags = Iterator[Flag]
@@ -49,14 +52,7 @@ def _counts(cell: Cell) -> Flags:
             f"The report keeps only a part of its {cell.requests_made or 'unknown number of'} "
             "requests, so nothing can be recomputed from them.",
         )
-    ended = cell.completed + cell.errored
-    if cell.errored:
-        rate = cell.errored / ended
-        yield _flag(
-            "errors",
-            "info" if rate < 0.01 else "warning",
-            f"{cell.errored} of {ended} requests failed ({rate:.1%}; below 1 % is expected).",
-        )
+    yield from validity.errors(cell)
     if cell.completed == 0:
         yield _flag("no_completed_requests", "error", "No request of this cell completed.")
 
@@ -70,9 +66,10 @@ def _stopping(cell: Cell) -> Flags:
 
 
 def _load(cell: Cell) -> Flags:
-    wanted, made = cell.facts.concurrency, cell.requests_made
-    if wanted is None:
+    load, made = _asked(cell), cell.requests_made
+    if load is None or load.kind != "concurrency" or load.value is None:
         return
+    wanted = round(load.value)
     if made is not None and made < 5 * wanted:
         yield _flag(
             "few_prompts",
@@ -86,6 +83,11 @@ def _load(cell: Cell) -> Flags:
             "warning",
             f"Only {got:.1f} requests were in flight on average, of the {wanted} asked for.",
         )
+
+
+def _asked(cell: Cell) -> Load | None:
+    facts = cell.facts
+    return load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
 
 
 def _neighbours(cell: Cell) -> Flags:
@@ -158,31 +160,6 @@ def _evidence(cell: Cell) -> Flags:
         yield _flag(f"evidence_{evidence}", "warning", EVIDENCE[evidence])
 
 
-def _synthetic(cell: Cell) -> Flags:
-    config = cell.facts.speculative_config or {}
-    if cell.facts.synthetic_acceptance or config.get("rejection_sample_method") == "synthetic":
-        yield _flag(
-            "synthetic_acceptance", "error", "Acceptance was set by hand here, not measured."
-        )
-
-
-def _drafting(cell: Cell) -> Flags:
-    method = cell.facts.spec_method
-    for a in cell.acceptance:
-        if a.drafts is None or method is None:
-            continue
-        if method == "none" and a.drafts > 0:
-            yield _flag(
-                "baseline_drafts",
-                "error",
-                f"The baseline drafted {a.drafts} times by {a.source}, so it speculates.",
-            )
-        if method != "none" and a.drafts == 0:
-            yield _flag(
-                "no_drafts", "error", f"The {method} arm never drafted by {a.source}: 0 drafts."
-            )
-
-
 def _acceptance(cell: Cell) -> Flags:
     k, warm = cell.facts.num_speculative_tokens, (cell.facts.temperature or 0) > 0
     for a in cell.acceptance:
@@ -231,6 +208,6 @@ def _list(values: Sequence[float]) -> str:
 
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
-    _counts, _stopping, _load, _neighbours, _speed, _lengths, _reading, _evidence, _synthetic,
-    _drafting, _acceptance, _positions,
+    _counts, _stopping, _load, _neighbours, _speed, _lengths, _reading, _evidence,
+    validity.verification, validity.drafting, _acceptance, _positions,
 )  # fmt: skip

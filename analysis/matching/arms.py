@@ -1,6 +1,6 @@
 """Which cells differ only in K, only in the arm, only in the dataset: the groups behind tuning.
 
-A *setting* is what a comparison holds fixed (``analysis.significance.comparison.SETTING``), a *system* the same
+A *setting* is what a comparison holds fixed (``analysis.matching.comparison.SETTING``), a *system* the same
 over all datasets and output limits, a *family* one method with one draft, whatever its K.
 """
 
@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import numbered
-from analysis.significance.comparison import SETTING
+from analysis.matching.comparison import SETTING
 
 #: What may differ between the datasets of one system.
-_OF_THE_DATASET = {"dataset", "max_tokens", "ignore_eos"}
+_OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
+#: What tells one system from another: all of a setting but that.
+SYSTEM: tuple[str, ...] = tuple(name for name in SETTING if name not in _OF_THE_DATASET)
 #: Keys of a speculative config that a cell states in columns of its own; K makes no family.
 _IN_COLUMNS = ("num_speculative_tokens", "method", "model", "revision")
 #: The family of every baseline.
@@ -30,7 +32,7 @@ def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
     placed = pd.DataFrame(
         {
             "setting": numbered(cells, SETTING),
-            "system": numbered(cells, [n for n in SETTING if n not in _OF_THE_DATASET]),
+            "system": numbered(cells, SYSTEM),
             "dataset": _column(cells, "dataset").fillna("unknown"),
             "family": families(cells),
             "k": _draft_tokens(cells),

@@ -2,34 +2,19 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.matching.nearest import nearest, nearest_in_time
+from analysis.matching.fields import IDLE_AT_TEMPERATURE_0, UNKNOWN_MATCHES, conflicts, field_codes
+from analysis.matching.fields import MATCH_FIELDS as MATCH_FIELDS
+from analysis.matching.nearest import nearest_in_time
+from analysis.matching.unmatched import named, shown, unmatched
 from warehouse.errors import UnknownKey
 from warehouse.rows import Flag
 
 Flags = Iterator[Flag]
-Rows = NDArray[np.int64]
-
-#: What must be equal, and what a person calls it.
-MATCH_FIELDS: dict[str, str] = {
-    "model": "model", "model_revision": "model revision", "precision": "precision",
-    "engine": "engine", "engine_version": "engine version", "gpu": "GPU",
-    "gpu_count": "number of GPUs", "tensor_parallel_size": "tensor parallel size",
-    "prefix_caching": "prefix caching", "server_args": "server arguments", "dataset": "dataset",
-    "prompt_set_hash": "prompt set", "request_format": "request format",
-    "temperature": "temperature", "top_p": "top-p", "seed": "seed",
-    "max_tokens": "output token limit", "ignore_eos": "ignoring the end of text",
-    "load_profile": "load profile", "rate": "request rate", "concurrency": "concurrency",
-    "load_generator": "load generator", "comparable_as": "definition of the measurements",
-    "evidence": "evidence",
-}  # fmt: skip
-#: The most likely token is taken whatever these are.
-IDLE_AT_TEMPERATURE_0 = ("top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -58,16 +43,7 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     codes, kind = field_codes(cells), _kinds(cells)
     strict = [name for name in MATCH_FIELDS if name not in allow]
     chosen = _choose(cells, codes, kind, strict)
-    return Matching(_pairs(cells, codes, chosen), _unmatched(cells, codes[strict], kind, chosen))
-
-
-def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
-    """Each match field as integers, equal where the values are; -1 for unknown."""
-    empty = np.full(len(cells), -1, dtype=np.int64)
-    return pd.DataFrame(
-        {name: pd.factorize(cells[name])[0] if name in cells else empty for name in MATCH_FIELDS},
-        index=cells.index,
-    )
+    return Matching(_pairs(cells, codes, chosen), unmatched(cells, codes[strict], kind, chosen))
 
 
 def _kinds(cells: pd.DataFrame) -> pd.Series:
@@ -86,21 +62,27 @@ def _choose(
     """Row numbers ``b`` and ``s`` of each pair, ``tied``: how many baselines were as good, and
     ``repeat_b``, ``repeat_s``.
 
-    Best is: the fewest differences in allowed fields, then the same repeat, then the nearest in
-    time. No step makes a row per spec x baseline of a key, so repeats cost no more than cells.
+    Best is: the fewest differences in allowed fields, then the same study and repeat, then the same
+    study, then the same repeat, then the nearest in time. No step makes a row per spec x baseline of a key, so repeats cost no more than cells.
     """
     repeat = _column(cells, "repeat")
     # The repeat is compared as a number: -1 is unknown and equals unknown.
     rows = pd.DataFrame(
-        {"row": np.arange(len(cells)), "at": _seconds(cells), "repeat": repeat.fillna(-1)}
-    )
-    rows["key"], rows["suits"] = _groups(codes, list(MATCH_FIELDS)), _groups(codes, strict)
+        {
+            "row": np.arange(len(cells)), "at": _seconds(cells), "repeat": repeat.fillna(-1),
+            "study": pd.factorize(_texts(cells, "study"))[0],
+        }
+    )  # fmt: skip
+    equal = [name for name in strict if name not in UNKNOWN_MATCHES]
+    rows["key"], rows["suits"] = _groups(codes, list(MATCH_FIELDS)), _groups(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
-    suits = _suitable(seekers, baselines, codes.drop(columns=strict))
+    suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
-    same = nearest_in_time(seekers, pool, ["key", "repeat"])
-    rest = nearest_in_time(seekers[~seekers["row"].isin(same["s"])], pool, ["key"])
-    chosen = pd.concat([same, rest], ignore_index=True)
+    parts = []
+    for alike in (["study", "repeat"], ["study"], ["repeat"], []):
+        parts.append(nearest_in_time(seekers, pool, ["key", *alike]))
+        seekers = seekers[~seekers["row"].isin(parts[-1]["s"])]
+    chosen = pd.concat(parts, ignore_index=True)
     return chosen.assign(
         repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]]
     )
@@ -114,17 +96,24 @@ def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
 
 
 def _suitable(
-    seekers: pd.DataFrame, baselines: pd.DataFrame, allowed: pd.DataFrame
+    seekers: pd.DataFrame, baselines: pd.DataFrame, codes: pd.DataFrame, strict: list[str]
 ) -> pd.DataFrame:
-    """``key`` of a seeker and ``key_b`` of the baselines with the fewest differences to it."""
+    """``key`` of a seeker and ``key_b`` of the baselines with the fewest differences to it.
+
+    ``codes`` are those of the fields that may differ: where they are ``strict``, only by one of
+    the two being unknown.
+    """
     wanted, offered = (
         x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
     )
     equal = wanted["key"].isin(offered["key"])
     exact = pd.DataFrame({"key": wanted.loc[equal, "key"], "key_b": wanted.loc[equal, "key"]})
     near = wanted[~equal].merge(offered, on="suits", suffixes=("", "_b"))
-    matrix = allowed.to_numpy()
-    near["differing"] = (matrix[near["row"]] != matrix[near["row_b"]]).sum(axis=1)
+    names, matrix = tuple(map(str, codes)), codes.to_numpy()
+    one, other = matrix[near["row"]], matrix[near["row_b"]]
+    must = np.array([name in strict for name in names], dtype=np.bool_)
+    near["differing"] = (one != other).sum(axis=1)
+    near = near.iloc[np.flatnonzero(~(conflicts(one, other, names) & must).any(axis=1))]
     fewest = near.groupby("key")["differing"].transform("min")
     return pd.concat([exact, near.loc[near["differing"] == fewest, ["key", "key_b"]]])
 
@@ -148,16 +137,16 @@ def _seconds(cells: pd.DataFrame) -> pd.Series:
 
 
 def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    matrix = codes.to_numpy()
+    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
-    ids = cells["cell_id"].to_numpy()
-    unknown = _named((one == -1) & (other == -1) & ~_idle(cells, chosen))
+    differ = conflicts(one, other, tuple(MATCH_FIELDS))
+    unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen))
     found = zip(unknown, chosen["tied"], chosen["repeat_b"], chosen["repeat_s"], strict=True)
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
-            "allowed": pd.Series(_named(one != other), dtype=object),
+            "allowed": pd.Series(named(differ), dtype=object),
             "flags": pd.Series(
                 [(*_doubts(u), *_choice(t, b, s)) for u, t, b, s in found], dtype=object
             ),
@@ -179,26 +168,13 @@ def _idle(cells: pd.DataFrame, chosen: pd.DataFrame) -> NDArray[np.bool_]:
     return idle
 
 
-def _named(
-    where: NDArray[np.bool_], names: tuple[str, ...] = tuple(MATCH_FIELDS)
-) -> list[tuple[str, ...]]:
-    """For each row the names of the fields that are true; rows alike share one tuple."""
-    seen: dict[bytes, tuple[str, ...]] = {}
-    for row in where:
-        if row.tobytes() not in seen:
-            seen[row.tobytes()] = tuple(n for n, yes in zip(names, row, strict=True) if yes)
-    return [seen[row.tobytes()] for row in where]
-
-
 def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
-    doubtful = [MATCH_FIELDS[n] for n in unknown]
-    # A closed loop has no request rate and an open one no concurrency: one of them is enough.
-    if not {"rate", "concurrency"} <= set(unknown):
-        doubtful = [n for n in doubtful if n not in ("request rate", "concurrency")]
-    if not doubtful:
+    if not unknown:
         return ()
-    sentence = f"Unknown on both sides, so not known to be equal: {', '.join(doubtful)}."
-    return (Flag("unverified", "warning", sentence),)
+    fields = ", ".join(MATCH_FIELDS[name] for name in unknown)
+    return (
+        Flag("unverified", "warning", f"Unknown in one arm or both, so not known equal: {fields}."),
+    )
 
 
 def _choice(tied: int, baseline: float, speculative: float) -> Flags:
@@ -207,61 +183,9 @@ def _choice(tied: int, baseline: float, speculative: float) -> Flags:
         yield Flag(
             "other_repeat",
             "warning",
-            f"The repeat is {_shown(baseline)} in the baseline and {_shown(speculative)} in the "
+            f"The repeat is {shown(baseline)} in the baseline and {shown(speculative)} in the "
             "other arm: no baseline has the same one.",
         )
     if tied > 1:
         sentence = f"{tied} baselines match; the nearest in time was taken."
         yield Flag("several_baselines", "info", sentence)
-
-
-def _unmatched(
-    cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, chosen: pd.DataFrame
-) -> pd.DataFrame:
-    """``codes`` has the fields that had to be equal; only these are named in a reason."""
-    used = np.zeros(len(cells), dtype=bool)
-    used[chosen["b"].to_numpy()] = used[chosen["s"].to_numpy()] = True
-    reasons: dict[int, str] = {}
-    for name, text in _PLAIN_REASONS.items():
-        reasons |= dict.fromkeys(np.flatnonzero(kind == name).tolist(), text)
-    for mine, theirs in (("speculative", "baseline"), ("baseline", "speculative")):
-        lonely = np.flatnonzero((kind == mine) & ~used)
-        near = nearest(codes.to_numpy(), lonely, np.flatnonzero(kind == theirs))
-        reasons |= zip(lonely.tolist(), _reasons(cells, codes, (lonely, near), theirs), strict=True)
-    ids = cells["cell_id"].to_numpy()
-    rows = [(ids[row], reasons[row]) for row in sorted(reasons)]
-    return pd.DataFrame(rows, columns=["cell_id", "reason"])
-
-
-_PLAIN_REASONS = {
-    "failed": "this cell failed, so it is not compared",
-    "unknown": "whether it speculates is unknown: ingest it again with --replace and set "
-    "spec_method (none for a baseline)",
-}
-
-
-def _reasons(
-    cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows], theirs: str
-) -> Iterator[str]:
-    """Why each of the first rows has no partner, told by the nearest, which the second names."""
-    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
-    values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
-    names = _named(matrix[rows[0]] != matrix[rows[1]], tuple(map(str, codes)))
-    for row, other, differing in zip(*(r.tolist() for r in rows), names, strict=True):
-        if other < 0:
-            yield f"there is no good {theirs} cell among those chosen"
-        elif not differing:
-            yield "another baseline suits each of its possible partners better"
-        else:
-            told = "; ".join(
-                f"{MATCH_FIELDS[n]} is {_shown(values[n][row])} here and "
-                f"{_shown(values[n][other])} there"
-                for n in differing
-            )
-            yield f"nearest {theirs} {ids[other]} differs: {told}"
-
-
-def _shown(value: Any) -> str:
-    if value is None or pd.isna(value):
-        return "unknown"
-    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -1,18 +1,21 @@
 """From tokens a day to replicas, GPUs and money.
 
-A replica is one server on ``basis.gpus_used`` GPUs; only whole ones can be rented. A month is a
-twelfth of a year of 365 days.
+A replica is one server on ``basis.gpus_used`` GPUs; only whole ones can be rented, enough of them
+for the busiest moment, and they are paid around the clock. So how busy they are follows from the
+demand: a utilisation that somebody states is no part of it, or the same idle time would be paid
+twice. A month is a twelfth of a year of 365 days.
 """
 
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any
 
-from analysis.money.cost import MILLION, Basis, usd_per_million
+from analysis.money.cost import Basis
 from warehouse.errors import InvalidInput
 
 SECONDS_PER_DAY = 86_400
 DAYS_PER_YEAR = 365
+HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
 MONTHS_PER_YEAR = 12
 
 
@@ -38,11 +41,8 @@ class Demand:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What a demand takes: whole replicas, and what they cost around the clock (USD).
-
-    ``usd_per_day_if_billed_by_token`` is the same demand at the cost per million tokens, as if
-    only busy time were paid: the lower bound that rounding up to whole replicas never reaches.
-    """
+    """What a demand takes: whole replicas, and what they cost around the clock (USD). ``busy``: the
+    share of the paid time in which they serve (0-1), over an average day."""
 
     replicas: int
     gpus: int
@@ -52,7 +52,7 @@ class Fleet:
     usd_per_day: float
     usd_per_month: float
     usd_per_year: float
-    usd_per_day_if_billed_by_token: float
+    busy: float
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -67,22 +67,23 @@ def fleet(
     ``whole_instances``: GPUs can only be rented by the instance. Raises InvalidInput for a rate
     that is not above zero.
     """
-    per_million = usd_per_million(tokens_per_second, basis)
+    if not (isfinite(tokens_per_second) and tokens_per_second > 0):
+        raise InvalidInput(f"A server that makes {tokens_per_second:g} tokens/s serves no demand.")
     # What three replicas serve must not take a fourth by a rounding error.
-    replicas = ceil(demand.tokens_per_second / (tokens_per_second * basis.utilisation) - 1e-9)
-    gpus = max(replicas, 1) * basis.gpus_used
+    replicas = max(ceil(demand.tokens_per_second / tokens_per_second - 1e-9), 1)
+    gpus = replicas * basis.gpus_used
     instances = ceil(gpus / basis.gpus_per_instance) if whole_instances else None
     per_hour = (
         basis.usd_per_gpu_hour * gpus if instances is None else basis.usd_per_hour * instances
     )
-    per_year = per_hour * 24 * DAYS_PER_YEAR
+    per_year = per_hour * HOURS_PER_YEAR
     return Fleet(
-        max(replicas, 1),
+        replicas,
         gpus,
         instances,
         per_hour,
         per_hour * 24,
         per_year / MONTHS_PER_YEAR,
         per_year,
-        demand.tokens_per_day / MILLION * per_million,
+        demand.tokens_per_day / SECONDS_PER_DAY / (replicas * tokens_per_second),
     )

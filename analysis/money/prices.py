@@ -92,19 +92,16 @@ def by_name(name: str, prices: Sequence[Price] = PRICES) -> Price:
     )
 
 
-def for_gpu(gpu: str | None, prices: Sequence[Price] = PRICES) -> Price:
+def for_gpu(gpu: str | None, prices: Sequence[Price] = PRICES) -> Price | None:
     """The first on-demand or own price of that GPU (``NVIDIA H200 141GB`` is a H200).
 
-    Raises UnknownKey where there is none: a price is never guessed.
+    None where there is none: a price is never guessed.
     """
     words = set(_words(gpu or ""))
     for price in prices:
         if price.kind in ("on-demand", "own") and set(_words(price.gpu)) <= words:
             return price
-    raise UnknownKey(
-        f"No price is known for the GPU {gpu or 'unknown'!r}; give --usd-per-hour and "
-        "--gpus-per-instance, or --price NAME (draftboard cost --list-prices shows them)."
-    )
+    return None
 
 
 def instances_at(usd_per_hour: float, decimals: int, prices: Sequence[Price]) -> list[Price]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from math import exp
+from math import exp, inf, log
 from sys import intern
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import METRICS, percentile_label
+from warehouse.loads import load_of
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,11 @@ class Night:
     repeats: int
     cell: dict[str, Any]
 
+    @property
+    def day(self) -> str:
+        """``2026-11-21``, the day on which it began."""
+        return self.label[:10]
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -54,17 +60,26 @@ class Series:
     nights: tuple[Night, ...]
 
     @property
-    def name(self) -> str:
-        """``eagle3 K=3, code, concurrency 8``: enough to find it."""
+    def words(self) -> tuple[str, ...]:
+        """The parts of its name, and its line: by these people choose it."""
         about = self.about
-        load = (
-            f"concurrency {about['concurrency']:g}" if about.get("concurrency") is not None
-            else f"{about['rate']:g} requests/s" if about.get("rate") is not None else "unknown load"
-        )  # fmt: skip
+        load = load_of(*(about.get(name) for name in ("load_profile", "concurrency", "rate")))
         names = (
             about.get(field) or "unknown" for field in ("model", "gpu", "arm_label", "dataset")
         )
-        return ", ".join([*map(str, names), load])
+        return (*map(str, names), load.text if load else "unknown load", self.line)
+
+    @property
+    def name(self) -> str:
+        """``m, H200, eagle3 K=3, code, 8 at once``: enough to find it."""
+        return ", ".join(self.words[:-1])
+
+    @property
+    def line(self) -> str:
+        """``Output throughput`` or ``Inter-token latency (ITL) P95``."""
+        metric = METRICS[self.metric]
+        chosen = f" {percentile_label(self.statistic)}" if metric.distribution else ""
+        return f"{metric.label}{chosen}"
 
 
 def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[Series]:
@@ -170,3 +185,10 @@ def as_improvement(log_gain: float, metric: str) -> float:
     """A gain in turned logs (more is better) as an improvement, a ratio."""
     # As ``improvement`` of new over old, whose ratio this is.
     return 1 - exp(-log_gain) if METRICS[metric].better == "lower" else exp(log_gain) - 1
+
+
+def as_log_loss(budget: float, metric: str) -> float:
+    """A loss that is still fine (a ratio) as a loss in turned logs, above zero."""
+    if METRICS[metric].better == "lower":
+        return log(1 + budget)
+    return -log(1 - budget) if budget < 1 else inf

@@ -1,12 +1,23 @@
 """One release against another: all nights of each engine version held against each other."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from analysis.nightly.levels import Levels, levels
+from analysis.nightly.nights import Night, Series, as_improvement
+from analysis.nightly.standing import compare
 
-from analysis.nightly.nights import Night, Series
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What the newer release did to one series (ratios, positive is better), with its 95 % interval;
+    None where both have one night each, which tells no noise."""
+
+    series: Series
+    improvement: float | None
+    low: float | None
+    high: float | None
 
 
 def comparable(series: Iterable[Series]) -> dict[str, tuple[str, ...]]:
@@ -31,29 +42,28 @@ def comparable(series: Iterable[Series]) -> dict[str, tuple[str, ...]]:
     return {version: others for version, others in partners.items() if others}
 
 
-def against(series: Iterable[Series], before: str, after: str) -> list[Series]:
-    """The series that know both versions, each with two points: all nights of either version.
+def against(series: Iterable[Series], before: str, after: str) -> list[Released]:
+    """The series that know both versions: the nights of one against those of the other.
 
-    ``regressions.assess`` then judges them as it judges two nights. Several nights of a version
-    count as its repeats, because nights scatter more than the repeats within one.
+    The night is the unit of noise here as well.
     """
-    both = ((one, _pooled(one, before), _pooled(one, after)) for one in series)
-    return [
-        replace(one, nights=(old, new))
-        for one, old, new in both
-        if old is not None and new is not None
-    ]
+    both = ((one, _of(one, before), _of(one, after)) for one in series)
+    return [_released(one, old, new) for one, old, new in both if old and new]
 
 
-def _pooled(one: Series, version: str) -> Night | None:
-    nights = [night for night in one.nights if _version(night) == version]
-    if len(nights) < 2:
-        return replace(nights[0], label=version) if nights else None
-    means = np.array([night.mean for night in nights])
-    return replace(
-        nights[0], label=version, mean=float(means.mean()), variance=float(means.var(ddof=1)),
-        repeats=len(nights),
-    )  # fmt: skip
+def _released(one: Series, old: tuple[Night, ...], new: tuple[Night, ...]) -> Released:
+    every = levels((*old, *new))
+    # The versions are the levels here, wherever else it may have moved.
+    known = Levels(every.means, (0, len(old)), every.repeats)
+    step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
+    if step is None:
+        return Released(one, None, None, None)
+    middle, low, high = (as_improvement(x, one.metric) for x in (step.gain, step.low, step.high))
+    return Released(one, middle, low, high)
+
+
+def _of(one: Series, version: str) -> tuple[Night, ...]:
+    return tuple(night for night in one.nights if _version(night) == version)
 
 
 def _versions(one: Series) -> dict[str, Any]:

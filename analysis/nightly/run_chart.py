@@ -1,56 +1,58 @@
-"""A series over nights as a run chart: its level, the noise around it, and what changed when.
+"""A series over nights as a run chart: its levels, the noise around them, and what changed when.
 
 The band is that of an individuals chart (Shewhart; Wheeler, "Understanding Variation", 1993): the
-level plus or minus three standard deviations of a night, told by the mean step from one night to
-the next / 1.128, or by the repeats within nights where these scatter more.
+level plus or minus three standard deviations of a night, the same noise by which the gate judges.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import sqrt
 
 import numpy as np
-import pandas as pd
 
 from analysis.matching.difference import Change, differences
-from analysis.nightly.nights import Night, Series
+from analysis.nightly.nights import Series
 from analysis.nightly.regressions import Assessment
 from warehouse.catalogue import METRICS
 
-#: Expected step between two draws of one normal distribution, in standard deviations.
-STEP_PER_SIGMA = 1.128
 SIGMAS = 3.0
 
 
-def moved(one: Assessment) -> bool:
-    """Whether the level is another since ``first``: the interval of the change leaves out zero."""
-    return one.first is not None and bool(one.low > 0 or one.high < 0)
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One night in the metric's own unit. ``value``: geometric mean of the repeats; ``part``: the
+    number of its ``level``; ``low`` and ``high``: the noise band, None where nothing tells the noise;
+    ``changed``: the configuration against the night before; ``cell_id``: its first cell."""
+
+    night: str
+    at: datetime
+    value: float
+    repeats: int
+    part: int
+    level: float
+    low: float | None
+    high: float | None
+    changed: tuple[Change, ...]
+    cell_id: str | None
 
 
-def points(one: Assessment) -> pd.DataFrame:
-    """One row per night, oldest first, in the metric's own unit.
-
-    ``night``, ``at`` (UTC), ``value`` (geometric mean of the repeats), ``repeats``, ``part`` (0
-    before the level moved, 1 after), ``level`` of the part, ``low`` and ``high`` of the noise band
-    (NaN where nothing tells the noise), ``changed`` (the configuration against the night before).
-    """
-    nights = one.series.nights
-    parts = _parts(one)
-    means = np.array([night.mean for night in nights])
-    levels = np.array([means[parts == part].mean() for part in parts])
-    room = SIGMAS * _sigma(nights, means, parts)
-    ends = [_natural(levels + side * room, one.series) for side in (-1, 1)]
-    return pd.DataFrame(
-        {
-            "night": [night.label for night in nights],
-            "at": [night.at for night in nights],
-            "value": _natural(means, one.series),
-            "repeats": [night.repeats for night in nights],
-            "part": parts,
-            "level": _natural(levels, one.series),
-            "low": np.minimum(*ends),
-            "high": np.maximum(*ends),
-            "changed": ["; ".join(c.sentence for c in found) for found in steps(one.series)],
-        }
-    )
+def points(one: Assessment) -> tuple[Point, ...]:
+    """The nights of a series, oldest first."""
+    known, nights = one.known, one.series.nights
+    parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
+    levels = np.array([known.means[parts == part].mean() for part in parts])
+    noise = known.noise()
+    room = None if noise is None else SIGMAS * sqrt(noise.variance)
+    lows, highs = (None, None) if room is None else _ends(one.series, levels, room)
+    values, middles = (_natural(logs, one.series) for logs in (known.means, levels))
+    return tuple(
+        Point(
+            night.label, night.at.to_pydatetime(), float(values[place]), night.repeats,
+            int(parts[place]), float(middles[place]), None if lows is None else float(lows[place]),
+            None if highs is None else float(highs[place]), changed, night.cell.get("cell_id"),
+        )
+        for place, (night, changed) in enumerate(zip(nights, steps(one.series), strict=True))
+    )  # fmt: skip
 
 
 def steps(series: Series) -> list[tuple[Change, ...]]:
@@ -60,21 +62,9 @@ def steps(series: Series) -> list[tuple[Change, ...]]:
     return [(), *(differences(before.cell, after.cell) for before, after in later)]
 
 
-def _parts(one: Assessment) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    labels = [night.label for night in one.series.nights]
-    split = labels.index(one.first) if moved(one) and one.first else len(labels)
-    return (np.arange(len(labels)) >= split).astype(np.int64)
-
-
-def _sigma(nights: Sequence[Night], means: np.ndarray, parts: np.ndarray) -> float:
-    """The standard deviation of a night's mean, in logs; NaN where nothing tells it."""
-    within_a_part = np.diff(parts) == 0
-    between = np.abs(np.diff(means))[within_a_part]
-    repeated = [night for night in nights if night.repeats > 1]
-    told = [float(between.mean()) / STEP_PER_SIGMA] if between.size else []
-    if repeated:
-        told.append(float(np.mean([np.sqrt(n.variance / n.repeats) for n in repeated])))
-    return max(told, default=float("nan"))
+def _ends(series: Series, levels: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
+    ends = [_natural(levels + side * room, series) for side in (-1, 1)]
+    return np.minimum(*ends), np.maximum(*ends)
 
 
 def _natural(logs: np.ndarray, series: Series) -> np.ndarray:

@@ -95,10 +95,14 @@ def _slope(p: Sequence[float]) -> float:
 def _solve(lengths: Mapping[int, float]) -> tuple[float, float]:
     """(p_1, g) whose lengths come closest; both in (0, 1]."""
 
-    def misses(guess: np.ndarray) -> list[float]:
-        first, ratio = guess[0], guess[1] if len(guess) > 1 else 1.0
-        decay = Decay((float(first),), float(ratio), "lengths")
-        return [decay.mean_length(k) - length for k, length in lengths.items()]
+    ks = np.array(list(lengths))
+    wanted = np.array(list(lengths.values())) - 1
+    steps = np.arange(ks.max())
+
+    def misses(guess: np.ndarray) -> np.ndarray:
+        ratio = guess[1] if len(guess) > 1 else 1.0
+        by_position = np.cumprod(guess[0] * ratio**steps)
+        return np.asarray(np.cumsum(by_position)[ks - 1] - wanted)
 
     start = [0.6, 0.9][: len(lengths)]
     # Far tighter than the default: with two K the answer is exact and tests say so.

@@ -1,140 +1,116 @@
-"""T(c, K): how long one verification step takes, from measured ITL x mean acceptance length.
+"""T(B, K) and TTFT(B, K): how long a verification step and a first token take.
 
-A step verifies K drafted tokens and one more for each of the batch's sequences. Its time is a sum
-of parts that cannot be negative (Lawson and Hanson's non-negative least squares, relative errors):
-
-    T = a + b·[K > 0] + d·K + e·B + f·B·K + Σ g_τ·(1 - exp(-n/τ)) + q·n²,   n = B·(K + 1)
-
-a: reading the weights; b, d: the draft's fixed cost and its passes; e, f: work that grows with the
-batch B; g: a mixture of experts reads more experts the more tokens a batch holds, until it reads
-all; q: the bend from memory-bound to compute-bound. Where the data hold several prompt lengths,
-two more: B x tokens in the cache of a sequence, and B·L·P/O, the prompt tokens that have to be
-taken in for each step (L tokens a step, P and O prompt and output tokens a request).
+Measured steps are ITL x mean acceptance length. Two laws compete (``analysis.prediction.laws``):
+each is fitted without every measured K and without every measured load, and the better it predicts
+what was withheld, the more it counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-from scipy.optimize import nnls
 
+from analysis.prediction.laws import FIRST_TOKEN_LENGTHS, STEP_LENGTHS, Column, Law, parts, roofline
+from analysis.prediction.mixture import Mixture, mixed
+from analysis.prediction.posterior import Posterior, posterior
+from analysis.prediction.rows import Floats, Mask, Numbers, Rows
 from warehouse.errors import InvalidInput
 
-Floats = NDArray[np.float64]
-#: A frame, or one row as its values by name.
-Rows = pd.DataFrame | Mapping[str, Any]
-Term = Callable[[Any], Any]
-
-#: Tokens in a batch after which a mixture of experts has read most of its experts.
-EXPERT_SCALES = (16, 32, 64)
-#: Bends are fitted only to this many loads or more: two would be met by any.
-LEVELS_FOR_BENDS = 3
 #: Prompt lengths this far apart (longest / shortest) tell what a prompt token costs.
 LENGTHS_APART = 1.5
-
-
-def _tokens(rows: Any) -> Any:
-    return rows["batch"] * (rows["k"] + 1)
-
-
-def _experts(scale: int) -> Term:
-    return lambda rows: 1 - np.exp(-_tokens(rows) / scale)
-
-
-_STRAIGHT: dict[str, Term] = {
-    "step": lambda rows: rows["batch"] * 0 + 1,
-    "drafting": lambda rows: (rows["k"] > 0) * 1,
-    "draft token": lambda rows: rows["k"],
-    "sequence": lambda rows: rows["batch"],
-    "drafted token of a sequence": lambda rows: rows["batch"] * rows["k"],
-}
-_BENDS: dict[str, Term] = {
-    **{f"experts {scale}": _experts(scale) for scale in EXPERT_SCALES},
-    "compute": lambda rows: _tokens(rows) ** 2,
-}
-_LENGTHS: dict[str, Term] = {
-    "context": lambda rows: rows["batch"] * (rows["prompt_tokens"] + rows["output_tokens"] / 2),
-    "prefill": lambda rows: (
-        rows["batch"] * rows["length"] * rows["prompt_tokens"] / rows["output_tokens"]
-    ),
-}
-_FIRST_TOKEN_LENGTHS: dict[str, Term] = {
-    "prompt": lambda rows: rows["prompt_tokens"],
-    "prompts of the batch": lambda rows: rows["batch"] * rows["prompt_tokens"],
-    "prompt for the draft": lambda rows: (rows["k"] > 0) * rows["prompt_tokens"],
-}
-_TERMS = _STRAIGHT | _BENDS | _LENGTHS | _FIRST_TOKEN_LENGTHS
+#: A withheld point that is missed by more counts as missed by so much (logarithm).
+_WORST = 0.5
+#: No law is believed to be better than this (relative error), however few points it met.
+_FINEST = 1e-3
 
 
 @dataclass(frozen=True)
-class Fit:
-    """``parts``: ms per unit of each term that counts. ``residual``: root mean square of the
-    relative errors of the fit on its own data, ``worst``: the largest."""
+class Choice:
+    """A law, the relative error (root mean square) with which it predicts withheld points (None
+    where none could be withheld), and its share of the prediction."""
 
-    parts: dict[str, float]
+    law: str
+    error: float | None
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """``residual``: root mean square of the relative errors on its own data, ``worst``: the
+    largest. ``knows_prompts``: whether the data told what the prompt length does."""
+
+    laws: tuple[Posterior, ...]
+    choices: tuple[Choice, ...]
     residual: float
     worst: float
+    knows_prompts: bool
 
-    def at(self, rows: Rows) -> Floats:
-        """ms at each row: batch, k, and where lengths count prompt_tokens, output_tokens, length.
+    def at(self, rows: Rows) -> Mixture:
+        """ms at ``rows``."""
+        return self._mixed([law.at(rows) for law in self.laws])
 
-        One number for one row that is given by name: a frame of one costs a hundred times more.
-        """
-        total = np.zeros(np.shape(rows["batch"]))
-        for name, size in self.parts.items():
-            total += size * np.asarray(_TERMS[name](rows), dtype=np.float64)
-        return total
+    def without(self, rows: Rows, group: Numbers) -> Mixture:
+        """ms at ``rows``, each predicted from all but its group."""
+        return self._mixed([law.without(rows, group) for law in self.laws])
 
     @property
-    def knows_prompts(self) -> bool:
-        """Whether the data told what the prompt length does."""
-        return bool((_LENGTHS | _FIRST_TOKEN_LENGTHS).keys() & self.parts.keys())
+    def best(self) -> Choice:
+        """The law that predicts withheld points best."""
+        return max(self.choices, key=lambda one: one.share)
+
+    def _mixed(self, found: Sequence[Mixture]) -> Mixture:
+        shares = (one.share for one in self.choices)
+        return mixed(list(zip(shares, found, strict=True)))
 
 
-def fit_step_time(rows: pd.DataFrame) -> Fit:
-    """T(B, K) in ms; ``rows``: step (ms), batch, k, prompt_tokens, output_tokens, length.
+def fit_step_time(rows: Rows, times: Floats, groups: Mask) -> Fit:
+    """T(B, K) from ``times`` (ms); ``groups`` (groups × rows): what is withheld together.
 
     Raises InvalidInput for no rows.
     """
-    names = [*_STRAIGHT]
-    if rows["concurrency"].nunique() >= LEVELS_FOR_BENDS:
-        names += _BENDS
-    if _lengths_differ(rows):
-        names += _LENGTHS
-    return _fit(rows, names, "step")
+    return _fit(rows, times, groups, STEP_LENGTHS)
 
 
-def fit_first_token(rows: pd.DataFrame) -> Fit:
-    """Mean TTFT in ms over the same terms: it waits for a batch's steps and its own prompt.
-
-    ``rows`` as for ``fit_step_time``, with ttft instead of step. Raises InvalidInput for no rows.
-    """
-    names = [*_STRAIGHT]
-    if _lengths_differ(rows):
-        names += _FIRST_TOKEN_LENGTHS
-    return _fit(rows, names, "ttft")
+def fit_first_token(rows: Rows, times: Floats, groups: Mask) -> Fit:
+    """Mean TTFT by the same laws: it waits for a batch's steps and its own prompt."""
+    return _fit(rows, times, groups, FIRST_TOKEN_LENGTHS)
 
 
-def _lengths_differ(rows: pd.DataFrame) -> bool:
-    prompts = rows["prompt_tokens"]
-    return bool(prompts.max() >= LENGTHS_APART * prompts.min())
-
-
-def _fit(rows: pd.DataFrame, names: list[str], target: str) -> Fit:
-    if rows.empty:
+def _fit(rows: Rows, times: Floats, groups: Mask, lengths: tuple[Column, ...]) -> Fit:
+    if not len(times):
         raise InvalidInput(
             "There is no measurement to fit the time of a step to; ingest speculative cells with "
             "acceptance counters, or use the textbook models."
         )
-    measured = rows[target].to_numpy(dtype=np.float64)
-    matrix = np.column_stack([_TERMS[name](rows).to_numpy(dtype=np.float64) for name in names])
-    relative = matrix / measured[:, None]
-    # Columns differ by orders of magnitude (1 and n²); scaled, none is lost to rounding.
-    scale = np.maximum(relative.max(axis=0), 1e-300)
-    sizes = nnls(relative / scale, np.ones(len(rows)))[0] / scale
-    parts = {name: float(size) for name, size in zip(names, sizes, strict=True) if size > 0}
-    errors = np.abs(matrix @ sizes / measured - 1)
-    return Fit(parts, float(np.sqrt(np.mean(errors**2))), float(errors.max()))
+    prompts = rows.prompt_tokens
+    differ = bool(prompts.max() >= LENGTHS_APART * prompts.min())
+    more = lengths if differ else ()
+    laws: tuple[Law, ...] = (roofline(rows, more), parts(more))
+    found = tuple(posterior(law, rows, times, groups) for law in laws)
+    chosen = _chosen(found, rows, times, groups)
+    fitted = mixed([(c.share, law.at(rows)) for c, law in zip(chosen, found, strict=True)])
+    errors = np.abs(fitted.mean() / times - 1)
+    residual = float(np.sqrt(np.mean(errors**2)))
+    return Fit(found, chosen, residual, float(errors.max()), differ)
+
+
+def _chosen(
+    found: Sequence[Posterior], rows: Rows, times: Floats, groups: Mask
+) -> tuple[Choice, ...]:
+    """Shares by withheld error: the likelihood of normal errors with each law's own deviation."""
+    group, row = np.nonzero(groups)
+    if not len(group):
+        return tuple(Choice(law.law.name, None, 1 / len(found)) for law in found)
+    errors = [_error(law.without(rows.where(row), group), times[row], group) for law in found]
+    # Every point is withheld twice, with its K and with its load: half as many errors as groups.
+    shares = (np.array(errors) ** 2 + _FINEST**2) ** (-len(groups) / 4)
+    shares /= shares.sum()
+    told = zip(found, errors, shares, strict=True)
+    return tuple(Choice(law.law.name, error, float(share)) for law, error, share in told)
+
+
+def _error(withheld: Mixture, measured: Floats, group: Numbers) -> float:
+    """Root mean square of the logarithms of predicted / measured; each group counts once."""
+    missed = np.abs(np.log(np.maximum(withheld.mean(), 1e-9) / measured))
+    squares = np.bincount(group, np.minimum(missed, _WORST) ** 2) / np.bincount(group)
+    return float(np.sqrt(squares.mean()))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.matching.improvement import improvement
 from analysis.money.prices import PRICES, Price
 from analysis.published.claims_costs import costs
 from analysis.published.claims_file import Row, Tables, positive
 from analysis.published.claims_improvements import acceptances, better_of, improvements, means
 from analysis.published.printed import decimal
-from analysis.significance.improvement import improvement
 from analysis.verdicts.finding import Finding, shown
 
 

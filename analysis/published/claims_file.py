@@ -60,6 +60,12 @@ class Tables:
     ignored: tuple[str, ...]
     study: Mapping[str, Any]
 
+    @property
+    def model(self) -> str | None:
+        """The model that the claims are about; None where nobody said."""
+        named = self.study.get("target_model")
+        return None if named is None else str(named)
+
 
 def read_claims(text: str, where: str) -> Tables:
     """Parse a claims file; ``where`` is its name, and ``.csv`` at its end decides the format.

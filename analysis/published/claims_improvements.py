@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from analysis.matching.improvement import geometric_mean, improvement
 from analysis.metric_words import read_metric
 from analysis.published.claims_file import Row, number, positive
 from analysis.published.printed import Range, exactly, printed, propagated
-from analysis.significance.improvement import geometric_mean, improvement
 from analysis.verdicts.finding import Figure, Finding, shown
 from warehouse.catalogue import Better
 from warehouse.errors import InvalidInput

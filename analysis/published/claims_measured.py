@@ -1,16 +1,18 @@
 """Published improvements beside our own measurements of the same thing, where there are any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from analysis.frames import records
+from analysis.evidence.effects import Effects
+from analysis.frames import objects, records
+from analysis.matching.comparison import Comparison
+from analysis.matching.kept_up import THROUGHPUTS, kept_up
 from analysis.metric_words import Named, read_metric
-from analysis.significance.comparison import Comparison
-from analysis.significance.confidence import Confidence, intervals
 from analysis.verdicts.finding import Finding
+from warehouse.loads import Load
 
 #: Field of a claims row -> field of a setting or arm.
 _KEYS = {
@@ -19,70 +21,82 @@ _KEYS = {
 }  # fmt: skip
 
 
+def lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """The metric and statistic of each figure that has them."""
+    for finding in findings:
+        named = read_metric(finding.metric)
+        if named is not None:
+            yield named.metric, named.statistic
+
+
 def beside(
-    findings: Sequence[Finding], found: Comparison, study: Mapping[str, Any]
+    findings: Sequence[Finding], found: Comparison, sure: Effects, model: str | None = None
 ) -> tuple[Finding, ...]:
     """``findings``, each with ``measured``: a mapping per matching setting and arm (arm, model,
-    gpu, evidence, concurrencies; improvement, low and high in ``%``; verdict).
+    gpu, evidence, loads; improvement, low and high in ``%``, the plain 95 % interval; word).
 
-    Rows are matched by the fields they state; ``study`` (its ``target_model``) adds the model, so
-    that a laptop's numbers never stand beside those of another model. A claim at one concurrency
-    takes that level, one about a peak none, any other the mean over the load.
+    Rows are matched by the fields they state; ``model`` is what the claims are about, so that a
+    laptop's numbers never stand beside those of another model. A claim at one concurrency takes
+    that load, one about a peak none, any other the mean over the loads, which has no word.
     """
-    asked = [named for finding in findings if (named := read_metric(finding.metric)) is not None]
-    pairs = found.pairs[
-        found.pairs["metric"].isin([named.metric for named in asked])
-        & found.pairs["statistic"].isin([named.statistic for named in asked])
-    ]
-    ours = _Ours(found, intervals(pairs))
-    return tuple(_with_measurements(finding, ours, study) for finding in findings)
+    ours = _Ours(found, sure)
+    return tuple(_with_measurements(finding, ours, model) for finding in findings)
 
 
 class _Ours:
     """Our own means; those of a line are looked up once for all figures that are about it."""
 
-    def __init__(self, found: Comparison, sure: Confidence) -> None:
+    def __init__(self, found: Comparison, sure: Effects) -> None:
         self._found, self._sure = found, sure
+        self._idle = {setting for setting, _ in kept_up(found)}
         self._rows: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
         self.keys: dict[Any, dict[str, Any]] = dict(
             zip(found.keys.index, records(found.keys), strict=True)
         )
 
     def rows(self, named: Named, concurrency: str | None) -> list[dict[str, Any]]:
-        """Over the load, or at one level of it."""
+        """Over the loads, or at one of them."""
         if (named, concurrency) not in self._rows:
-            rows = records(_rows(self._found, self._sure, named, concurrency))
-            self._rows[named, concurrency] = rows
+            self._rows[named, concurrency] = records(self._of(named, concurrency))
         return self._rows[named, concurrency]
 
+    def _of(self, named: Named, concurrency: str | None) -> pd.DataFrame:
+        """The measured means with their intervals; no throughput at rates that are kept up with."""
+        by = ["setting", "arm_id", "metric", "statistic"]
+        table = self._found.geomean
+        known = self._sure.means[[*by, "low", "high"]].assign(word=None)
+        if concurrency is not None and concurrency.isdigit():
+            by = [*by, "load"]
+            table = self._at(int(concurrency))
+            known = self._sure.levels[[*by, "low", "high", "word"]]
+        table = table.astype({"metric": object, "statistic": object})
+        chosen = (table["metric"] == named.metric) & (table["statistic"] == named.statistic)
+        if named.metric in THROUGHPUTS:
+            chosen &= ~table["setting"].isin(self._idle)
+        kept = table[chosen & table["improvement"].notna()]
+        return kept.merge(known, on=by, how="left")
 
-def _with_measurements(finding: Finding, ours: _Ours, study: Mapping[str, Any]) -> Finding:
+    def _at(self, concurrency: int) -> pd.DataFrame:
+        load = Load("concurrency", float(concurrency))
+        place = self._found.loads.index(load) if load in self._found.loads else -2
+        levels = self._found.levels[self._found.levels["load"] == place]
+        return levels.assign(loads=objects([(load.short,)] * len(levels), levels.index))
+
+
+def _with_measurements(finding: Finding, ours: _Ours, model: str | None) -> Finding:
     named = read_metric(finding.metric)
     other = {"arm", "arms"} & set(finding.about)
     if finding.unit != "%" or named is None or named.peak or other:
         return finding
     wanted = {_KEYS[name]: text for name, text in finding.about.items() if name in _KEYS}
-    if "target_model" in study:
-        wanted.setdefault("model", str(study["target_model"]))
+    if model is not None:
+        wanted.setdefault("model", model)
     told = [
         _told(row, keys)
         for row in ours.rows(named, finding.about.get("concurrency"))
         if _same(keys := ours.keys[row["setting"], row["arm_id"]], wanted)
     ]
     return replace(finding, measured=tuple(told))
-
-
-def _rows(
-    found: Comparison, sure: Confidence, named: Named, concurrency: str | None
-) -> pd.DataFrame:
-    """The measured means with their intervals: over the load, or at one level of it."""
-    table, known, by = found.geomean, sure.geomean, ["setting", "arm_id", "metric", "statistic"]
-    if concurrency is not None and concurrency.isdigit():
-        table = found.levels[found.levels["concurrency"] == int(concurrency)]
-        known, by = sure.levels, [*by, "concurrency"]
-    chosen = (table["metric"] == named.metric) & (table["statistic"] == named.statistic)
-    kept = table[chosen & table["improvement"].notna()]
-    return kept.merge(known[[*by, "low", "high", "verdict"]], on=by, how="left")
 
 
 def _same(keys: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
@@ -96,14 +110,13 @@ def _text(value: Any) -> str | None:
 
 
 def _told(row: Mapping[str, Any], keys: Mapping[Any, Any]) -> dict[str, Any]:
-    levels = row.get("concurrencies", (row.get("concurrency"),))
     return {
         "arm": str(keys.get("arm_label")),
         **{name: _plain(keys.get(name)) for name in ("model", "gpu", "evidence")},
-        "concurrencies": [int(level) for level in levels],
+        "loads": list(row["loads"]),
         "improvement": 100 * float(row["improvement"]),
         **{name: _percent(row[name]) for name in ("low", "high")},
-        "verdict": _plain(row["verdict"]),
+        "word": _plain(row["word"]),
     }
 
 

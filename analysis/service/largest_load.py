@@ -7,22 +7,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.matching.arm_levels import means
+from analysis.matching.arm_levels import ArmLevels, means
 from analysis.service.slo import Bound, Slo
 from warehouse.catalogue import METRICS
+from warehouse.loads import Load
 
 Floats = NDArray[np.float64]
 #: Setting and arm, as numbers.
 Keys = tuple[int, int]
-_LEVEL = ["setting", "arm_id", "concurrency"]
+_LEVEL = ["setting", "arm_id", "load"]
 
 
 @dataclass(frozen=True)
 class Level:
-    """One concurrency level: ``met`` is None where a value is missing. ``broken`` says which
+    """One load: ``met`` is None where a value is missing. ``broken`` says which
     bounds do not hold and by which value; ``meeting`` of ``repeats`` meet all of them alone."""
 
-    concurrency: int
+    load: Load
     met: bool | None
     broken: tuple[str, ...]
     missing: tuple[str, ...]
@@ -31,43 +32,40 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Load:
-    """``largest``: the highest measured level up to which all meet the SLO; None where not even
+class Reach:
+    """``largest``: the largest measured load up to which all meet the SLO; None where not even
     the lowest does. ``sentence`` says so, and why no more."""
 
-    largest: int | None
+    largest: Load | None
     levels: tuple[Level, ...]
     sentence: str
 
 
-def largest_load(values: pd.DataFrame, slo: Slo) -> Load:
-    """Judge one arm. ``values``: concurrency, cell_id, metric, statistic, value of its cells.
+def largest_loads(levels: ArmLevels, slo: Slo) -> dict[Keys, Reach]:
+    """The reach of each arm, by (setting, arm_id).
 
-    A level is judged by its mean over the repeats. The answer ends below the first level that
-    does not meet the SLO or lacks a value; a higher level that meets it again is mentioned.
+    A load is judged by its mean over the repeats. The answer ends below the first load that does
+    not meet the SLO or lacks a value; a larger one that meets it again is mentioned.
     """
-    return largest_loads(values.assign(setting=0, arm_id=0), slo)[0, 0]
-
-
-def largest_loads(values: pd.DataFrame, slo: Slo) -> dict[Keys, Load]:
-    """``largest_load`` of each arm, by (setting, arm_id), which ``values`` has as columns too."""
+    values = levels.values
     cells = values[[*_LEVEL, "cell_id"]].drop_duplicates(ignore_index=True)
     holds = pd.Series(True, index=cells.index)
-    levels = cells.groupby(_LEVEL, sort=True).size().rename("repeats").reset_index()
+    there = cells.groupby(_LEVEL, sort=True).size().rename("repeats").reset_index()
     judged: list[_Judged] = []
     for bound in slo.bounds:
         rows = values[(values["metric"] == bound.metric) & (values["statistic"] == bound.statistic)]
-        judged.append(_Judged(bound, *_beside(levels, means(rows), _LEVEL)))
+        judged.append(_Judged(bound, *_beside(there, means(rows), _LEVEL)))
         own, _ = _beside(cells, rows.drop_duplicates([*_LEVEL, "cell_id"], keep="last"),
                          [*_LEVEL, "cell_id"])  # fmt: skip
         holds &= bound.holds_each(own)
     meeting = cells.assign(holds=holds).groupby(_LEVEL, sort=True)["holds"].sum()
     found: dict[Keys, list[Level]] = {}
-    rows_of = zip(levels.itertuples(index=False), meeting.tolist(), strict=True)
-    for at, ((setting, arm_id, concurrency, repeats), count) in enumerate(rows_of):
-        level = _level(int(concurrency), [one.told(at) for one in judged], (int(repeats), count))
+    rows_of = zip(there.itertuples(index=False), meeting.tolist(), strict=True)
+    for at, ((setting, arm_id, place, repeats), count) in enumerate(rows_of):
+        load = levels.loads[int(place)]
+        level = _level(load, [one.told(at) for one in judged], (int(repeats), count))
         found.setdefault((int(setting), int(arm_id)), []).append(level)
-    return {key: _load(tuple(own)) for key, own in found.items()}
+    return {key: _reach(tuple(own)) for key, own in found.items()}
 
 
 @dataclass(frozen=True)
@@ -95,20 +93,20 @@ def _beside(
     return both["value"].to_numpy(dtype=np.float64), (both["which"] == "both").to_numpy()
 
 
-def _level(concurrency: int, told: list[tuple[str, str]], repeats: tuple[int, int]) -> Level:
+def _level(load: Load, told: list[tuple[str, str]], repeats: tuple[int, int]) -> Level:
     broken = tuple(text for text, _ in told if text)
     missing = tuple(text for _, text in told if text)
     met = False if broken else None if missing else True
-    return Level(concurrency, met, broken, missing, *repeats)
+    return Level(load, met, broken, missing, *repeats)
 
 
-def _load(levels: tuple[Level, ...]) -> Load:
+def _reach(levels: tuple[Level, ...]) -> Reach:
     largest = None
     for found in levels:
         if not found.met:
             break
-        largest = found.concurrency
-    return Load(largest, levels, _sentence(largest, levels))
+        largest = found.load
+    return Reach(largest, levels, _sentence(largest, levels))
 
 
 def _shown(bound: Bound, value: Any) -> str:
@@ -118,16 +116,16 @@ def _shown(bound: Bound, value: Any) -> str:
     return f"{value:,.{metric.decimals}f} {metric.unit}"
 
 
-def _sentence(largest: int | None, levels: tuple[Level, ...]) -> str:
-    beyond = [level for level in levels if largest is None or level.concurrency > largest]
+def _sentence(largest: Load | None, levels: tuple[Level, ...]) -> str:
+    beyond = [one for one in levels if largest is None or one.load.order > largest.order]
     if largest is not None and not beyond:
-        return f"Every measured load meets it, up to concurrency {largest}."
+        return f"Every measured load meets it, up to {largest.text}."
     stop = beyond[0]
-    start = "No measured load meets it" if largest is None else f"Up to concurrency {largest}"
+    start = "No measured load meets it" if largest is None else f"Up to {largest.text}"
     if stop.met is None:
-        why = f"at {stop.concurrency} it is not measured: {', '.join(stop.missing)}"
+        why = f"at {stop.load.text} it is not measured: {', '.join(stop.missing)}"
     else:
-        why = f"at {stop.concurrency} it misses {', '.join(stop.broken)}"
-    again = [str(level.concurrency) for level in beyond if level.met]
-    tail = f" Concurrency {', '.join(again)} meets it again." if again else ""
+        why = f"at {stop.load.text} it misses {', '.join(stop.broken)}"
+    again = [one.load.text for one in beyond if one.met]
+    tail = f" At {', '.join(again)} it is met again." if again else ""
     return f"{start}; {why}.{tail}"

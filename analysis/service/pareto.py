@@ -21,18 +21,21 @@ GROUP = ("model", "precision", "dataset", "gpu", "evidence", "comparable_as")
 
 
 def points(levels: ArmLevels) -> pd.DataFrame:
-    """A row per setting, arm and concurrency that has both rates and a number of GPUs.
+    """A row per setting, arm and load that has both rates and a number of GPUs.
 
     ``group`` numbers the points that compete; the fields of GROUP, arm_label,
-    tensor_parallel_size, gpus, concurrency, repeats, tokens_per_second_per_user,
-    tokens_per_second_per_gpu, dominated, dominated_by (``arm at concurrency``, or None).
+    tensor_parallel_size, gpus, setting, arm_id, load (its place), load_short (its name), repeats, tokens_per_second_per_user,
+    tokens_per_second_per_gpu, dominated, dominated_by (``arm at load``, or None).
     """
     table = _placed(levels)
     table["tokens_per_second_per_user"] = 1000 / table["itl"]
     table["tokens_per_second_per_gpu"] = table["output_throughput"] / table["gpus"]
     table["group"] = _groups(table)
+    names = [levels.loads[place].short for place in table["load"]]
+    table["load_short"] = pd.Series(names, index=table.index, dtype="str")
     columns = [
-        "group", *GROUP, "arm_label", "tensor_parallel_size", "gpus", "concurrency", "repeats",
+        "group", *GROUP, "setting", "arm_id", "arm_label", "tensor_parallel_size", "gpus", "load",
+        "load_short", "repeats",
         "tokens_per_second_per_user", "tokens_per_second_per_gpu",
     ]  # fmt: skip
     marked = _marked(table[columns])
@@ -42,7 +45,7 @@ def points(levels: ArmLevels) -> pd.DataFrame:
 
 def unplaced(levels: ArmLevels) -> int:
     """How many levels of an arm cannot be a point: a rate or the number of GPUs is unknown."""
-    cells = levels.values[["setting", "arm_id", "concurrency"]].drop_duplicates()
+    cells = levels.values[["setting", "arm_id", "load"]].drop_duplicates()
     return len(cells) - len(_placed(levels))
 
 
@@ -90,12 +93,12 @@ def _marked(table: pd.DataFrame) -> pd.DataFrame:
 def _name(row: dict[Any, Any]) -> str:
     tp = row["tensor_parallel_size"]
     size = "" if pd.isna(tp) else f" TP {int(tp)}"
-    return f"{row['arm_label']}{size} at {int(row['concurrency'])}"
+    return f"{row['arm_label']}{size} at {row['load_short']}"
 
 
 def _wide(levels: ArmLevels) -> pd.DataFrame:
     table = means(levels.values[levels.values["statistic"] == "mean"])
-    by = ["setting", "arm_id", "concurrency"]
+    by = ["setting", "arm_id", "load"]
     wide = table.pivot_table(index=by, columns="metric", values="value", observed=True)
     repeats = table.groupby(by)["repeats"].max()
     return wide.reindex(columns=list(METRICS_READ)).join(repeats).reset_index()

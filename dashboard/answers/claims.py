@@ -11,10 +11,10 @@ from analysis.published.claims import Claims
 from analysis.tables import UNKNOWN, known_text
 from analysis.verdicts.finding import Finding
 from analysis.verdicts.finding import shown as figure
+from answers.wording import badge
 from dashboard.answers import Drawing, drawn
 from dashboard.charts.claims import MEASURED, PUBLISHED, RECOMPUTED, claimed
 from dashboard.components import Shown, shown
-from dashboard.panels import badge
 from dashboard.phrases import counted, named
 from warehouse.catalogue import METRICS
 
@@ -120,11 +120,11 @@ def _measured_rows(findings: Sequence[Finding]) -> list[dict[str, str]]:
             "published": figure(finding.published, "%"),
             "measured here": figure(told["improvement"], "%"),
             "95 % interval": _interval(told),
-            "verdict": told["verdict"] or UNKNOWN,
+            "word": told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN),
             "arm": known_text(told["arm"]),
             "model": known_text(told["model"]),
             "GPU": known_text(told["gpu"]),
-            "concurrency": ", ".join(map(str, told["concurrencies"])),
+            "loads": ", ".join(told["loads"]),
             "evidence": badge(told["evidence"]) or "GPU",
         }
         for finding in findings
@@ -134,7 +134,7 @@ def _measured_rows(findings: Sequence[Finding]) -> list[dict[str, str]]:
 
 def _interval(told: dict[str, Any]) -> str:
     if told["low"] is None:
-        return f"{UNKNOWN}: a single repeat"
+        return f"{UNKNOWN}: a single launch"
     return f"{told['low']:+.1f} to {told['high']:+.1f} %"
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from answers.wording import badge
 from dashboard.answers import Drawing, drawn
 from dashboard.arm_places import badges
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import Words
 from dashboard.explore_sql import EACH, Amount, Key, Pick
-from dashboard.panels import badge
 from dashboard.phrases import counted, named
 from warehouse.catalogue import METRICS
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from streamlit import column_config as col
 
-from analysis.tables import percent
+from answers.trend.words import interval, percent
 from dashboard.components import Shown, shown
 from dashboard.phrases import counted
 from warehouse.filters import Filters
@@ -124,7 +124,7 @@ def regressions(night: NightSummary) -> Shown:
             "series": one.series,
             "metric": one.line,
             "change": percent(one.improvement),
-            "95 % interval": f"{percent(one.low)} to {percent(one.high)}",
+            "95 % interval": interval(one.low, one.high),
             "since": one.since,
             "changed with it": _joined(change.sentence for change in one.changed)
             or "nothing that is recorded",
@@ -132,6 +132,11 @@ def regressions(night: NightSummary) -> Shown:
         for one in night.regressions
     ]
     return shown(pd.DataFrame(rows))
+
+
+def drifts(night: NightSummary) -> Shown:
+    """What becomes slower little by little."""
+    return shown(pd.DataFrame([{"series": said} for said in night.drifts]))
 
 
 def changed(night: NightSummary) -> Shown:

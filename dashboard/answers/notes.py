@@ -11,7 +11,9 @@ from dashboard.components import Shown, shown
 from warehouse.annotations import Annotation
 
 UNKNOWN_NIGHT = "unknown"
-_WORDS = {"note": "noted", "exclude": "excluded", "include": "taken back"}
+_WORDS = {
+    "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
+}  # fmt: skip
 _HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 
 
@@ -68,7 +70,7 @@ def table(found: Sequence[Placed]) -> Shown:
     rows = [
         {
             "night": one.night,
-            "about": one.event.target.run_id or "the night",
+            "about": one.event.target.run_id or one.event.target.series or "the night",
             "said": _WORDS[one.event.action],
             "text": one.event.text,
             "by": one.event.author,

@@ -8,8 +8,10 @@ import pandas as pd
 
 from analysis.frames import records
 from analysis.matching.difference import differences
-from dashboard import panels
-from dashboard.answers import Compared, Drawing, drawn
+from answers.compare.values import Comparison
+from answers.compare.values import Pair as Compared
+from answers.compare.words import load_name
+from dashboard.answers import Drawing, drawn
 from dashboard.charts import pair as charts_pair
 from dashboard.components import Shown, shown
 from dashboard.depth import DISTRIBUTIONS, bracketed
@@ -39,33 +41,27 @@ class Pair:
         return {self.baseline_id: self.baseline, self.speculative_id: self.speculative}
 
 
-def pairs(known: Compared, panel: str) -> dict[str, Pair]:
-    """Name -> pair of one panel, by arm, concurrency and repeat."""
-    found = known.found.pairs.drop_duplicates("speculative_id")
-    rows = found.join(panels.places(known.found), on=["setting", "arm_id"])
-    rows = rows[rows["panel"] == panel].sort_values(["arm", "concurrency", "repeat"])
+def pairs(found: Comparison, setting: str) -> dict[str, Pair]:
+    """Name -> pair of one setting, by arm, load and repeat."""
     named: dict[str, Pair] = {}
-    for row in records(rows):
-        name = _distinct(_name(row), named)
-        named[name] = Pair(
-            row["baseline_id"], row["speculative_id"], known.reference, row["arm"], row["badge"]
-        )
+    arms = [arm for one in found.settings if one.name == setting for arm in one.arms]
+    for arm in arms:
+        for pair in arm.pairs:
+            name = _distinct(_name(arm.name, pair), named)
+            note = ", ".join(arm.badges)
+            named[name] = Pair(pair.reference_cell, pair.arm_cell, found.reference, arm.name, note)
     return named
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    name = f"{row['arm']}, concurrency {_known(row['concurrency'])}"
-    return name if pd.isna(row["repeat"]) else f"{name}, repeat {_known(row['repeat'])}"
+def _name(arm: str, pair: Compared) -> str:
+    name = f"{arm}, {load_name(pair.load)}"
+    return name if pair.repeat is None else f"{name}, repeat {pair.repeat}"
 
 
 def _distinct(name: str, taken: Mapping[str, Pair]) -> str:
     """Repeats that were not numbered are numbered as they come."""
     number = 1 + sum(known == name or known.startswith(f"{name} (") for known in taken)
     return name if number == 1 else f"{name} ({number})"
-
-
-def _known(value: Any) -> str:
-    return "unknown" if pd.isna(value) else f"{value:g}"
 
 
 def configuration(pair: Pair, cells: pd.DataFrame, runs: pd.DataFrame) -> Shown:

@@ -1,14 +1,14 @@
 """The trade between throughput per GPU and speed per user, as charts and as named points."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from analysis.frames import records
 from analysis.matching.arm_levels import ArmLevels
-from analysis.service.pareto import GROUP, points, unplaced
+from analysis.service.pareto import points, unplaced
 from analysis.tables import known_text, number
 from dashboard.answers import MOST_PANELS, Drawing, drawn
 from dashboard.arm_places import path_names
@@ -19,7 +19,7 @@ from dashboard.ends import panel_of
 
 _FAINT = 0.3
 #: Columns that only a chart needs.
-_DRAWN = ["setting", "arm_id", "arm", "user", "gpu_rate", "front", "strong", "solid", "load",
+_DRAWN = ["setting", "arm_id", "concurrency", "arm", "user", "gpu_rate", "front", "strong", "solid", "load",
           "label", "point", "arm_label"]  # fmt: skip
 _TOLD = ("model", "dataset", "gpu")
 #: A path's name at its end; longer ones would leave the chart.
@@ -31,7 +31,7 @@ _LINE = 0.45
 @dataclass(frozen=True)
 class Trade:
     """``drawings``: a chart per group of points that compete, ``groups`` of them in all.
-    ``points``: name of a point -> its (setting, arm_id, concurrency); ``drawn``: those of them that
+    ``points``: name of a point -> its (setting, arm_id, place of its load); ``drawn``: those of them that
     a chart shows."""
 
     drawings: list[Drawing]
@@ -48,11 +48,8 @@ def trade(levels: ArmLevels, named: pd.DataFrame) -> Trade:
     """Charts, table and the points that can be chosen. ``named`` as ``arm_places.places``."""
     names = path_names(levels, named)
     # Under their unique names arms can be found again in what is drawn.
-    table = points(ArmLevels(levels.values, levels.keys.assign(arm_label=names)))
-    by = [*GROUP, "tensor_parallel_size", "arm_label"]
-    keys = levels.keys.assign(arm_label=names).join(named[["arm", "badge"]]).reset_index()
-    rows = table.merge(keys[["setting", "arm_id", "arm", "badge", *by]], on=by)
-    rows = _marks(rows)
+    table = points(replace(levels, keys=levels.keys.assign(arm_label=names)))
+    rows = _marks(table.join(named[["arm", "badge"]], on=["setting", "arm_id"]))
     groups = [group for _, group in rows.groupby("group", sort=True)]
     first = groups[:MOST_PANELS]
     return Trade(
@@ -73,9 +70,10 @@ def _marks(rows: pd.DataFrame) -> pd.DataFrame:
     size = " · TP " + rows["tensor_parallel_size"].map(known_text).astype(str)
     path = rows["arm_label"].astype(str) + size.where(several, "")
     dominated = rows["dominated"].astype(bool)
-    group = rows[["group", *_TOLD]].astype(str)
+    told = rows[list(_TOLD)].astype(object).map(known_text).astype("str")
+    rows = rows.rename(columns={"load": "concurrency"})
     highest = rows.groupby(["group", "setting", "arm_id"])["concurrency"].transform("max")
-    load = rows["concurrency"].astype(str)
+    load = rows["load_short"]
     marks = rows.assign(
         path=path,
         user=rows["tokens_per_second_per_user"],
@@ -86,7 +84,7 @@ def _marks(rows: pd.DataFrame) -> pd.DataFrame:
         dominated_by=rows["dominated_by"].fillna("none: on the front"),
         load=load.where(~dominated, ""),
         label=path.str.slice(0, _LONGEST).where(rows["concurrency"] == highest, ""),
-        point=path + " at " + load + ", " + group["model"] + ", " + group["dataset"],
+        point=path + " at " + load + ", " + told["model"] + ", " + told["dataset"],
     )
     return marks.assign(point=_distinct(marks["point"]))
 
@@ -100,9 +98,9 @@ def _drawing(rows: pd.DataFrame) -> Drawing:
     first = records(rows)[0]
     about = ", ".join(known_text(first[name]) for name in _TOLD)
     badges = "".join(f"  [{text}]" for text in sorted(set(rows["badge"]) - {""}))
-    subtitle = f"{about}{badges} · numbers: concurrency; faint: dominated; hollow: a single repeat"
+    subtitle = f"{about}{badges} · numbers: loads; faint: dominated; hollow: a single repeat"
     columns = [
-        "point", "arm", "path", "user", "concurrency", "load", "repeats", "strong", "solid",
+        "point", "arm", "path", "user", "concurrency", "load", "load_short", "repeats", "strong", "solid",
         "front", "dominated_by", "label",
     ]  # fmt: skip
     marks = _apart(rows[columns].assign(gpu=rows["gpu_rate"]))
@@ -135,7 +133,7 @@ def _told(rows: pd.DataFrame) -> pd.DataFrame:
     told: list[dict[str, Any]] = [
         {
             "arm": row["path"],
-            "concurrency": int(row["concurrency"]),
+            "load": row["load_short"],
             "tok/s per user": number(row["user"], 1),
             "tok/s per GPU": number(row["gpu_rate"], 1),
             "GPUs": int(row["gpus"]),

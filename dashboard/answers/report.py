@@ -5,16 +5,22 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.matching.pairing import MATCH_FIELDS
-from dashboard.answers import Answer, Drawing
+from answers.decide import tables
+from answers.decide.outputs import Outputs
+from answers.decide.overview import Overview
+from answers.decide.values import Decision
+from answers.wording import known as told
+from answers.wording import percent
+from dashboard.answers import Drawing
+from dashboard.answers import decide as drawn_decide
+from dashboard.answers.compare import Page
 from dashboard.answers.cost import Answer as CostAnswer
 from dashboard.answers.notes import Placed, about
-from dashboard.answers.verdict import Verdict
 from dashboard.components import shown
 from dashboard.filters import LABELS
 from dashboard.panels import CHARTED
 from dashboard.phrases import counted
 from dashboard.report_parts import Figure, Section, grid
-from dashboard.subjects import Subject
 from warehouse import exclusions
 from warehouse.annotations import Annotation
 from warehouse.catalogue import METRICS
@@ -27,11 +33,11 @@ _NOTES = 20
 _METHOD = (
     "Only matched cells are compared: a speculative cell with a baseline cell that is equal in "
     f"everything else ({', '.join(name.replace('_', ' ') for name in MATCH_FIELDS)}).",
-    "Values are geometric means, first over the repeats of a load, then over the loads that both "
-    "arms have. Improvement = new / old − 1 where higher is better, 1 − new / old where lower is "
+    "Values are geometric means over the launches of a load. Improvement = new / old − 1 where higher is better, 1 − new / old where lower is "
     "better; positive is better.",
-    "Intervals are 95 % intervals over matched repeats of the logarithm of the ratio; with a single "
-    "repeat there is none.",
+    "Intervals are 95 % intervals of the logarithm of the ratio, a server start being one "
+    "observation; with a single one there is none. A gain or loss is settled where the interval, "
+    "adjusted for all that the study compares, excludes zero; likely from 90 % on; else open.",
 )
 _ORIGIN = (
     "Unknown is said as unknown. CPU lab, simulated, dummy-weight and synthetic-acceptance numbers "
@@ -39,18 +45,19 @@ _ORIGIN = (
 )
 
 
-def scope(
-    subject: Subject, arm: str, filters: Filters, cells: pd.DataFrame
-) -> tuple[tuple[str, str], ...]:
+def scope(overview: Overview, filters: Filters, cells: pd.DataFrame) -> tuple[tuple[str, str], ...]:
     """What the report is about, and how many cells that is."""
     narrowed = [
         (label, ", ".join(getattr(filters, name)))
         for name, label in LABELS.items()
         if getattr(filters, name, ()) and name not in ("model", "gpu", "engine_version", "arm")
     ]
+    about = overview.decisions[0].subject
+    arms = dict.fromkeys(tables.arm_taken(one) for one in overview.leads)
     return (
-        ("Model", subject.model), ("Hardware", subject.gpu),
-        ("Engine", f"{subject.engine} {subject.engine_version}"), ("Speculation", arm),
+        ("Model", told(about.model)), ("Hardware", told(about.gpu)),
+        ("Engine", f"{told(about.engine)} {told(about.engine_version)}"),
+        ("Speculation", ", ".join(arms)),
         *narrowed, ("Measured", _period(cells)), ("Cells", f"{len(cells):,}"),
     )  # fmt: skip
 
@@ -89,39 +96,56 @@ def _period(cells: pd.DataFrame) -> str:
     return first if first == last else f"{first} to {last} (UTC)"
 
 
-def question(subject: Subject, filters: Filters) -> str:
+def question(overview: Overview, filters: Filters) -> str:
     """What the report answers."""
     where = f" on {', '.join(filters.dataset)}" if filters.dataset else ""
-    return f"Should {subject.model} be served with speculative decoding{where}?"
+    model = told(overview.decisions[0].subject.model)
+    return f"Should {model} be served with speculative decoding{where}?"
 
 
-def pays(found: Verdict) -> Section:
-    """Does it pay, and up to which load? A small chart and a paragraph for each setting."""
-    drawings = [drawing for row in found.grid for drawing in row if drawing is not None]
-    paragraphs = [f"{one.name}: {one.paragraph}" for one in found.settings[:_LISTED]]
-    more = len(found.settings) - len(paragraphs)
+def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
+    """The gain at the operating load, what it saves, and what is at stake."""
+    if one.operating is None:
+        return ()
+    level, gain = one.operating, one.operating.difference
+    saved = () if one.saving is None else (
+        ("Cost per output token", percent(-one.saving.per_output_token), "on the same GPUs"),
+    )  # fmt: skip
+    return (
+        (tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"),
+        *saved,
+        ("At stake in the choice", tables.at_stake(one), "of arm and K, at most"),
+    )
+
+
+def pays(overview: Overview) -> Section:
+    """Does it pay, and at which loads? A line and a paragraph for each traffic."""
+    drawings = [drawn_decide.heat_map(one) for one in overview.decisions[:_LISTED]]
+    more = len(overview.decisions) - _LISTED
     return Section(
-        "Does it pay, and up to which load?",
-        figures=tuple(_figure(drawing, "improvement over concurrency") for drawing in drawings),
-        points=tuple(paragraphs),
+        "Does it pay, and at which loads?",
+        paragraphs=(overview.paragraph,),
+        figures=tuple(_figure(drawing, "expected improvement by load") for drawing in drawings),
+        grids=(grid(drawn_decide.table(tables.summary(overview.decisions)), "What to serve with"),),
+        points=tuple(one.paragraph for one in overview.decisions[:_LISTED]),
         notes=(
-            "Improvement of output tokens per second over concurrency, in percent of the baseline; "
-            "above the dashed line is better. Bands: 95 % intervals; hollow: a single repeat.",
-            f"Evidence: {found.evidence}",
-            *([f"{counted(more, 'more setting')} in the dashboard."] if more > 0 else []),
+            "Expected improvement over the baseline by load and arm; outlined: what is taken, "
+            "hatched: not settled.",
+            *([f"{counted(more, 'more decision')} in the dashboard."] if more > 0 else []),
         ),
     )
 
 
-def totals(found: Verdict) -> Section:
-    """The study's table over all settings, and how every arm did."""
-    grids = [grid(found.totals, "Geometric means over all loads and settings that both arms have")]
-    if found.methods.total > 1:
-        grids.append(grid(found.methods, "Every arm, the best first"))
+def loads(overview: Overview) -> Section:
+    """The load map of each traffic, and what to paste."""
+    shown_ones = overview.decisions[:_LISTED]
+    texts = [text for one in shown_ones for text in (tables.entries(one), one.serve) if text]
     return Section(
-        "What changes in total?",
-        figures=(_figure(found.changes, "change against the baseline"),),
-        grids=tuple(grids),
+        "What to draft at which load?",
+        grids=tuple(
+            grid(drawn_decide.table(tables.by_load(one)), one.traffic.name) for one in shown_ones
+        ),
+        points=tuple(dict.fromkeys(texts)),
     )
 
 
@@ -142,18 +166,28 @@ def cost(found: CostAnswer) -> Section:
         "What does it cost, and what is saved?",
         paragraphs=(found.headline,),
         grids=(*tables, *demands),
-        notes=(*found.notes[:_LISTED], *found.doubts[:_LISTED]),
+        notes=found.notes[:_LISTED],
     )
 
 
-def caveats(found: Verdict, known: Answer, unpriced: Sequence[str]) -> Section:
+def against(overview: Overview) -> tuple[str, ...]:
+    """What became worse, of the decisions that lead."""
+    sentences = (loss.sentence for one in overview.leads for loss in one.against)
+    return tuple(dict.fromkeys(sentences)) or ("nothing that was measured",)
+
+
+def caveats(
+    overview: Overview, known: Page, same: Sequence[Outputs], unpriced: Sequence[str]
+) -> Section:
     """What a reader must know before repeating a number."""
-    sentences = (text for one in found.settings for text in one.sentences)
-    doubts = [t for t in dict.fromkeys(sentences) if t.startswith(("Error", "Warning", "Info"))]
+    doubts = [text for one in overview.decisions for text in tables.doubts(one)]
+    left = [text for one in overview.decisions for text in tables.left_out(one)]
+    alike = [f"{one.arm} at {one.load}: {text}" for one in same for text in one.sentences]
     reasons = known.unmatched.rows.column("reason").to_pylist() if known.unmatched.total else []
     counts = pd.Series(reasons, dtype="object").value_counts().head(_LISTED)
     lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in counts.items()]
-    points = (*doubts[:_LISTED], *lonely, *unpriced, *known.notes)
+    parts = (doubts[:_LISTED], left[:_LISTED], alike, lonely, unpriced, known.notes)
+    points = tuple(dict.fromkeys(text for part in parts for text in part))
     return Section(
         "What speaks against these numbers?",
         points=points or ("No flag, and every cell has a partner.",),

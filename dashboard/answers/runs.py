@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.server_series import WINDOW_S, lines
+from answers.wording import badge
 from dashboard.answers import Drawing, drawn
 from dashboard.charts import server as charts_server
 from dashboard.depth import bracketed
 from dashboard.palette import arm_colour
-from dashboard.panels import badge
 
 #: Title -> its lines of ``server_series``, and whether they are shares.
 _CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {

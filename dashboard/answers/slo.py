@@ -8,15 +8,14 @@ import pandas as pd
 
 from analysis.matching.arm_levels import ArmLevels
 from analysis.service.goodput import Goodput
-from analysis.service.largest_load import Load
 from analysis.service.slo import Slo
 from dashboard.answers import MOST_PANELS, Drawing, drawn, slo_tables
-from dashboard.answers.arm_loads import BASELINE, ArmLoad
+from dashboard.answers.arm_loads import ArmLoad
 from dashboard.charts.pareto import slo_strips
 from dashboard.components import Shown, shown
 from dashboard.phrases import counted
 
-NOTHING = "Nothing that was measured has a concurrency, so there is no largest load."
+NOTHING = "Of nothing that was measured the load is known, so there is no largest one."
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,14 @@ def answer(
     the settings with most measurements."""
     rows = slo_tables.level_rows(arms, levels, goodputs)
     most = set(levels.values["setting"].value_counts().index[:MOST_PANELS])
-    panels = dict.fromkeys(arm.panel for arm in arms if arm.key[0] in most)
+    drawable = [arm for arm in arms if arm.key[0] in most and _has_values(arm)]
+    panels = dict.fromkeys(arm.panel for arm in drawable)
     return Answer(
         headline(arms, slo),
         tuple(arms),
         shown(slo_tables.totals(arms, rows)),
         shown(slo_tables.levels_told(rows, bool(goodputs))),
-        [_strips([arm for arm in arms if arm.panel == name]) for name in panels],
+        [_strips([arm for arm in drawable if arm.panel == name]) for name in panels],
         int(levels.values["setting"].nunique()),
         tuple(sorted({arm.badge for arm in arms} - {""})),
         tuple(dict.fromkeys(arm.unpriced for arm in arms if arm.unpriced)),
@@ -57,57 +57,20 @@ def answer(
 
 
 def headline(arms: Sequence[ArmLoad], slo: Slo) -> str:
-    """Whether speculation carries more load within the SLO."""
+    """How many arms meet the SLO at all. Which arm to take is the decision's to say."""
     if not arms:
         return NOTHING
-    settings = _settings(arms)
-    if not settings:
-        meeting = sum(arm.load.largest is not None for arm in arms)
-        return f"Within {slo.text}: {meeting} of {counted(len(arms), 'arm')} can be run."
-    if len(settings) == 1:
-        return _one(slo, *settings[0])
-    return _many(slo, settings)
-
-
-def _settings(arms: Sequence[ArmLoad]) -> list[tuple[ArmLoad, ArmLoad]]:
-    """The baseline and the arm that carries most, of every setting that has both."""
-    panels: dict[str, list[ArmLoad]] = {}
-    for arm in arms:
-        panels.setdefault(arm.panel, []).append(arm)
-    return [
-        (_largest(own, True), _largest(own, False))
-        for own in panels.values()
-        if len({arm.arm == BASELINE for arm in own}) == 2
-    ]
-
-
-def _largest(arms: Sequence[ArmLoad], baseline: bool) -> ArmLoad:
-    mine = [arm for arm in arms if (arm.arm == BASELINE) == baseline]
-    return max(mine, key=lambda arm: arm.load.largest or 0)
-
-
-def _one(slo: Slo, old: ArmLoad, new: ArmLoad) -> str:
+    meeting = sum(arm.load.largest is not None for arm in arms)
+    settings = counted(len({arm.key[0] for arm in arms}), "setting")
     return (
-        f"Within {slo.text}, {new.arm} carries {_carried(new.load)} on {new.panel}; "
-        f"the baseline carries {_carried(old.load)}."
+        f"{meeting} of {counted(len(arms), 'arm')} in {settings} meet {slo.text} at some load; "
+        "the largest load of each stands below."
     )
 
 
-def _carried(load: Load) -> str:
-    if load.largest is None:
-        return "no load that was measured"
-    least = "at least " if load.largest == load.levels[-1].concurrency else ""
-    return f"{least}{counted(load.largest, 'concurrent request')}"
-
-
-def _many(slo: Slo, settings: Sequence[tuple[ArmLoad, ArmLoad]]) -> str:
-    loads = [(old.load.largest or 0, new.load.largest or 0) for old, new in settings]
-    more, less = (sum(new > old for old, new in loads), sum(new < old for old, new in loads))
-    nowhere = sum(old == new == 0 for old, new in loads)
-    told = f"a larger load than the baseline in {more} of {len(loads)} settings"
-    tail = f", a smaller one in {less}" if less else ""
-    none = f"; in {nowhere} neither meets it at any load" if nowhere else ""
-    return f"Within {slo.text}, speculation carries {told}{tail}{none}."
+def _has_values(arm: ArmLoad) -> bool:
+    """Whether its loads stand on an axis: a trace has no number."""
+    return all(level.load.value is not None for level in arm.load.levels)
 
 
 def _strips(arms: Sequence[ArmLoad]) -> Drawing:
@@ -115,23 +78,24 @@ def _strips(arms: Sequence[ArmLoad]) -> Drawing:
     rows = pd.DataFrame([row for arm in arms for row in _strip(arm)])
     badges = sorted({arm.badge for arm in arms} - {""})
     title = arms[0].panel + "".join(f"  [{badge}]" for badge in badges)
-    return drawn(slo_strips(rows, (title, "filled: meets the SLO; cross: misses it")))
+    name = "requests a second" if arms[0].load.levels[0].load.is_rate else "requests at once"
+    return drawn(slo_strips(rows, (title, "filled: meets the SLO; cross: misses it"), name))
 
 
 def _strip(arm: ArmLoad) -> list[dict[str, Any]]:
-    lowest = arm.load.levels[0].concurrency
-    largest = arm.load.largest
-    far = "no load" if largest is None else f"up to {largest}"
+    lowest, largest = arm.load.levels[0].load, arm.load.largest
+    far = "no load" if largest is None else f"up to {largest.short}"
     return [
         {
             "arm": arm.arm,
-            "concurrency": level.concurrency,
+            "concurrency": level.load.value,
+            "load": level.load.text,
             "state": slo_tables.STATES[level.met],
             "solid": int(level.met is True),
             "told": slo_tables.why(level) or "all bounds hold",
             "repeats": f"{level.meeting} of {level.repeats}",
-            "label": f"{arm.arm}: {far}" if level.concurrency == lowest else "",
-            "largest": largest if level.concurrency == lowest else None,
+            "label": f"{arm.arm}: {far}" if level.load == lowest else "",
+            "largest": None if largest is None or level.load != lowest else largest.value,
         }
         for level in arm.load.levels
     ]

@@ -13,6 +13,7 @@ from analysis.service.largest_load import Level
 from analysis.tables import UNKNOWN, number
 from dashboard.answers.arm_loads import ArmLoad
 from dashboard.charts.pareto import MEETS, MISSES, UNMEASURED
+from warehouse.loads import Load
 
 #: An arm at one of its loads, what was in flight there, and the goodput over the repeats.
 Row = tuple[ArmLoad, Level, float | None, Pooled]
@@ -26,14 +27,15 @@ def level_rows(
     """Each arm's levels with what was in flight and the goodput over the repeats."""
     means = levels.values[levels.values["statistic"] == "mean"]
     flying = means[means["metric"] == "achieved_concurrency"]
-    by = ["setting", "arm_id", "concurrency"]
+    by = ["setting", "arm_id", "load"]
+    places = {load: place for place, load in enumerate(levels.loads)}
     held = flying.groupby(by)["value"].mean().to_dict()
     judged = levels.values[levels.values["cell_id"].isin(goodputs)].drop_duplicates("cell_id")
     cells = records_by(judged, by, ["cell_id"])
     rows = []
     for arm in arms:
         for level in arm.load.levels:
-            key = (*arm.key, level.concurrency)
+            key = (*arm.key, places[level.load])
             known = [goodputs[cell["cell_id"]] for cell in cells.get(key, ())]
             rows.append((arm, level, held.get(key), pooled([g for g in known if g is not None])))
     return rows
@@ -41,25 +43,24 @@ def level_rows(
 
 def totals(arms: Sequence[ArmLoad], rows: Sequence[Row]) -> pd.DataFrame:
     """A row per arm."""
-    good = {(arm.key, level.concurrency): known for arm, level, _, known in rows}
+    good = {(arm.key, level.load): known for arm, level, _, known in rows}
     counted_any = any(known.goodput is not None for known in good.values())
     return pd.DataFrame([_total(arm, good, counted_any) for arm in arms])
 
 
 def _total(
-    arm: ArmLoad, good: Mapping[tuple[tuple[int, int], int], Pooled], counted_any: bool
+    arm: ArmLoad, good: Mapping[tuple[tuple[int, int], Load], Pooled], counted_any: bool
 ) -> dict[str, Any]:
-    largest, point = arm.load.largest, arm.point
+    largest = arm.load.largest
     told = {
         "setting": arm.panel,
         "arm": arm.arm,
-        "largest load": "none" if largest is None else str(largest),
-        "best at": "none" if point is None else str(point.concurrency),
-        "output tok/s": number(None if point is None else point.output, 1),
+        "largest load": "no load" if largest is None else largest.text,
+        "output tok/s": number(arm.output, 1),
         "USD per million output tokens": number(arm.usd, 3),
     }
     if counted_any:
-        known = None if point is None else good[arm.key, point.concurrency]
+        known = None if largest is None else good[arm.key, largest]
         told |= _good(known or Pooled(None, None, None))
     return told | {"why no more": arm.load.sentence, "evidence": arm.badge or "GPU"}
 
@@ -80,7 +81,7 @@ def levels_told(rows: Sequence[Row], with_goodput: bool) -> pd.DataFrame:
             {
                 "setting": arm.panel,
                 "arm": arm.arm,
-                "concurrency": level.concurrency,
+                "load": level.load.text,
                 "in flight": number(held, 1),
                 "this load": STATES[level.met],
                 "repeats that meet it": f"{level.meeting} of {level.repeats}",
@@ -100,11 +101,11 @@ def file_rows(rows: Sequence[Row]) -> pd.DataFrame:
                 "setting": arm.panel,
                 "arm": arm.arm,
                 "evidence": arm.badge or "GPU",
-                "largest_load": arm.load.largest,
-                "runs_at": None if arm.point is None else arm.point.concurrency,
-                "output_throughput": None if arm.point is None else arm.point.output,
+                "largest_load": None if arm.load.largest is None else arm.load.largest.text,
+                "output_throughput": arm.output,
                 "usd_per_million_output_tokens": arm.usd,
                 **vars(level),
+                "load": level.load.text,
                 "broken": "; ".join(level.broken),
                 "missing": "; ".join(level.missing),
                 "achieved_concurrency": held,

@@ -1,28 +1,24 @@
-"""What the Trends page says of series over nights: its sentence, its tables, its frames."""
+"""The tables and charts of the Trends page: how the trend and one of its series are shown."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 from streamlit import column_config as col
 
-from analysis.nightly.nights import SERIES_FIELDS
-from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Assessment
-from analysis.nightly.run_chart import moved, points, steps
-from analysis.significance.evidence_tables import interval_text
-from analysis.tables import number, percent
+from analysis.nightly.nights import Series
+from analysis.nightly.run_chart import Point, points
+from analysis.tables import number
+from answers.trend.answer import Line, Trend, names
+from answers.wording import badge
 from dashboard.answers import Drawing, drawn
 from dashboard.answers.notes import Placed, by_night, marks
 from dashboard.charts import trends as charts_trends
 from dashboard.components import Shown, shown
 from dashboard.depth import bracketed
 from dashboard.links import cell_link
-from dashboard.panels import badge
-from dashboard.phrases import counted
 from warehouse.catalogue import METRICS
 
-NOTHING = "Did something break? Nothing to hold against each other yet."
 #: Series that can be chosen at once; the others are behind filters.
 MOST_SERIES = 200
 TABLE_COLUMNS = {
@@ -32,198 +28,111 @@ NIGHT_COLUMNS = {
     "value": col.TextColumn("value", alignment="right"),
     "cell": col.LinkColumn("first cell", display_text="open"),
 }
-_RANK = {REGRESSION: 0, OPEN: 1, FINE: 2}
-#: What may tell two series apart whose names are the same.
-_TOLD = [name for name in SERIES_FIELDS if name not in ("model", "gpu", "arm_label", "dataset")]
 
 
 @dataclass(frozen=True)
 class Overview:
-    """``found``: worst first; ``lines``: metric line -> its series' names -> their place there."""
+    """``trend``: all that is judged; ``places``: metric -> its series' names -> their place there."""
 
-    found: tuple[Assessment, ...]
-    headline: str
-    counts: str
-    lines: dict[str, dict[str, int]]
+    trend: Trend
+    places: dict[str, dict[str, int]]
     table: Shown
 
 
-def overview(found: Sequence[Assessment]) -> Overview:
-    """All that is judged, worst first, in a sentence and a table."""
-    ordered = tuple(sorted(found, key=_urgency))
-    return Overview(
-        ordered,
-        headline(ordered),
-        worst(ordered) + counts(ordered),
-        _lines(ordered),
-        _table(ordered),
-    )
+def overview(found: Trend) -> Overview:
+    """The trend with its table, and its series by metric and name."""
+    places: dict[str, dict[str, int]] = {}
+    told = names([line.assessed.series for line in found.lines])
+    for place, (name, line) in enumerate(zip(told, found.lines, strict=True)):
+        places.setdefault(line.metric, {})[name] = place
+    return Overview(found, places, _table(found.lines))
 
 
-def _urgency(one: Assessment) -> tuple[int, float]:
-    known = one.improvement == one.improvement  # NaN is not itself
-    return _RANK[one.status], one.improvement if known else float("inf")
-
-
-def headline(found: Sequence[Assessment]) -> str:
-    """Did something break, since when, and how badly? ``found``: worst first."""
-    if not found:
-        return NOTHING
-    worse = [one for one in found if one.status == REGRESSION]
-    if worse:
-        amount = percent(-worse[0].improvement).removeprefix("+")
-        return (
-            f"{len(worse)} of {counted_series(len(found))} became worse, the worst by {amount} "
-            f"since {worse[0].first}"
-        )
-    unsettled = sum(one.status == OPEN for one in found)
-    if all(len(one.series.nights) < 2 for one in found):
-        return "Did something break? Not known yet: every series has one night only"
-    if unsettled:
-        return (
-            f"Nothing is shown to be worse, but {unsettled} of {counted_series(len(found))} are "
-            "not settled"
-        )
-    return f"Nothing became worse: in all {counted_series(len(found))} a regression is excluded"
-
-
-def worst(found: Sequence[Assessment]) -> str:
-    """The worst regression in a sentence; empty where there is none. ``found``: worst first."""
-    one = found[0] if found else None
-    if one is None or one.status != REGRESSION:
-        return ""
-    return (
-        f"Worst: {one.line} of {one.series.name}: {percent(one.improvement)} "
-        f"(95 %: {interval_text(one.low, one.high)}) since {one.first}. "
-    )
-
-
-def counts(found: Sequence[Assessment]) -> str:
-    """How many of which status, better ones too, over which nights."""
-    if not found:
-        return ""
-    said = Counter(one.status for one in found)
-    better = sum(moved(one) and one.low > 0 for one in found)
-    days = sorted({night.label.split(" ")[0] for one in found for night in one.series.nights})
-    parts = [f"{said[status]} {status}" for status in _RANK if said[status]]
-    return (
-        f"{', '.join(parts)}; {better} became better. "
-        f"{counted(len(days), 'night')}, {days[0]} to {days[-1]}."
-    )
-
-
-def counted_series(count: int) -> str:
-    """``1 series``, ``2,000 series``."""
-    return f"{count:,} series"
-
-
-def _lines(found: Sequence[Assessment]) -> dict[str, dict[str, int]]:
-    names = series_names(found)
-    lines: dict[str, dict[str, int]] = {}
-    for place, (name, one) in enumerate(zip(names, found, strict=True)):
-        lines.setdefault(one.line, {})[name] = place
-    return lines
-
-
-def series_names(found: Sequence[Assessment]) -> list[str]:
-    """A name for each that no other series of the same line has."""
-    times = Counter((one.line, one.series.name) for one in found)
-    first = [
-        one.series.name if times[one.line, one.series.name] == 1 else _longer(one) for one in found
-    ]
-    seen: Counter[tuple[str, str]] = Counter()
-    names = []
-    for one, name in zip(found, first, strict=True):
-        seen[one.line, name] += 1
-        again = seen[one.line, name]
-        names.append(name if again == 1 else f"{name} ({again})")
-    return names
-
-
-def _longer(one: Assessment) -> str:
-    about = one.series.about
-    told = [f"{name.replace('_', ' ')} {about[name]}" for name in _TOLD if about.get(name)]
-    return f"{one.series.name} ({', '.join(told)})"
-
-
-def _table(found: Sequence[Assessment]) -> Shown:
+def _table(lines: Sequence[Line]) -> Shown:
     rows = [
         {
-            "verdict": one.status,
-            "series": one.series.name,
-            "metric": one.line,
-            "change": percent(one.improvement),
-            "95 % interval": interval_text(one.low, one.high) or "unknown",
-            "budget": f"{one.budget:.1%}",
-            "since": one.first if moved(one) else "",
-            "nights": len(one.series.nights),
-            "evidence": badge(one.series.about.get("evidence")) or "GPU",
-            "why": one.why,
+            "verdict": line.status,
+            "series": line.name,
+            "metric": line.metric,
+            "change": line.change,
+            "95 % interval": line.interval,
+            "budget": f"{line.budget:.1%}",
+            "since": line.since or "",
+            "against": line.against,
+            "drift": line.drift.said if line.drift else "",
+            "nights": line.nights,
+            "evidence": _evidence(line.assessed.series) or "GPU",
+            "why": line.why,
         }
-        for one in found
+        for line in lines
     ]
     return shown(pd.DataFrame(rows))
 
 
-def file_rows(found: Sequence[Assessment]) -> pd.DataFrame:
+def file_rows(found: Trend) -> pd.DataFrame:
     """Every series unrounded, for a file: what it is, how it is judged, since when."""
     told = [
         {
-            **one.series.about, "metric": one.series.metric, "statistic": one.series.statistic,
-            "verdict": one.status, "improvement": one.improvement, "low": one.low,
-            "high": one.high, "budget": one.budget, "since": one.first if moved(one) else None,
-            "nights": len(one.series.nights), "why": one.why,
+            **line.assessed.series.about, "metric": line.assessed.series.metric,
+            "statistic": line.assessed.series.statistic, "verdict": line.status,
+            "improvement": line.improvement, "low": line.low, "high": line.high,
+            "budget": line.budget, "since": line.since, "against": line.against,
+            "drift_per_night": line.drift.per_night if line.drift else None,
+            "nights": line.nights, "why": line.why,
         }
-        for one in found
+        for line in found.lines
     ]  # fmt: skip
     return pd.DataFrame(told)
 
 
-def run_chart(one: Assessment, notes: Sequence[Placed] = ()) -> Drawing:
+def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Drawing:
     """The series over its nights, and where people wrote ``notes``."""
-    rows = points(one)
-    # Vega takes a number for a moment, and a text for nothing.
-    moments = [at.timestamp() * 1000 for at in rows["at"]]
-    rows = rows.assign(solid=(rows["repeats"] > 1).astype(int), at=moments)
-    metric = METRICS[one.series.metric]
-    title = f"{one.line}, {metric.unit}{badge_of(one)}"
+    series = line.assessed.series
+    metric = METRICS[series.metric]
+    title = f"{line.metric}, {metric.unit}{badge_of(series)}"
     return drawn(
         charts_trends.run_chart(
-            rows, metric, str(one.series.about.get("arm_label")), title, marks(notes, one)
+            chart_rows(points(line.assessed)), metric, str(series.about.get("arm_label")), title,
+            marks(notes, line.assessed),
         )
-    )
+    )  # fmt: skip
 
 
-def badge_of(one: Assessment) -> str:
+def chart_rows(found: Sequence[Point]) -> pd.DataFrame:
+    """One row per night as ``charts.trends.run_chart`` takes it."""
+    rows = [
+        {
+            # Vega takes a number for a moment, and a text for nothing.
+            "at": point.at.timestamp() * 1000, "night": point.night, "value": point.value,
+            "repeats": point.repeats, "part": point.part, "level": point.level, "low": point.low,
+            "high": point.high, "solid": int(point.repeats > 1),
+            "changed": "; ".join(change.sentence for change in point.changed),
+        }
+        for point in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows).astype({"low": float, "high": float})
+
+
+def badge_of(series: Series) -> str:
     """What kind of evidence a series is, as the end of a title; empty for a GPU's."""
-    return bracketed(badge(one.series.about.get("evidence")))
+    return bracketed(_evidence(series))
 
 
-def said_of(one: Assessment) -> str:
-    """What the chart of one series shows, in words: also for those who cannot see it."""
-    count = counted(len(one.series.nights), "night")
-    if one.first is None:
-        return f"{count}: {one.why}."
-    if not moved(one):
-        return f"No change of the level is shown over {count}: {one.why}."
-    better = "better" if one.improvement > 0 else "worse"
-    return (
-        f"{percent(one.improvement)} ({better}; 95 %: {interval_text(one.low, one.high)}) since "
-        f"{one.first}; before that up to {one.last_before}. Verdict: {one.status}, {one.why}."
-    )
+def _evidence(series: Series) -> str:
+    return badge(series.about.get("evidence"))
 
 
-def changes(one: Assessment) -> Shown:
+def changes(line: Line) -> Shown:
     """What changed in the configuration with each night: night, setting, before, after."""
     rows = [
         {
-            "night": night.label,
+            "night": point.night,
             "setting": change.field,
             "before": _said(change.before),
             "after": _said(change.after),
         }
-        for night, found in zip(one.series.nights, steps(one.series), strict=True)
-        for change in found
+        for point in points(line.assessed)
+        for change in point.changed
     ]
     return shown(pd.DataFrame(rows[::-1], columns=["night", "setting", "before", "after"]))
 
@@ -232,28 +141,25 @@ def _said(value: object) -> str:
     return "not stated" if value is None else str(value)
 
 
-def nights(one: Assessment, notes: Sequence[Placed] = ()) -> Shown:
+def nights(line: Line, notes: Sequence[Placed] = ()) -> Shown:
     """Every point with its first cell, newest first, and what people noted on it."""
-    metric = METRICS[one.series.metric]
-    rows = points(one)
+    metric = METRICS[line.assessed.series.metric]
     said = by_night(notes)
-    told = {"notes": [said.get(name[:10], "") for name in rows["night"]]} if said else {}
-    return shown(
-        pd.DataFrame(
-            {
-                "night": rows["night"],
-                "value": [f"{number(value, metric.decimals)} {metric.unit}"
-                          for value in rows["value"]],
-                "repeats": rows["repeats"],
-                "noise from": [number(value, metric.decimals) for value in rows["low"]],
-                "to": [number(value, metric.decimals) for value in rows["high"]],
-                **told,
-                "cell": [cell_link(night.cell["cell_id"]) for night in one.series.nights],
-            }
-        ).iloc[::-1]
-    )  # fmt: skip
+    rows = [
+        {
+            "night": point.night,
+            "value": f"{number(point.value, metric.decimals)} {metric.unit}",
+            "repeats": point.repeats,
+            "noise from": number(point.low, metric.decimals),
+            "to": number(point.high, metric.decimals),
+            **({"notes": said.get(point.night[:10], "")} if said else {}),
+            "cell": cell_link(str(point.cell_id)),
+        }
+        for point in points(line.assessed)
+    ]
+    return shown(pd.DataFrame(rows[::-1]))
 
 
-def days(one: Assessment) -> list[str]:
+def days(line: Line) -> list[str]:
     """The nights of a series without their versions, newest first."""
-    return list(dict.fromkeys(night.label[:10] for night in reversed(one.series.nights)))
+    return list(dict.fromkeys(night.day for night in reversed(line.assessed.series.nights)))

@@ -1,80 +1,47 @@
-"""What a reader's own reports say, beside each other and beside the warehouse: words and tables."""
+"""What a reader's own reports say: the decision's words, tables and a drawing."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.matching.pairing import match
-from analysis.significance.comparison import compare
-from analysis.significance.confidence import intervals
-from dashboard import answers
-from dashboard.answers import Answer, Compared, Drawing
+from answers.compare.uploaded import FACTS, Told
+from answers.decide.overview import Overview, overviews
+from dashboard.answers import Drawing
+from dashboard.answers import compare as page_of
+from dashboard.answers.compare import Page
 from dashboard.components import Shown, shown
-from dashboard.upload import Uploaded
 
 #: The line that the charts show.
-METRIC, STATISTIC = "output_throughput", "p50"
-_COLUMNS = {
-    "model": "model", "gpu": "GPU", "dataset": "dataset", "tensor_parallel_size": "TP",
-    "arm_label": "arm", "concurrency": "concurrency", "completed": "completed",
-    "errored": "errored", "flags": "flags",
-}  # fmt: skip
+LINE = ("output_throughput", "mean")
+_NAMES = {"gpu": "GPU", "tensor_parallel_size": "TP", "arm_label": "arm"}
 
 
 @dataclass(frozen=True)
-class Known:
-    """Cells with their measurements and flags, as the queries of these names return them."""
-
-    cells: pd.DataFrame
-    measurements: pd.DataFrame
-    flags: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Told:
-    """All that the page shows of uploaded reports; ``answer`` is None where there is no cell."""
+class Upload:
+    """All that the page shows of uploaded reports; ``page`` is None where there is no cell.
+    ``decided``: the decisions on what was uploaded."""
 
     cells: Shown
     flags: Shown
-    answer: Answer | None
-    drawings: tuple[Drawing, ...]
+    page: Page | None
+    drawings: tuple[Drawing, ...] = ()
+    decided: tuple[Overview, ...] = ()
 
 
-def partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str] = ()) -> list[str]:
-    """The cells of the warehouse (``others``) that make a pair with an uploaded one: cell_id."""
-    own = set(mine["cell_id"])
-    likely = others[others["model"].isin(mine["model"]) & ~others["cell_id"].isin(own)]
-    if likely.empty:
-        return []
-    pairs = match(_joined([mine, likely]), allow).pairs
-    met = pairs[pairs["baseline_id"].isin(own) | pairs["speculative_id"].isin(own)]
-    return sorted({*met["baseline_id"], *met["speculative_id"]} - own)
+NOTHING = Upload(shown(pd.DataFrame()), shown(pd.DataFrame()), None)
 
 
-def told(mine: Uploaded, others: Known | None, allow: Collection[str] = ()) -> Told:
-    """What the uploaded reports say. ``others``: their partners in the warehouse, if wanted."""
-    if mine.cells.empty:
-        return Told(shown(mine.cells), shown(mine.flags), None, ())
-    parts = [Known(mine.cells, mine.measurements, mine.flags), *([others] if others else [])]
-    cells = _joined([part.cells for part in parts])
-    flags = _joined([part.flags for part in parts])
-    found = compare(cells, _joined([part.measurements for part in parts]), allow, flags)
-    compared = Compared(found, intervals(found.pairs), cells)
-    answer = answers.answer(compared, STATISTIC)
-    drawings: list[Drawing] = []
-    if answer.titles:
-        ends = answers.ends_of_gains(compared, METRIC, "mean")
-        drawings = answers.improvement_drawings(answer, ends, METRIC)
-    return Told(
-        shown(mine.cells[list(_COLUMNS)].rename(columns=_COLUMNS)),
-        shown(mine.flags.drop(columns="cell_id")),
-        answer,
-        tuple(drawings),
+def upload(told: Told) -> Upload:
+    """What the reports say."""
+    page = page_of.page(told.comparison, told.decisions)
+    drawings = (
+        page_of.improvement_drawings(told.comparison, page.titles, LINE) if page.titles else []
     )
-
-
-def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """One frame of those that have rows."""
-    filled = [part for part in parts if not part.empty]
-    return pd.concat(filled, ignore_index=True) if filled else parts[0]
+    header = [_NAMES.get(name, name) for name in FACTS]
+    return Upload(
+        shown(pd.DataFrame(list(told.cells), columns=header)),
+        shown(pd.DataFrame([vars(flag) for flag in told.flags])),
+        page,
+        tuple(drawings),
+        overviews(told.decisions.decisions),
+    )

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
 
 import pandas as pd
 
-from analysis.prediction.whatif import Model, Prediction
+from answers.predict.values import Asked, Known, Lines, Measured, Step
+from answers.predict.words import BAND
 from dashboard.answers import Drawing, drawn
 from dashboard.answers.draft_drawings import arm_name
-from dashboard.answers.whatif import Given, factors, outside
 from dashboard.charts import Scales, nothing
 from dashboard.charts import forecast as charts_forecast
 from dashboard.charts.forecast import Predicted
@@ -16,40 +17,38 @@ from dashboard.ends import panel_of
 from warehouse.catalogue import METRICS
 
 _LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
+#: What is drawn: what a prediction says and a measured point holds.
+DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sheet:
-    """One arm family on one dataset, ready to be drawn: ``method`` names its arms, ``note`` (its
-    badges) ends its titles."""
+    """One arm family on one dataset, one question and one metric; ``note`` (its badges) ends the
+    titles."""
 
-    model: Model
-    errors: pd.DataFrame
-    dataset: str
-    method: str
+    known: Known
+    asked: Asked
+    metric: str
     note: str
 
+    def arm(self, k: int) -> str:
+        """The name of an arm in a legend."""
+        return arm_name(self.known.place.family.split(" ")[0], k)
 
-Line = Sequence[Prediction]
 
-
-def over_load(sheet: Sheet, given: Given, lines: tuple[Line, Line], metric: str) -> Drawing:
-    """One metric over the load for the chosen K and the baseline. ``lines``: predictions of both."""
-    model = sheet.model
-    border = model.ranges["concurrency"]
-    chosen = [line for line in lines if line]
-    rows = pd.concat(
-        [_line(sheet, line, metric, "concurrency") for line in chosen], ignore_index=True
-    ).drop_duplicates(["arm", "concurrency"])
+def over_load(sheet: Sheet, lines: Lines) -> Drawing:
+    """One metric over the load for the chosen K and the baseline."""
+    asked = sheet.asked
+    both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
+    rows = pd.concat(both, ignore_index=True).drop_duplicates(["arm", "concurrency"])
     last = rows["concurrency"] == rows["concurrency"].max()
     rows = _apart(rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"]))
-    points = model.points[model.points["k"].isin([0, given.k])]
-    found = Predicted(
-        "concurrency", rows, _points(sheet, points, metric, "concurrency"),
-        _asked(rows, given, sheet), border,
-    )  # fmt: skip
-    arm = f"K = {given.k}" if given.k else "no drafts"
-    return _predicted(found, metric, (f"over load{sheet.note}", f"{sheet.dataset}, {arm}"), given)
+    points = [point for point in sheet.known.points if point.k in (0, asked.k)]
+    border = sheet.known.offer.load_range
+    here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.load)]
+    found = Predicted("concurrency", rows, _points(sheet, points, "concurrency"), here, border)
+    arm = f"K = {asked.k}" if asked.k else "no drafts"
+    return _predicted(sheet, found, f"over load{sheet.note}", arm)
 
 
 def _apart(rows: pd.DataFrame) -> pd.DataFrame:
@@ -58,82 +57,73 @@ def _apart(rows: pd.DataFrame) -> pd.DataFrame:
     return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
 
 
-def over_k(sheet: Sheet, given: Given, line: Line, metric: str) -> Drawing:
-    """One metric over K at the chosen load. ``line``: predictions by K."""
-    model = sheet.model
-    border = model.ranges["k"]
-    rows = _line(sheet, line, metric, "k").assign(end_label="", end_y=0.0)
-    points = model.points[model.points["concurrency"] == given.load]
-    found = Predicted(
-        "k", rows, _points(sheet, points, metric, "k"), _asked(rows, given, sheet), border
+def over_k(sheet: Sheet, lines: Lines) -> Drawing:
+    """One metric over K at the chosen load."""
+    asked = sheet.asked
+    rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
+    points = [point for point in sheet.known.points if point.load == asked.load]
+    here = rows[rows["arm"] == sheet.arm(asked.k)]
+    border = sheet.known.offer.k_range
+    found = Predicted("k", rows, _points(sheet, points, "k"), here, border)
+    return _predicted(sheet, found, f"over K{sheet.note}", f"concurrency {asked.load}")
+
+
+def _predicted(sheet: Sheet, found: Predicted, what: str, where: str) -> Drawing:
+    metric, known = METRICS[sheet.metric], found.line["low"].notna()
+    subtitle = (
+        f"{sheet.known.place.dataset}, {where}; {metric.unit}, mean, {metric.better} is better; "
+        "points: measured"
     )
-    where = f"{sheet.dataset}, concurrency {given.load}"
-    return _predicted(found, metric, (f"over K{sheet.note}", where), given)
-
-
-def _predicted(found: Predicted, name: str, told: tuple[str, str], given: Given) -> Drawing:
-    metric, (what, where) = METRICS[name], told
-    subtitle = f"{where}; {metric.unit}, mean, {metric.better} is better; points: measured"
-    if not given.as_measured:
+    if not sheet.asked.as_measured:
         subtitle += ", with the measured acceptance and lengths"
-    if found.line["low"].isna().any():
+    if known.any():
+        subtitle += f"; shaded: {BAND}"
+    if not known.all():
         subtitle += "; no band: error unknown"
     return drawn(charts_forecast.predicted(found, metric, (f"{metric.label} {what}", subtitle)))
 
 
-def _line(sheet: Sheet, line: Line, metric: str, name: str) -> pd.DataFrame:
-    """A row per prediction; ``name``: what it is drawn over."""
+def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
+    """A row per prediction; ``over``: what it is drawn over."""
     rows = []
-    for found in line:
-        asked, value = found.question, float(getattr(found, metric))
-        beyond = outside(sheet.model, asked)
-        band = factors(sheet.errors, metric, beyond)
-        at = getattr(asked, name)
+    for step in line:
+        figure, at = step.of(sheet.metric), step.k if over == "k" else step.load
         rows.append(
             {
-                name: at, "arm": arm_name(sheet.method, asked.k), "value": value,
-                "low": value * band[0] if band else float("nan"),
-                "high": value * band[1] if band else float("nan"),
-                "inside": not beyond and not (name == "k" and at == 0),
+                over: at, "arm": sheet.arm(step.k), "value": figure.predicted,
+                "low": nan if figure.low is None else figure.low,
+                "high": nan if figure.high is None else figure.high,
+                "inside": not step.beyond and not (over == "k" and at == 0),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _points(sheet: Sheet, points: pd.DataFrame, metric: str, over: str) -> pd.DataFrame:
-    arms = [arm_name(sheet.method, int(k)) for k in points["k"]]
-    return pd.DataFrame(
-        {
-            over: points[over].astype(int), "arm": arms, "value": points[metric],
-            "repeats": points["repeats"],
-        }
-    )  # fmt: skip
+def _points(sheet: Sheet, points: Sequence[Measured], over: str) -> pd.DataFrame:
+    rows = [
+        (p.k if over == "k" else p.load, sheet.arm(p.k), getattr(p, sheet.metric), p.repeats)
+        for p in points
+    ]
+    return pd.DataFrame(rows, columns=[over, "arm", "value", "repeats"])
 
 
-def _asked(rows: pd.DataFrame, given: Given, sheet: Sheet) -> pd.DataFrame:
-    """The row of the question."""
-    mine = rows["arm"] == arm_name(sheet.method, given.k)
-    if "concurrency" in rows:
-        mine &= rows["concurrency"] == given.load
-    return rows[mine]
-
-
-def withheld(sheet: Sheet, metric: str) -> Drawing:
+def withheld(sheet: Sheet) -> Drawing:
     """Errors of the predictions of points that were withheld."""
-    known = METRICS[metric]
-    rows = sheet.errors[sheet.errors["metric"] == metric]
-    if rows.empty:
-        return drawn(nothing(f"Errors of {known.label}: nothing could be withheld{sheet.note}"))
-    marks = rows.assign(
-        arm=[arm_name(sheet.method, int(k)) for k in rows["k"]],
-        left_out=rows["left_out"].map(_LEFT_OUT),
-        solid=rows["inside"].astype(int),
-    )
+    label = METRICS[sheet.metric].label
+    mine = [one for one in sheet.known.withheld if one.metric == sheet.metric]
+    if not mine:
+        return drawn(nothing(f"Errors of {label}: nothing could be withheld{sheet.note}"))
+    marks = [
+        (sheet.arm(one.k), one.concurrency, one.error, one.measured, one.predicted,
+         _LEFT_OUT[one.left_out], int(one.inside))
+        for one in mine
+    ]  # fmt: skip
     names = ["arm", "concurrency", "error", "measured", "predicted", "left_out", "solid"]
-    worst = float(rows["error"].abs().max())
+    worst = max(abs(one.error) for one in mine)
     title = f"Withheld points met within {worst * 100:.1f} %{sheet.note}"
     subtitle = (
-        f"{sheet.dataset}, {known.label}, mean: predicted / measured − 1; hollow: beyond what the "
-        "others cover"
+        f"{sheet.known.place.dataset}, {label}, mean: predicted / measured − 1; hollow: beyond what "
+        "the others cover"
     )
-    return drawn(charts_forecast.withheld(marks[names], (title, subtitle)))
+    rows = pd.DataFrame(marks, columns=names)
+    return drawn(charts_forecast.withheld(rows, (title, subtitle)))

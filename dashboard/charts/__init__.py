@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.charts.axes import QUIET, colour, loads, tip
+from dashboard.charts.axes import QUIET, colour, loads, named_loads, tip
 from dashboard.charts.axes import title as heading
 from warehouse.catalogue import Metric
 
@@ -31,11 +31,13 @@ class Scales:
     """What the panels of one question share, so that they can be compared by eye.
 
     ``levels`` are the concurrency levels that occur; ``low`` and ``high`` bound the value axis.
+    ``names``: of loads that are no such levels; these stand at the places 1, 2 … on the axis.
     """
 
     levels: tuple[int, ...]
     low: float
     high: float
+    names: tuple[str, ...] = ()
 
 
 def nothing(title: str) -> Chart:
@@ -48,15 +50,12 @@ def improvement_by_concurrency(
     rows: pd.DataFrame,
     title: tuple[str, str],
     scales: Scales,
-    ends: pd.DataFrame | None = None,
-    height: int = HEIGHT,
 ) -> Chart:
     """How much better each arm is than the baseline, one line per arm, zero line drawn.
 
     ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``value`` (ratio, positive
     is better), ``low``, ``high``, ``interval`` (both in words), ``solid`` (0 for a single repeat),
-    ``repeats``, ``cell``, ``end_label``, ``end_y``. ``ends``: arm, concurrency, where a gain ends.
-    A chart less high than others leaves the name of its axis to the heading above it.
+    ``repeats``, ``cell``, ``end_label``, ``end_y``, and ``load`` where it has a name.
     """
     y = alt.Y(
         field="value",
@@ -65,13 +64,9 @@ def improvement_by_concurrency(
         axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
         scale=alt.Scale(domain=[scales.low, scales.high], nice=False),
     )
-    x = _levels(scales.levels, rows["end_label"])
-    if height < HEIGHT:
-        x = x.title(None)
+    x = _levels(scales, rows["end_label"])
     layers = [_zero(scales.levels, x), *_lines(rows, (x, y), "+.1%")]
-    if ends is not None and not ends.empty:
-        layers.append(_crossings(ends, rows, x))
-    return alt.layer(*layers, title=heading(*title), height=height)
+    return alt.layer(*layers, title=heading(*title), height=HEIGHT)
 
 
 def _zero(levels: Sequence[int], x: alt.X) -> Chart:
@@ -81,20 +76,6 @@ def _zero(levels: Sequence[int], x: alt.X) -> Chart:
         alt.Chart(alt.InlineData(values=ends))
         .mark_line(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
         .encode(x=x, y=alt.Y(field="zero", type="quantitative"))
-    )
-
-
-def _crossings(ends: pd.DataFrame, rows: pd.DataFrame, x: alt.X) -> Chart:
-    """A triangle on the zero line where a gain ends."""
-    return (
-        alt.Chart(ends.assign(zero=0))
-        .mark_point(shape="triangle-down", filled=True, size=90, yOffset=-6, opacity=1)
-        .encode(
-            x=x,
-            y=alt.Y(field="zero", type="quantitative"),
-            color=colour(rows),
-            tooltip=[tip("arm", "arm"), tip("concurrency", "gain ends at", ".0f")],
-        )
     )
 
 
@@ -112,7 +93,7 @@ def metric_by_concurrency(
         axis=alt.Axis(tickCount=5, format="~s" if scales.high >= 10_000 else ",~r"),
         scale=alt.Scale(domain=[scales.low, scales.high], nice=False),
     )
-    x = _levels(scales.levels, rows["end_label"])
+    x = _levels(scales, rows["end_label"])
     layers = _lines(rows, (x, y), f",.{metric.decimals}f")
     return alt.layer(*layers, title=heading(*title), height=HEIGHT)
 
@@ -121,7 +102,7 @@ def _lines(rows: pd.DataFrame, axes: tuple[alt.X, alt.Y], value_format: str) -> 
     hue = colour(rows)
     base = alt.Chart(rows).encode(x=axes[0], y=axes[1])
     tooltip = [
-        tip("arm", "arm"), tip("concurrency", "concurrency", "d"), tip("value", "value", value_format),
+        tip("arm", "arm"), _load_tip(rows), tip("value", "value", value_format),
         tip("interval", "interval"), tip("repeats", "repeats", "d"), tip("cell", "cell"),
     ]  # fmt: skip
     low, high = alt.Y(field="low", type="quantitative"), alt.Y2(field="high")
@@ -139,6 +120,11 @@ def _lines(rows: pd.DataFrame, axes: tuple[alt.X, alt.Y], value_format: str) -> 
     return [*intervals, line, points, _ends(rows, axes[0])]
 
 
+def _load_tip(rows: pd.DataFrame) -> alt.Tooltip:
+    """The load in words where the rows have them."""
+    return tip("load", "load") if "load" in rows else tip("concurrency", "concurrency", "d")
+
+
 def _ends(rows: pd.DataFrame, x: alt.X) -> Chart:
     """Direct labels: the arm and its last value, at the right end of its line."""
     ends = rows[rows["end_label"] != ""]
@@ -154,8 +140,11 @@ def _ends(rows: pd.DataFrame, x: alt.X) -> Chart:
     )
 
 
-def _levels(levels: Sequence[int], labels: pd.Series) -> alt.X:
+def _levels(scales: Scales, labels: pd.Series) -> alt.X:
     """The axis of loads with room at its right for the end labels."""
-    low, high = float(min(levels)), float(max(levels))
     share = min((_LETTER * labels.str.len().max() + 12) / _PLOT, _MOST_LABEL)
-    return loads(levels, max(high / low, 2.0) ** (share / (1 - share)))
+    part = share / (1 - share)
+    if scales.names:
+        return named_loads(scales.names, max(len(scales.names) - 1, 1) * part)
+    low, high = float(min(scales.levels)), float(max(scales.levels))
+    return loads(scales.levels, max(high / low, 2.0) ** part)

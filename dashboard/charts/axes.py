@@ -1,5 +1,6 @@
 """What charts of several pages have alike: titles, the axis of loads, the colours of arms."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -27,18 +28,37 @@ def title(text: str, subtitle: str = "") -> alt.TitleParams:
     )
 
 
-def loads(levels: Sequence[float], room: float = 1.12) -> alt.X:
-    """Column ``concurrency`` on a log2 axis, the real levels as ticks; ``room``: factor at right."""
+def loads(levels: Sequence[float], room: float = 1.12, name: str = "concurrency") -> alt.X:
+    """Column ``concurrency`` on a log2 axis, the real levels as ticks; ``room``: factor at right;
+    ``name``: what the loads are."""
     return alt.X(
         field="concurrency",
         type="quantitative",
-        title="concurrency",
+        title=name,
         scale=alt.Scale(
             type="log", base=2, nice=False, domain=[min(levels) / 1.12, max(levels) * room]
         ),
         axis=alt.Axis(
             values=list(levels),
-            format="d",
+            format="~g",
+            grid=False,
+            domain=False,
+            titleAnchor="start",
+            labelOverlap="greedy",
+        ),
+    )
+
+
+def named_loads(names: Sequence[str], room: float) -> alt.X:
+    """Column ``concurrency`` as places 1, 2 … with a name each; ``room``: places left at right."""
+    return alt.X(
+        field="concurrency",
+        type="quantitative",
+        title="load",
+        scale=alt.Scale(nice=False, domain=[0.8, len(names) + max(room, 0.2)]),
+        axis=alt.Axis(
+            values=list(range(1, len(names) + 1)),
+            labelExpr=f"{json.dumps(list(names))}[datum.value - 1]",
             grid=False,
             domain=False,
             titleAnchor="start",

@@ -14,15 +14,17 @@ HEIGHT = 310
 _ROOM = 7.0
 
 
-def cost_by_concurrency(rows: pd.DataFrame, name: tuple[str, str], scales: Scales) -> Chart:
-    """USD per million output tokens over concurrency, a line per arm; logarithmic both ways.
+def cost_by_load(
+    rows: pd.DataFrame, name: tuple[str, str], scales: Scales, axis: str = "requests at once"
+) -> Chart:
+    """USD per million output tokens over the load, a line per arm; logarithmic both ways.
 
-    ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``usd``, ``low`` and ``high``
-    (extremes of the repeats), ``repeats``, ``solid`` (0 for a single repeat), ``allowed`` (1 where
-    the load may be chosen: those lines are solid, the others dotted), ``told`` (why not), ``runs``
-    (1 where the arm is costed), ``end_label`` and ``end_usd`` (at the end of a line).
+    ``rows``: one per arm x load with ``arm``, ``concurrency`` (the load's value), ``load`` (in
+    words), ``usd``, ``low`` and ``high`` (95 % interval against the baseline), ``solid`` (0 without
+    one), ``taken`` (whether the decision takes the arm there), ``runs`` (1 where it is costed),
+    ``end_label`` and ``end_usd`` (at the end of a line).
     """
-    x = loads(scales.levels, _ROOM)
+    x = loads(scales.levels, _ROOM, axis)
     y = alt.Y(
         field="usd",
         type="quantitative",
@@ -32,18 +34,11 @@ def cost_by_concurrency(rows: pd.DataFrame, name: tuple[str, str], scales: Scale
     )
     base = alt.Chart(rows).encode(x=x, y=y)
     hue = colour(rows)
-    dotted = base.mark_line(strokeWidth=1.5, strokeDash=[2, 4]).encode(color=hue)
-    solid = alt.Chart(rows[rows["allowed"] == 1]).mark_line(strokeWidth=2.5)
-    extremes = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
+    lines = base.mark_line(strokeWidth=2.5).encode(color=hue)
+    intervals = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
         color=hue, y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high")
     )
-    layers = [
-        dotted,
-        solid.encode(x=x, y=y, color=hue),
-        extremes,
-        _points(rows, base),
-        _names(rows, x),
-    ]
+    layers = [lines, intervals, _points(rows, base), _names(rows, x)]
     return alt.layer(*layers, title=title(*name), height=HEIGHT)
 
 
@@ -55,12 +50,11 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
         size=alt.condition("datum.runs == 1", alt.value(230), alt.value(50)),
         tooltip=[
             tip("arm", "arm"),
-            tip("concurrency", "concurrency", "d"),
+            tip("load", "load"),
             tip("usd", "USD per million output tokens", ",.3f"),
-            tip("low", "lowest of the repeats", ",.3f"),
-            tip("high", "highest of the repeats", ",.3f"),
-            tip("repeats", "repeats", "d"),
-            tip("told", "this load"),
+            tip("low", "95 %, lower end", ",.3f"),
+            tip("high", "95 %, upper end", ",.3f"),
+            tip("taken", "taken there"),
         ],
     )
 

@@ -8,7 +8,7 @@ import pandas as pd
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
 from dashboard.palette import BETTER, EVEN, ON_THESE, WORSE
-from warehouse.catalogue import METRICS, Metric
+from warehouse.catalogue import METRICS
 
 HEIGHT = 260
 _ROW = 44
@@ -28,14 +28,13 @@ def gain_by_load(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
     """Heat map of the gain over the baseline: loads across, K down; the K to take is outlined.
 
     ``rows``: one per load and K with ``concurrency``, ``k``, ``load`` and ``draft`` (their text),
-    ``gain`` (ratio, positive is better, NaN: unknown), ``text``, ``taken``, ``tied``, ``unsettled``
-    (bool), ``interval``, ``value``, ``repeats``, ``square`` (its name). ``names``: title, subtitle.
+    ``gain`` (ratio, positive is better, NaN: unknown), ``text``, ``taken``, ``unsettled`` (bool),
+    ``interval``, ``value``, ``repeats``, ``square`` (its name). ``names``: title, subtitle.
     """
     base = alt.Chart(rows).encode(x=_across(rows), y=_down(rows))
     numbers = base.mark_text(fontSize=13, fontWeight=600, color=ON_THESE).encode(text=_text())
     marked = [
         ("unsettled", _hatching(base)),
-        ("tied", _outline(base, "tied", {"strokeWidth": 1.5, "strokeDash": [3, 3]})),
         ("taken", _outline(base, "taken", {"strokeWidth": 2.5})),
     ]
     # A layer without a mark is an empty picture to who listens to the page.
@@ -57,11 +56,11 @@ def _ground(base: Chart) -> Chart:
         ),
     )
     tips = [
-        tip("load", "concurrency"),
-        tip("draft", "draft tokens"),
-        tip("interval", "gain over the baseline"),
-        tip("value", "measured"),
-        tip("repeats", "repeats", "d"),
+        tip("load", "load"),
+        tip("draft", "arm"),
+        tip("interval", "expected improvement"),
+        tip("value", "in"),
+        tip("repeats", "launches", "d"),
     ]
     clicked = alt.selection_point(name=CHOSEN, fields=[SQUARE], on="click", empty=False)
     ground = base.mark_rect(invalid="show", cursor="pointer").encode(color=shade, tooltip=tips)
@@ -91,7 +90,7 @@ def _text() -> alt.Text:
 def _across(rows: pd.DataFrame) -> alt.X:
     order = list(rows.sort_values("concurrency")["load"].unique())
     axis = alt.Axis(labelAngle=0, grid=False, domain=False, ticks=False, titleAnchor="start")
-    return alt.X(field="load", type="ordinal", sort=order, title="concurrency", axis=axis)
+    return alt.X(field="load", type="ordinal", sort=order, title="load", axis=axis)
 
 
 def _down(rows: pd.DataFrame) -> alt.Y:
@@ -99,39 +98,6 @@ def _down(rows: pd.DataFrame) -> alt.Y:
     order = list(rows.sort_values("k", ascending=False)["draft"].unique())
     axis = alt.Axis(grid=False, domain=False, ticks=False)
     return alt.Y(field="draft", type="ordinal", sort=order, title=None, axis=axis)
-
-
-def value_by_k(rows: pd.DataFrame, metric: Metric, names: tuple[str, str]) -> Chart:
-    """One metric over K at one load, from zero; whiskers are the extremes of the repeats.
-
-    ``rows``: ``k`` (0: baseline), ``arm``, ``value``, ``low``, ``high`` in the metric's unit,
-    ``repeats``, ``solid`` (0 for a single repeat), ``note`` (the K to take, ties).
-    """
-    y = amounts("value", float(rows["high"].max()) * 1.18 or 1.0)
-    base = alt.Chart(rows).encode(x=_k_axis(rows), y=y)
-    number = f",.{metric.decimals}f"
-    points = base.mark_point(size=70, strokeWidth=2, opacity=1).encode(
-        stroke=colour(rows, "stroke"),
-        fill=colour(rows, "fill"),
-        fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None, legend=None),
-        tooltip=[
-            tip("arm", "arm"),
-            tip("value", metric.unit, number),
-            tip("low", "lowest repeat", number),
-            tip("high", "highest repeat", number),
-            tip("repeats", "repeats", "d"),
-        ],
-    )
-    whiskers = base.mark_rule(strokeWidth=2, opacity=0.5).encode(
-        color=colour(rows), y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high")
-    )
-    noted = alt.Chart(rows[rows["note"] != ""]).encode(x=_k_axis(rows), y=y)
-    notes = noted.mark_text(dy=-14, fontSize=12, fontWeight=600).encode(
-        text=alt.Text(field="note", type="nominal"), color=colour(rows)
-    )
-    line = base.mark_line(strokeWidth=1.5, color=QUIET, opacity=0.6)
-    layers = [line, whiskers, points, notes]
-    return alt.layer(*layers).properties(title=title(*names), height=HEIGHT)
 
 
 def _k_axis(rows: pd.DataFrame) -> alt.X:

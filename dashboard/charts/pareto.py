@@ -20,16 +20,15 @@ MEETS, MISSES, UNMEASURED = "meets it", "misses it", "not measured"
 _SHAPES = {MEETS: "circle", MISSES: "cross", UNMEASURED: "triangle-up"}
 
 
-def slo_strips(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
+def slo_strips(rows: pd.DataFrame, name: tuple[str, str], axis: str = "requests at once") -> Chart:
     """Each arm's loads in a row of its own: a bar over those up to the largest that meets the SLO.
 
-    ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``state`` (one of the three
-    above), ``solid`` (1 where it meets), ``told`` (why not), ``repeats`` (how many meet it),
+    ``rows``: one per arm x load with ``arm``, ``concurrency`` (the load's value), ``load`` (in
+    words), ``state`` (one of the three above), ``solid`` (1 where it meets), ``told`` (why not), ``repeats`` (how many meet it),
     ``label`` (at the lowest level only: the arm and how far it goes), and ``largest``, the end of
     the bar, on the row where it begins (NaN elsewhere).
     """
-    levels = sorted(int(level) for level in rows["concurrency"].unique())
-    x = loads(levels)
+    x = loads(sorted(rows["concurrency"].unique()), name=axis)
     y = alt.Y(field="arm", type="nominal", axis=None, scale=alt.Scale(paddingOuter=0.3))
     base = alt.Chart(rows).encode(x=x, y=y)
     hue = colour(rows)
@@ -50,7 +49,7 @@ def slo_strips(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
         fillOpacity=given(alt.FillOpacity, "solid"),
         tooltip=[
             tip("arm", "arm"),
-            tip("concurrency", "concurrency", "d"),
+            tip("load", "load"),
             tip("state", "this load"),
             tip("told", "why"),
             tip("repeats", "repeats that meet it"),
@@ -71,7 +70,8 @@ def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
     """Output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
     ``rows``: one per point with ``point`` (its name), ``arm`` (colour), ``path``, ``user`` and
-    ``gpu`` (tokens/s), ``concurrency``, ``load`` (its text, empty for a dominated point),
+    ``gpu`` (tokens/s), ``concurrency`` (the place of its load), ``load`` (its name, empty for a
+    dominated point), ``load_short`` (its name),
     ``repeats``, ``strong`` (opacity), ``solid`` (0 for a single repeat), ``front`` (1 on it),
     ``dominated_by``, ``label`` (at one end of a path) and ``label_y``, its height.
     """
@@ -105,7 +105,7 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
         size=alt.condition(chosen, alt.value(260), alt.value(75)),
         tooltip=[
             tip("path", "arm"),
-            tip("concurrency", "concurrency", "d"),
+            tip("load_short", "load"),
             tip("user", "tok/s per user", ",.1f"),
             tip("gpu", "tok/s per GPU", ",.1f"),
             tip("dominated_by", "dominated by"),

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Tables, read_claims
-from analysis.published.claims_measured import beside
+from answers.published.answer import beside
 from dashboard import data
 from dashboard.answers.claims import Answer, answer
-from dashboard.data import cost as data_cost
-from dashboard.shelf import Shelf, cached
+from dashboard.shelf import Shelf, cached, reader
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
@@ -64,7 +63,7 @@ def claims_answer(shelf: Shelf, filters: Filters, table: Table, everything: bool
     """What the page says of a table; see ``answers_claims.answer``."""
     tables, judged = _judged(table)
     if not data.cells(shelf, filters).empty:
-        found = data_cost.study(shelf, filters, "")
-        judged = replace(judged, findings=beside(judged.findings, found, tables.study))
+        findings = beside(reader(shelf), judged.findings, tables.model, filters)
+        judged = replace(judged, findings=findings)
     source = str(tables.study.get("source", table.name))
     return answer(judged, everything, source)

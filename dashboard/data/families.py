@@ -62,8 +62,3 @@ def measurements(
 def acceptance(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """cell_id, source, drafts, draft_tokens, accepted_tokens, rate, mean_length."""
     return frame(queries.acceptance(reader(shelf), filters))
-
-
-def of_cells(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows of some cells."""
-    return rows[rows["cell_id"].isin(cells["cell_id"])]

@@ -87,7 +87,7 @@ def _of(shelf: Shelf, cells: pd.DataFrame) -> tuple[Placed, ...]:
     events = [
         event
         for event in annotations.read(root)
-        if event.action == "note" or excluded.get(event.target) is event
+        if event.action in ("note", "accept") or excluded.get(event.target) is event
     ]
     nights = sorted({*nights_of(cells["started_at"])} - {UNKNOWN_NIGHT})
     runs = _nights_of_runs(cells, {event.target for event in events})

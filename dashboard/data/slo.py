@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from analysis.matching.arm_levels import ArmLevels, arm_levels
+from analysis.money.paying import Paying
 from analysis.service import pareto
 from analysis.service.goodput import COLUMNS, Goodput, goodput, per_request
 from analysis.service.goodput_levels import window
-from analysis.service.operating_point import METRICS_READ
 from analysis.service.slo import Slo, parse
 from dashboard import data, slo_words
 from dashboard.answers.arm_loads import arm_loads
@@ -15,7 +15,6 @@ from dashboard.answers.slo import Answer, answer
 from dashboard.arm_places import places
 from dashboard.cells import BEHIND, linked
 from dashboard.components import Shown
-from dashboard.paying import Paying
 from dashboard.shelf import Shelf, cached, frame, reader
 from warehouse import queries
 from warehouse.filters import Filters
@@ -54,7 +53,7 @@ def first_slo(shelf: Shelf, filters: Filters) -> Slo | None:
 @cached(16)
 def _levels(shelf: Shelf, filters: Filters, slo: str) -> ArmLevels:
     asked = parse(slo)
-    metrics = [*asked.metrics, *METRICS_READ, "achieved_concurrency"]
+    metrics = [*asked.metrics, "output_throughput", "achieved_concurrency"]
     statistics = [*asked.statistics, "mean"]
     rows = frame(queries.measurements(reader(shelf), filters, metrics, statistics))
     return arm_levels(data.cells(shelf, filters), rows)
@@ -106,10 +105,10 @@ def trade_off(shelf: Shelf, filters: Filters) -> Trade:
 @cached(32)
 def point_cells(shelf: Shelf, filters: Filters, point: str) -> Shown:
     """The cells behind one point of the Pareto chart, each with a link into the Runs page."""
-    setting, arm_id, concurrency = trade_off(shelf, filters).points[point]
+    setting, arm_id, load = trade_off(shelf, filters).points[point]
     rows = _rates(shelf, filters).values
     mine = (rows["setting"] == setting) & (rows["arm_id"] == arm_id)
-    ids = rows.loc[mine & (rows["concurrency"] == concurrency), "cell_id"].unique()
+    ids = rows.loc[mine & (rows["load"] == load), "cell_id"].unique()
     known = data.cells(shelf, filters)
     chosen = known.loc[known["cell_id"].isin(ids), [*BEHIND, "cell_id"]]
     return linked(chosen.rename(columns=BEHIND))

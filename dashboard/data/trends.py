@@ -1,23 +1,22 @@
-"""What the Trends page reads, cached by warehouse generation."""
+"""What the Trends page asks, cached by warehouse generation and by what was accepted."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-import pandas as pd
-
+from analysis.nightly.acceptance import Acceptance
 from analysis.nightly.budgets import budgets
-from analysis.nightly.nights import Series, series_over_nights
-from analysis.nightly.regressions import Assessment, assess
-from analysis.nightly.releases import against, comparable
-from analysis.significance.comparison import STUDY_TABLE
-from dashboard import data
+from analysis.nightly.nights import Series
+from analysis.nightly.releases import comparable
+from answers.trend import read
+from answers.trend.answer import trend
+from answers.trend.releases import Release, release
 from dashboard.answers import Drawing
 from dashboard.answers import releases as answers_releases
 from dashboard.answers import trends as answers_trends
 from dashboard.answers.notes import Placed
 from dashboard.answers.trends import Overview
 from dashboard.components import Shown
-from dashboard.shelf import Shelf, cached, frame, reader
-from warehouse import queries
+from dashboard.shelf import Shelf, cached, reader
 from warehouse.filters import Filters
 
 
@@ -32,30 +31,40 @@ class Watch:
 @cached(8)
 def series(shelf: Shelf, filters: Filters) -> list[Series]:
     """Every setting and line of the study's table over its nights."""
-    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
-    values = frame(queries.measurements(reader(shelf), filters, metrics, statistics))
-    lines = pd.DataFrame(list(STUDY_TABLE), columns=["metric", "statistic"])
-    known = values.merge(lines, on=["metric", "statistic"])
-    return series_over_nights(data.cells(shelf, filters), known)
+    return read.series(reader(shelf), filters)
 
 
-@cached(16, Watch)
 def overview(shelf: Shelf, watch: Watch) -> Overview:
     """All series judged; raises UnknownKey for a budget that cannot be read."""
+    return _overview(shelf, watch, read.accepted(Path(shelf.root)))
+
+
+@cached(16, Watch, Acceptance)
+def _overview(shelf: Shelf, watch: Watch, accepted: tuple[Acceptance, ...]) -> Overview:
     allowed = budgets(watch.budget.replace(",", " ").split())
-    return answers_trends.overview(assess(series(shelf, watch.filters), allowed))
+    return answers_trends.overview(trend(series(shelf, watch.filters), allowed, accepted))
 
 
-@cached(64, Watch, Placed)
 def one_series(
     shelf: Shelf, watch: Watch, place: int, notes: tuple[Placed, ...] = ()
 ) -> tuple[Drawing, Shown, Shown]:
     """Chart of one series of the overview, its changes, its nights; with what people noted."""
-    one = overview(shelf, watch).found[place]
+    return _one_series(shelf, watch, place, read.accepted(Path(shelf.root)), notes)
+
+
+@cached(64, Watch, Acceptance, Placed)
+def _one_series(
+    shelf: Shelf,
+    watch: Watch,
+    place: int,
+    accepted: tuple[Acceptance, ...],
+    notes: tuple[Placed, ...],
+) -> tuple[Drawing, Shown, Shown]:
+    line = _overview(shelf, watch, accepted).trend.lines[place]
     return (
-        answers_trends.run_chart(one, notes),
-        answers_trends.changes(one),
-        answers_trends.nights(one, notes),
+        answers_trends.run_chart(line, notes),
+        answers_trends.changes(line),
+        answers_trends.nights(line, notes),
     )
 
 
@@ -65,14 +74,13 @@ def releases(shelf: Shelf, filters: Filters) -> dict[str, tuple[str, ...]]:
     return comparable(series(shelf, filters))
 
 
-@cached(16, Watch)
-def released(shelf: Shelf, watch: Watch, before: str, after: str) -> list[Assessment]:
+@cached(16)
+def released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
     """Every series that knows both releases, judged between them."""
-    allowed = budgets(watch.budget.replace(",", " ").split())
-    return assess(against(series(shelf, watch.filters), before, after), allowed)
+    return release(series(shelf, filters), before, after)
 
 
-@cached(32, Watch)
-def forest(shelf: Shelf, watch: Watch, pair: tuple[str, str], line: str) -> Drawing | None:
+@cached(32)
+def forest(shelf: Shelf, filters: Filters, pair: tuple[str, str], line: str) -> Drawing | None:
     """One metric line of every series between the two releases of ``pair``."""
-    return answers_releases.forest(released(shelf, watch, *pair), line)
+    return answers_releases.forest(released(shelf, filters, *pair), line)

@@ -3,13 +3,13 @@
 import pandas as pd
 import streamlit as st
 
+from answers.wording import badge
 from dashboard import data
 from dashboard.answers import runs as answers_runs
 from dashboard.components import table
 from dashboard.data import run_details
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
-from dashboard.panels import badge
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
 

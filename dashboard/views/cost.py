@@ -1,11 +1,11 @@
-"""Cost: what a million tokens costs, what a demand takes, and what speculation saves."""
+"""Cost: what a million tokens costs at the load you run, what a demand takes, and what is saved."""
 
 import streamlit as st
 
 from analysis.service.slo import EXAMPLE, parse
+from answers.cost.words import NOTHING
 from dashboard import data, paying_controls
-from dashboard.answers import MOST_PANELS, Drawing
-from dashboard.answers import cost as answers_cost
+from dashboard.answers import MOST_PANELS
 from dashboard.answers.cost import Answer
 from dashboard.components import plain, table
 from dashboard.data import cost as data_cost
@@ -20,56 +20,51 @@ from warehouse.filters import Filters
 
 TITLE = "Cost"
 URL_PATH = "cost"
-_PEAK, _LOAD, _SLO = "at its peak", "at one load", "within a service level"
+_LARGEST, _LOAD, _SLO = "at the largest load", "at one load", "within a service level"
 _HOW = (
     "USD per million output tokens = 1,000,000 / (output tok/s × 3,600 × utilisation) × USD per "
     "hour of the GPUs charged. Saved = 1 − cost with speculation / cost of the baseline; positive "
-    "is cheaper. The interval is that of the throughputs behind it, over repeats; there is none "
-    "where the arms run at different loads, or with a single repeat."
+    "is cheaper. Arm, saving and how sure it is are those of the decision; the throughput with "
+    "speculation is the baseline's, raised by what the decision expects."
 )
 _HOW_DEMAND = (
-    "Replicas = demand at the busiest moment / (output tok/s × utilisation), rounded up: only whole "
-    "replicas can be rented, and they are paid around the clock. A month is a twelfth of 365 days."
-)
-_HOW_PAYS = (
-    "A step costs the same whether its drafts are accepted or not, so at one load and K the "
-    "throughput goes with the acceptance length. It pays from the length × baseline's throughput / "
-    "throughput with speculation on. Acceptance rate needed = (length − 1) / K."
+    "Replicas = demand at the busiest moment / output tok/s, rounded up: only whole replicas can be "
+    "rented, and they are paid around the clock. Busy: the share of that time in which they serve. "
+    "Utilisation is no part of it. A month is a twelfth of 365 days."
 )
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     if data.cells(shelf, filters).empty:
-        st.header(answers_cost.NOTHING)
+        st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     top, body = st.container(), st.container()
     with body:
         asked = _asked(shelf, filters)
-        missing = data_cost.without_price(shelf, filters, asked.paying)
     known = data_cost.cost_answer(shelf, asked)
     with top:
-        _answer(known, missing)
+        _answer(known)
     with body:
         _body(shelf, asked, known)
         paying_controls.price_list()
 
 
 def _body(shelf: Shelf, asked: Asked, known: Answer) -> None:
+    if not known.rows.size:
+        nothing(shelf, known.why_none or "No cell has a partner; Compare lists the reasons.")
+        return
+    if known.drawings:
+        _curves(known)
+    _totals(known)
     if known.names:
-        drawings = data_cost.cost_drawings(shelf, asked)
-        _curves(drawings, known.panels)
-        _totals(known, drawings)
         _steps(shelf, asked, known)
-    elif not known.pays.total:
-        nothing(shelf, "No cell has a partner among these filters; Compare lists the reasons.")
-    _pays(known)
 
 
 def _asked(shelf: Shelf, filters: Filters) -> Asked:
     paying = paying_controls.paying_controls()
-    concurrency, slo = _rule(shelf, filters)
+    load, slo = _rule(shelf, filters)
     places = st.columns(4, vertical_alignment="bottom")
     millions = places[0].number_input(
         "Output tokens a day, millions", min_value=0.001, value=50.0, key="millions_a_day",
@@ -89,18 +84,19 @@ def _asked(shelf: Shelf, filters: Filters) -> Asked:
         help="GPUs can only be rented by the instance.",
     )  # fmt: skip
     daily = millions and data_cost.tokens(millions)
-    return Asked(filters, paying, concurrency, slo, daily, peak, whole, spent)
+    return Asked(filters, paying, load, slo, daily, peak, whole, spent)
 
 
-def _rule(shelf: Shelf, filters: Filters) -> tuple[int | None, str]:
-    """Where each arm runs: a load, or an SLO, or neither for the peak."""
+def _rule(shelf: Shelf, filters: Filters) -> tuple[float | None, str]:
+    """The operating load: one that was measured, or the largest within an SLO, or the largest."""
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     chosen = left.segmented_control(
-        "Each arm runs", [_PEAK, _LOAD, _SLO], default=_PEAK, key="runs", bind="query-params"
+        "Each arm runs", [_LARGEST, _LOAD, _SLO], default=_LARGEST, key="runs", bind="query-params"
     )
     if chosen == _LOAD:
-        levels = data_cost.levels(shelf, filters)
-        return right.selectbox("Concurrency", levels, key="at", bind="query-params"), ""
+        known = {load.short: load.value for load in data_cost.loads(shelf, filters)}
+        named = right.selectbox("Load", list(known), key="at", bind="query-params")
+        return None if named is None else known[named], ""
     if chosen != _SLO:
         return None, ""
     texts = right.multiselect(
@@ -114,52 +110,39 @@ def _rule(shelf: Shelf, filters: Filters) -> tuple[int | None, str]:
     return None, "" if first is None else first.text
 
 
-def _answer(known: Answer, missing: tuple[str, ...]) -> None:
-    priced = known.names or not missing
-    st.header(plain(known.headline if priced else answers_cost.UNPRICED), help=_HOW)
+def _answer(known: Answer) -> None:
+    st.header(plain(known.headline), help=_HOW)
     with st.container(horizontal=True, vertical_alignment="center"):
         for text in known.badges:
             st.badge(text, color="gray")
-    for sentence in known.doubts:
-        st.warning(plain(sentence))
-    for sentence in (*known.notes, *missing):
-        (st.caption if known.names else st.info)(plain(sentence))
+    for sentence in known.notes:
+        (st.caption if known.drawings else st.info)(plain(sentence))
 
 
-def _curves(drawings: list[Drawing], panels: int) -> None:
+def _curves(known: Answer) -> None:
     st.subheader("What does a token cost at each load?", help=_HOW)
-    if panels > MOST_PANELS:
-        st.caption(
-            f"{MOST_PANELS} of {panels} settings are drawn, those with most pairs; all are costed."
-        )
-    places = st.columns(2) if len(drawings) > 1 else [st.container()]
-    for at, drawing in enumerate(drawings):
+    if known.panels > MOST_PANELS:
+        st.caption(f"{MOST_PANELS} of {known.panels} decisions are drawn; all are costed.")
+    places = st.columns(2) if len(known.drawings) > 1 else [st.container()]
+    for at, drawing in enumerate(known.drawings):
         places[at % len(places)].vega_lite_chart(drawing)
 
 
-def _totals(known: Answer, drawings: list[Drawing]) -> None:
+def _totals(known: Answer) -> None:
     st.subheader("What is saved?", help=_HOW)
-    table(known.totals, "arms")
+    table(known.totals, "decisions")
     with st.container(horizontal=True):
         rows_menu("cost", lambda: known.rows)
-        charts_menu("cost", titled(drawings))
+        charts_menu("cost", titled(list(known.drawings)))
     if known.demands is not None:
         st.subheader("What does the demand take?", help=_HOW_DEMAND)
-        table(known.demands, "arms")
+        table(known.demands, "decisions")
+    if known.others is not None:
+        table(known.others, "decisions")
 
 
 def _steps(shelf: Shelf, asked: Asked, known: Answer) -> None:
     st.subheader("The arithmetic, step by step")
     follow_first("steps_of", list(known.names))
-    name = st.selectbox("Arm", list(known.names), key="steps_of", bind="query-params")
+    name = st.selectbox("Decision", list(known.names), key="steps_of", bind="query-params")
     table(data_cost.steps(shelf, asked, name), "steps")
-
-
-def _pays(known: Answer) -> None:
-    if not known.pays.total:
-        return
-    with st.expander("From which acceptance length does speculation pay?"):
-        st.caption("How is this calculated?", help=_HOW_PAYS)
-        table(known.pays, "loads")
-        for line in known.pays_lines:
-            st.caption(plain(line))

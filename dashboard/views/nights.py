@@ -55,6 +55,7 @@ def _one_night(shelf: Shelf, nights: tuple[NightSummary, ...]) -> None:
     noted = data_notes.of_night(shelf, day, night.study)
     _part("What people noted on it", answers_notes.table(noted), "notes")
     _part("What became worse", answers_nights.regressions(night), "series")
+    _part("What drifts", answers_nights.drifts(night), "series")
     _part("Changed since the night before", answers_nights.changed(night), "changes")
     _part("Cells that failed", answers_nights.failures(night), "cells")
     _part("What ran", answers_nights.stages(night), "stages")

@@ -6,30 +6,30 @@ import streamlit as st
 
 from dashboard.answers.pair import Pair
 from dashboard.components import plain, table
-from dashboard.data import Question
 from dashboard.data import pair as data_pair
+from dashboard.data.compare import Question
 from dashboard.links import cell_link, follow_first
 from dashboard.shelf import Shelf
 
 
-def render(shelf: Shelf, question: Question, panel: str) -> None:
+def render(shelf: Shelf, question: Question, setting: str) -> None:
     """What differs between two cells, and how their single requests fared."""
     st.subheader("One pair: what differs, and how did single requests fare?")
-    named = data_pair.pairs(shelf, question, panel)
+    named = data_pair.pairs(shelf, question, setting)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     follow_first("pair", list(named))
     chosen = left.selectbox("Pair", list(named), key="pair", bind="query-params")
     asked = right.toggle("Load single requests", key="requests", bind="query-params")
     pair = named[chosen]
-    _configuration(shelf, question, pair)
+    _configuration(shelf, pair)
     if asked:
         with st.spinner("Reading the requests of both cells"):
-            found = data_pair.requests(shelf, question.filters, pair)
+            found = data_pair.requests(shelf, pair)
         _requests(found)
 
 
-def _configuration(shelf: Shelf, question: Question, pair: Pair) -> None:
-    changes = data_pair.configuration(shelf, question.filters, pair)
+def _configuration(shelf: Shelf, pair: Pair) -> None:
+    changes = data_pair.configuration(shelf, pair)
     links = " and ".join(f"[{plain(arm)}]({cell_link(cell)})" for cell, arm in pair.arms.items())
     st.markdown(f"Configuration: what differs between {links}.")
     if changes.total:

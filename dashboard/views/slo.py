@@ -23,10 +23,10 @@ from warehouse.filters import Filters
 TITLE = "SLO & Pareto"
 URL_PATH = "slo"
 _HOW_LOAD = (
-    "A load is a concurrency level, judged by its mean over the repeats. The largest load is the "
-    "highest measured level up to which every level meets all bounds. Within it the arm runs where "
-    "its output throughput is highest; USD per million output tokens = 1e6 / (output tok/s × 3600 × "
-    "utilisation) × USD per hour of the GPUs charged. Larger loads and lower costs are better."
+    "A load is judged by its mean over the repeats. The largest load is the largest measured one up "
+    "to which every load meets all bounds; throughput and cost are those at it. USD per million "
+    "output tokens = 1e6 / (output tok/s × 3600 × utilisation) × USD per hour of the GPUs charged. "
+    "Larger loads and lower costs are better."
 )
 _HOW_GOODPUT = (
     "Good: a completed request that meets every bound on single requests itself, whatever "
@@ -81,7 +81,9 @@ def _slo(shelf: Shelf, filters: Filters) -> Slo | None:
     first = data_slo.first_slo(shelf, filters)
     if first is not None:
         st.caption(
-            plain(f"None is written yet; shown is {first.text}, the middle of what was measured.")
+            plain(
+                f"No bound is written yet; shown is {first.text}, the middle of what was measured."
+            )
         )
     return first
 

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from analysis.nightly.regressions import Assessment
+from answers.trend import words
+from answers.trend.answer import Line
 from dashboard import data
 from dashboard.answers import notes as answers_notes
-from dashboard.answers import releases as answers_releases
 from dashboard.answers import trends as answers_trends
 from dashboard.answers.notes import Placed
 from dashboard.answers.trends import NIGHT_COLUMNS, TABLE_COLUMNS, Overview
@@ -25,11 +25,12 @@ TITLE = "Trends"
 URL_PATH = "trends"
 _HOW = (
     "A series is one model, hardware, arm, dataset and load; a point is a night (from noon to noon "
-    "UTC) and version: the geometric mean of its repeats. Where the level moved is found by PELT; "
-    "the nights from there on are held against those before by a t interval whose noise is that "
-    "of repeats or of nights, whichever is larger. A regression is worse by more than the budget, "
-    "beyond its interval, and stands among all series that are judged. `draftboard gate` says the "
-    "same and ends with its exit status."
+    "UTC) and version: the geometric mean of its repeats. The last nights are held against the best "
+    "level before them by a t test, in which a night is the unit of noise. A regression is worse by "
+    "more than the budget, is no chance finding (1 night in 100) among all series that are judged, "
+    "and stays one until its end is shown or `draftboard gate accept` accepts it. A drift is a slope "
+    "that no single step explains clearly better. `draftboard gate` says the same and ends with its "
+    "exit status."
 )
 _READ = (
     "Points: nights, hollow for a single repeat. Dashed: the level. Band: three standard "
@@ -39,30 +40,30 @@ _READ = (
 _NOTED = " Triangle at the top: a note, or a run that is excluded by name."
 _BOTH = (
     "All nights of one engine version are held against all nights of the other, in each series "
-    "that knows both. Several nights count as repeats of their version."
+    "that knows both; a night is the unit of noise."
 )
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     if data.cells(shelf, filters).empty:
-        st.header(answers_trends.NOTHING)
+        st.header(words.NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     top = st.container()
     watch = Watch(filters, _budget())
     known = data_trends.overview(shelf, watch)
     with top:
-        st.header(plain(known.headline), help=_HOW)
-        st.markdown(plain(known.counts))
-    if not known.found:
+        st.header(plain(known.trend.headline), help=_HOW)
+        st.markdown(plain(known.trend.summary))
+    if not known.trend.lines:
         st.info("No good cell with a known start matches, so there is no night to draw.")
         return
     _one_series(shelf, watch, known)
     st.subheader("All series, worst first", help=_HOW)
     table(known.table, "series", TABLE_COLUMNS)
-    rows_menu("trends", lambda: answers_trends.file_rows(known.found))
-    _releases(shelf, watch)
+    rows_menu("trends", lambda: answers_trends.file_rows(known.trend))
+    _releases(shelf, filters)
 
 
 def _budget() -> str:
@@ -78,19 +79,19 @@ def _budget() -> str:
 
 def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
     left, right = st.columns([1, 2])
-    follow_first("line", list(known.lines))
-    line = left.selectbox("Metric", list(known.lines), key="line", bind="query-params")
-    places = known.lines[line]
+    follow_first("line", list(known.places))
+    metric = left.selectbox("Metric", list(known.places), key="line", bind="query-params")
+    places = known.places[metric]
     names = list(places)[: answers_trends.MOST_SERIES]
     follow_first("series", names)
     name = right.selectbox("Series, worst first", names, key="series", bind="query-params")
-    one = known.found[places[name]]
-    noted = data_notes.of_series(shelf, watch.filters, one)
+    line = known.trend.lines[places[name]]
+    noted = data_notes.of_series(shelf, watch.filters, line.assessed)
     chart, changes, nights = data_trends.one_series(shelf, watch, places[name], noted)
-    st.markdown(plain(answers_trends.said_of(one)))
+    st.markdown(plain(line.said))
     st.vega_lite_chart(chart)
     st.caption(_READ + (_NOTED if noted else ""))
-    _notes(shelf, one, noted)
+    _notes(shelf, line, noted)
     if changes.total:
         st.markdown("What changed in the configuration, newest first:")
         table(changes, "changes")
@@ -103,17 +104,17 @@ def _one_series(shelf: Shelf, watch: Watch, known: Overview) -> None:
         st.caption(f"The worst {len(names)} of {len(places):,} series can be chosen; use filters.")
 
 
-def _notes(shelf: Shelf, one: Assessment, noted: tuple[Placed, ...]) -> None:
+def _notes(shelf: Shelf, line: Line, noted: tuple[Placed, ...]) -> None:
     if noted:
         st.markdown("What people noted on these nights and runs, newest first:")
         table(answers_notes.table(noted), "notes")
-    study = one.series.about.get("study")
-    annotating.night(shelf, answers_trends.days(one), study)
+    study = line.assessed.series.about.get("study")
+    annotating.night(shelf, answers_trends.days(line), study)
 
 
-def _releases(shelf: Shelf, watch: Watch) -> None:
+def _releases(shelf: Shelf, filters: Filters) -> None:
     st.subheader("One release against another", help=_BOTH)
-    known = data_trends.releases(shelf, watch.filters)
+    known = data_trends.releases(shelf, filters)
     if not known:
         st.caption("No series among these filters was measured with two engine versions.")
         return
@@ -125,16 +126,18 @@ def _releases(shelf: Shelf, watch: Watch) -> None:
     before = middle.selectbox(
         "against", known[after], index=last, key="against", bind="query-params"
     )
-    found = data_trends.released(shelf, watch, before, after)
-    st.markdown(plain(answers_releases.headline(found, before, after)))
-    lines = list(dict.fromkeys(one.line for one in found))
+    found = data_trends.released(shelf, filters, before, after)
+    st.markdown(plain(found.headline))
+    lines = list(dict.fromkeys(effect.series.line for effect in found.effects))
     if not lines:
         return
     follow_first("forest", lines)
     line = right.selectbox("Metric of the comparison", lines, key="forest", bind="query-params")
-    drawing = data_trends.forest(shelf, watch, (before, after), line)
+    drawing = data_trends.forest(shelf, filters, (before, after), line)
     if drawing is None:
-        st.caption("Nothing tells the noise of this metric: run repeats or more nights.")
+        st.caption(
+            "Nothing tells how far nights of this metric lie apart by chance: run more nights."
+        )
         return
     st.vega_lite_chart(drawing)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")

@@ -2,15 +2,18 @@
 
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
+from answers.compare.words import counted
+from answers.decide import tables
 from dashboard.access import may_edit, require_editor
-from dashboard.answers import Answer
-from dashboard.answers.upload import Told
+from dashboard.answers import decide as drawn
+from dashboard.answers.compare import Page
+from dashboard.answers.upload import Upload
 from dashboard.components import plain, shown, table
 from dashboard.data import upload as data_upload
 from dashboard.download_menu import charts_menu
-from dashboard.phrases import counted
 from dashboard.shelf import Shelf
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, take_in
 from warehouse.errors import DraftboardError
@@ -88,50 +91,53 @@ def _read(reports: list[Report]) -> None:
         st.error(plain(str(error)))
 
 
-def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
+def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Upload:
     """What the reports say, once for each choice: it stays with the session."""
     key = (shelf, filters)
     kept = st.session_state.get(_TOLD)
     if kept is None or kept[0] != key:
-        kept = (key, data_upload.told(shelf, filters, mine))
+        kept = (key, data_upload.upload(shelf, filters, mine))
         st.session_state[_TOLD] = kept
-    found: Told = kept[1]
+    found: Upload = kept[1]
     return found
 
 
-def _headline(told: Told) -> str:
-    if told.answer is None:
+def _headline(told: Upload) -> str:
+    if told.page is None:
         return "None of these files holds a result"
-    if not told.answer.titles:
+    if not told.page.titles:
         return f"{counted(told.cells.total, 'cell')} read; no pair to compare yet"
-    return told.answer.headline
+    return " ".join(one.headline for one in told.decided) or told.page.headline
 
 
-def _body(told: Told, mine: Uploaded) -> None:
-    if told.answer is not None:
-        _answer(told.answer, told)
+def _body(told: Upload, mine: Uploaded) -> None:
+    if told.page is not None:
+        _answer(told.page, told)
         st.subheader("What was read")
         table(told.cells, "cells")
         if told.flags.total:
             table(told.flags, "flags")
-    if not mine.rejections.empty:
+    if mine.rejections:
         st.subheader("Rejected files")
-        table(shown(mine.rejections), "rejected files")
+        refused = pd.DataFrame(list(mine.rejections), columns=["file", "reason"])
+        table(shown(refused), "rejected files")
 
 
-def _answer(answer: Answer, told: Told) -> None:
-    if answer.titles:
-        st.markdown(plain(answer.against))
-        st.caption(plain(answer.evidence))
-        for text in answer.badges:
+def _answer(page: Page, told: Upload) -> None:
+    if page.titles:
+        for one in told.decided:
+            st.markdown(plain(one.paragraph))
+            table(drawn.table(tables.summary(one.decisions)), "decisions")
+        st.caption(plain(page.evidence))
+        for text in page.badges:
             st.badge(text, color="gray")
         for drawing in told.drawings:
             st.vega_lite_chart(drawing)
-        charts_menu("own-report", dict(zip(answer.titles, told.drawings, strict=False)))
-        table(answer.totals, "rows")
-    if answer.unmatched.total:
-        st.markdown(f"Without a partner: {counted(answer.unmatched.total, 'cell')}.")
+        charts_menu("own-report", dict(zip(page.titles, told.drawings, strict=False)))
+        table(page.totals, "rows")
+    if page.unmatched.total:
+        st.markdown(f"Without a partner: {counted(page.unmatched.total, 'cell')}.")
         st.caption(
             "State what the reports leave open (dataset, gpu, spec_method …) and read them again."
         )
-        table(answer.unmatched, "cells")
+        table(page.unmatched, "cells")

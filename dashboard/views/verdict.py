@@ -2,26 +2,28 @@
 
 import streamlit as st
 
-from dashboard import data, phrases_verdict
-from dashboard.answers.verdict import Tile, Verdict
+from answers.decide import tables
+from answers.decide.overview import Overview
+from answers.decide.values import Decision, Question
+from dashboard import data
+from dashboard.answers import decide as drawn
+from dashboard.asking import asked, one_of, only_this
 from dashboard.components import plain, table
-from dashboard.data import verdict as data_verdict
+from dashboard.data import compare as data_compare
+from dashboard.data import decide as data_decide
+from dashboard.data.decide import Place
+from dashboard.decided import bullets, by_load, heat_map, paste
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
-from dashboard.filters import keep
-from dashboard.links import follow_first
 from dashboard.report_button import report_button
 from dashboard.shelf import Shelf
-from dashboard.subjects import Subject
-from dashboard.tables import TOTAL_COLUMNS
 from dashboard.views.page_links import page_links
 from warehouse.filters import Filters
 
 TITLE = "Verdict"
 URL_PATH = "verdict"
-#: Widths in px: as many stand side by side as there is room for, so no text is cut.
-_TILE, _SUBJECT, _ARM = 232, 520, 280
+_UNKNOWN = "Not known yet: nothing to decide on."
 _LINKS = {
     "compare": "Every metric and load",
     "draft-tokens": "Which K",
@@ -34,108 +36,72 @@ _LINKS = {
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     if data.cells(shelf, filters).empty:
-        st.header(plain(phrases_verdict.NOTHING))
+        st.header(plain(_UNKNOWN))
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
-    known = data_verdict.subjects(shelf, filters)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        follow_first("about", list(known))
-        name = st.selectbox(
-            "Verdict on", list(known), key="about", bind="query-params", width=_SUBJECT
-        )
-        arms = data_verdict.arms(shelf, filters, known[name])
-        if arms:
-            follow_first("method", arms)
-            arm = st.selectbox(
-                "Speculation (the best first)", arms, key="method", bind="query-params", width=_ARM
-            )
-            report_button(shelf, filters, name, arm)
-        if len(known) > 1:
-            st.button("Only this on all pages", on_click=keep, args=(known[name].kept,), key="only")
-    if not arms:
-        _no_pair(shelf, filters, known[name])
+    top, controls = st.container(), st.container()
+    with controls:
+        question = asked(filters)
+    known = data_decide.subjects(shelf, question)
+    if not known:
+        with top:
+            _none(shelf, question)
         return
-    _verdict(data_verdict.verdict(shelf, filters, known[name], arm))
-
-
-def _verdict(found: Verdict) -> None:
-    _answer(found)
-    _grid(found)
-    _totals(found)
-    if found.methods.total > 1:
-        st.subheader("Which method?")
-        table(found.methods, "arms", TOTAL_COLUMNS)
-    _evidence(found)
-    _files(found)
+    with controls, st.container(horizontal=True, vertical_alignment="bottom"):
+        name = one_of("Verdict on", list(known), "about")
+        report_button(shelf, question, name)
+        if len(known) > 1:
+            only_this(data_decide.kept(known[name]))
+    with top:
+        _answer(shelf, question, known[name])
+    _details(shelf, question, known[name])
     page_links(_LINKS)
 
 
-def _no_pair(shelf: Shelf, filters: Filters, subject: Subject) -> None:
-    st.header(plain(phrases_verdict.NOTHING))
-    reasons = data_verdict.unmatched(shelf, filters, subject)
-    st.markdown("These cells have no partner:")
-    table(reasons, "cells")
+def _none(shelf: Shelf, question: Question) -> None:
+    st.header(plain(_UNKNOWN))
+    st.markdown(plain(data_decide.found(shelf, question).why_none or ""))
+    asked_there = data_compare.Question(question.filters, allow=question.allow)
+    lonely = data_compare.page(shelf, asked_there).unmatched
+    if lonely.total:
+        st.markdown("These cells have no partner:")
+        table(lonely, "cells")
 
 
-def _answer(found: Verdict) -> None:
-    st.header(plain(found.headline))
+def _answer(shelf: Shelf, question: Question, overview: Overview) -> None:
+    st.header(plain(overview.headline))
+    st.markdown(plain(overview.paragraph))
+    for sentence in data_decide.changed(shelf, question):
+        st.info(plain(f"Changed: {sentence}"))
+    table(drawn.table(tables.summary(overview.decisions)), "decisions")
+
+
+def _details(shelf: Shelf, question: Question, overview: Overview) -> None:
+    traffics = data_decide.traffics(overview)
+    place = Place(overview.name, one_of("In detail", list(traffics), "traffic"))
+    one = traffics[place.traffic]
+    st.subheader(plain(one.headline))
+    heat_map(shelf, question, place)
+    by_load(one)
+    st.markdown("**Against it:**")
+    bullets(drawn.listed(loss.sentence for loss in one.against) or ("nothing that was measured",))
+    paste(one)
+    _evidence(shelf, question, place, one)
     with st.container(horizontal=True):
-        for tile in found.tiles:
-            _tile(tile)
-    if found.against:
-        st.markdown(f"**Against it:** {plain('; '.join(found.against))}.")
-    else:
-        st.markdown("**Against it:** nothing that was measured.")
-    st.caption(f"**Evidence:** {plain(found.evidence)}")
+        rows_menu("verdict", lambda: drawn.rows(overview.decisions))
+        charts_menu("verdict", titled([data_decide.heat_map(shelf, question, place)]))
 
 
-def _tile(tile: Tile) -> None:
-    st.metric(
-        tile.label, tile.value, plain(tile.note), delta_color="off", delta_arrow="off",
-        help=plain(tile.formula), width=_TILE,
-    )  # fmt: skip
-
-
-def _grid(found: Verdict) -> None:
-    st.subheader(
-        "Improvement of output tokens per second over concurrency",
-        help="Above the dashed line is better than the baseline. Bands are 95 % intervals from "
-        "repeats; hollow: a single repeat. A triangle marks the load at which a gain ends.",
-    )
-    for row in found.grid:
-        for place, drawing in zip(st.columns(len(row)), row, strict=True):
-            if drawing is not None:
-                place.vega_lite_chart(drawing)
-    if found.left_out:
-        st.caption(f"{found.left_out} more settings: choose a dataset in the sidebar to see them.")
-
-
-def _totals(found: Verdict) -> None:
-    st.subheader("In total, over all loads and settings")
-    left, right = st.columns([5, 2])
-    with left:
-        table(found.totals, "rows", TOTAL_COLUMNS)
-    right.vega_lite_chart(found.changes)
-
-
-def _files(found: Verdict) -> None:
-    drawings = [drawing for row in found.grid for drawing in row if drawing is not None]
-    with st.container(horizontal=True):
-        rows_menu("verdict", found.totals.rows.to_pandas)
-        charts_menu("verdict", titled([*drawings, found.changes]))
-
-
-def _evidence(found: Verdict) -> None:
-    with st.expander("How good is the evidence? Setting by setting"):
-        table(found.by_setting, "settings", TOTAL_COLUMNS)
-        _sentences("Every setting", found.shared)
-        for one in found.settings:
-            st.markdown(f"**{plain(one.name)}**  \n{plain(one.paragraph)}")
-            _sentences("", found.own(one))
-
-
-def _sentences(name: str, sentences: tuple[str, ...]) -> None:
-    if name and sentences:
-        st.markdown(f"**{name}**")
-    if sentences:
-        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in sentences))
+def _evidence(shelf: Shelf, question: Question, place: Place, one: Decision) -> None:
+    with st.expander("How good is the evidence? Every arm, doubts, what was left out"):
+        st.markdown(f"At stake in the choice: {plain(tables.at_stake(one))}.")
+        table(drawn.table(tables.by_arm(one)), "fields")
+        bullets(drawn.listed(tables.doubts(one)))
+        same = data_decide.same(shelf, question, place)
+        if same is not None:
+            st.markdown(f"**Do the arms answer the same?** {plain(same.arm)} at {plain(same.load)}")
+            bullets(same.sentences)
+        left = drawn.listed(tables.left_out(one))
+        if left:
+            st.markdown("**Decides nothing:**")
+            bullets(left)

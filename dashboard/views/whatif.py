@@ -5,13 +5,13 @@ import functools
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.prediction.forecast import Forecast
 from analysis.prediction.textbook import DECODE_CAPS
+from answers.predict import textbook as book
+from answers.predict.textbook import NOT_MEASURED, Parameters
+from answers.predict.values import Answer, Asked, Offer
+from answers.predict.words import BAND, prompts_unknown
 from dashboard import data
-from dashboard.answers import textbook as answers_textbook
-from dashboard.answers import whatif as words
-from dashboard.answers.textbook import Textbook
-from dashboard.answers.whatif import DRAWN, Given, Reach
+from dashboard.answers.whatif_drawings import DRAWN
 from dashboard.components import explanation, plain, table
 from dashboard.data import families as data_families
 from dashboard.data import whatif
@@ -32,13 +32,15 @@ _METRICS = {METRICS[name].label: name for name in DRAWN}
 _MODEL = (
     "ITL = T / L. Request latency = TTFT + (output tokens − 1) × ITL. Output throughput = "
     "e × concurrency × output tokens / latency. T, the time of a verification step, and TTFT are "
-    "fitted to the measured points; L, the tokens of a step, comes from the acceptance by position "
-    "and its decay; e is what ramp and drain left of Little's law. Improvement: positive is better."
+    "fitted to the measured points, by a roofline (flat, then linear in the tokens in flight) and by "
+    "a sum of parts; whichever predicts withheld points better counts more. L, the tokens of a step, "
+    "comes from the acceptance by position and its decay; e is what ramp and drain left of Little's "
+    "law. Improvement: positive is better."
 )
 _BAND = (
-    "Every measured K, and every measured load, is withheld in turn and predicted from the others. "
-    "The band reaches from the lowest to the highest measured / predicted of these points; within "
-    "the measured range, of those alone that the others surround."
+    f"The {BAND} is meant to hold 90 of 100 new measurements like those behind the points: noise and "
+    "doubt about the fit. Every measured K, and every measured load, is withheld in turn and "
+    "predicted from the others; where the errors are larger than the band expects, it widens."
 )
 _BOOK = (
     "End to end: only decoding becomes faster (Amdahl's law), up to a cap for the kind of text. One "
@@ -79,18 +81,17 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 def _measured(shelf: Shelf, filters: Filters, top: DeltaGenerator) -> None:
     place = _place(shelf, filters)
-    known = whatif.reach(shelf, place)
-    given = _given(known)
+    given = _asked(whatif.offer(shelf, place))
     if given.prompt is not None:
         place = Place(filters, place.family, place.dataset, lengths=True)
     with st.spinner("Predicting each measured point from the others"):
-        found = whatif.forecast(shelf, place, given)
+        found = whatif.answer(shelf, place, given)
     with top:
         _answer(found, place)
     _drawings(shelf, place, given)
     st.subheader("In numbers", help=_MODEL)
     table(whatif.numbers(shelf, place, given), "rows")
-    for line in words.trust(found):
+    for line in found.trust:
         st.caption(plain(line))
     st.subheader("What was measured")
     table(data_families.measured(shelf, filters), "arms")
@@ -107,7 +108,7 @@ def _place(shelf: Shelf, filters: Filters) -> Place:
     return Place(filters, names[name], dataset)
 
 
-def _given(known: Reach) -> Given:
+def _asked(known: Offer) -> Asked:
     """What is asked; nothing far beyond what was measured can be."""
     left, right = st.columns(2)
     k = left.select_slider(
@@ -120,30 +121,30 @@ def _given(known: Reach) -> Given:
     with one:
         rate = _rate(known)
     prompt = _prompt(two, known)
-    output = three.slider("Output tokens", *known.output, key="output", bind="query-params",
-                          help="Per request.")  # fmt: skip
-    return Given(
-        k, load, rate,
-        None if prompt == known.prompt[2] else float(prompt),
-        None if output == known.output[2] else float(output),
+    span = known.output
+    output = three.slider("Output tokens", span.low, span.high, span.usual, key="output",
+                          bind="query-params", help="Per request.")  # fmt: skip
+    return Asked(
+        k, load, rate, None,
+        None if prompt == known.prompt.usual else float(prompt),
+        None if output == span.usual else float(output),
     )  # fmt: skip
 
 
-def _prompt(place: DeltaGenerator, known: Reach) -> int:
+def _prompt(place: DeltaGenerator, known: Offer) -> int:
     """What is asked of the prompts' length; nothing where no other length can be predicted."""
+    span = known.prompt
     if not known.prompts_count:
-        place.caption(
-            f"Prompt tokens: about {known.prompt[2]}, as measured. All prompts are about as long, "
-            "so nobody knows what another length would cost."
-        )
-        return known.prompt[2]
+        place.caption(prompts_unknown(known))
+        return span.usual
     chosen: int = place.slider(
-        "Prompt tokens", *known.prompt, key="prompt", bind="query-params", help="Per request."
-    )
+        "Prompt tokens", span.low, span.high, span.usual, key="prompt", bind="query-params",
+        help="Per request.",
+    )  # fmt: skip
     return chosen
 
 
-def _rate(known: Reach) -> float | None:
+def _rate(known: Offer) -> float | None:
     own = st.toggle(
         "Another acceptance rate", not known.accepts, key="own_rate", bind="query-params",
         help=explanation(METRICS["acceptance_rate"], "mean"),
@@ -155,25 +156,25 @@ def _rate(known: Reach) -> float | None:
     return rate if own else None
 
 
-def _answer(found: Forecast, place: Place) -> None:
-    st.header(plain(words.headline(found)))
+def _answer(found: Answer, place: Place) -> None:
+    st.header(plain(found.headline))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("predicted", color="gray")
         for text in place.family.badges:
             st.badge(text, color="gray")
         st.caption("How is this calculated?", help=_MODEL)
-    if found.prediction.warnings:
-        st.warning(plain(" ".join(found.prediction.warnings)))
+    if found.warnings:
+        st.warning(plain(" ".join(found.warnings)))
 
 
-def _drawings(shelf: Shelf, place: Place, given: Given) -> None:
+def _drawings(shelf: Shelf, place: Place, given: Asked) -> None:
     st.subheader("Measured and predicted", help=_BAND)
     label = st.segmented_control(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
         key="whatif_metric", bind="query-params",
     )  # fmt: skip
     st.caption(
-        "Points were measured; lines are predicted, with the band of errors of withheld points. "
+        f"Points were measured; lines are predicted, each with its {BAND}. "
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
     )
     drawings = whatif.drawings(shelf, place, given, _METRICS[label])
@@ -184,13 +185,13 @@ def _drawings(shelf: Shelf, place: Place, given: Given) -> None:
     st.vega_lite_chart(errors, alt=f"Errors of predictions of withheld points, {label}")
     st.caption("As files: the withheld points with their predictions, and the charts.")
     with st.container(horizontal=True):
-        rows_menu("withheld-points", functools.partial(whatif.errors, shelf, place))
+        rows_menu("withheld-points", functools.partial(whatif.withheld, shelf, place))
         charts_menu("what-if", titled(drawings))
 
 
 def _textbook(shelf: Shelf) -> None:
     """Two models that need no measurement."""
-    st.subheader("Textbook models: no measurement stands behind these figures", help=_BOOK)
+    st.subheader(NOT_MEASURED.rstrip("."), help=_BOOK)
     left, middle, right = st.columns(3)
     rate = left.slider("Acceptance rate", 0.0, 1.0, 0.7, 0.01, key="book_rate", bind="query-params")
     k = left.slider("Draft tokens K", 1, 16, 4, key="book_k", bind="query-params")
@@ -200,8 +201,8 @@ def _textbook(shelf: Shelf) -> None:
                          key="book_cost", bind="query-params")  # fmt: skip
     text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
                            bind="query-params")  # fmt: skip
-    given = Textbook(rate, k, text, share, cost)
-    st.markdown(plain(answers_textbook.textbook_headline(given)))
+    given = Parameters(rate, k, text, share, cost)
+    st.markdown(plain(book.headline(given)))
     drawing, numbers = whatif.textbook(shelf, given)
     st.vega_lite_chart(drawing, alt="Speedup over the acceptance rate by two textbook models")
     table(numbers, "models")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from ingest.counters import Window, before_after, over_window, samples_within
+from ingest.formats.vllm_facts import LOCAL_TIME
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import open_content
 from ingest.samples import Series, read_series
@@ -82,6 +83,7 @@ def open_drop(folder: Path) -> Drop:
 
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
     """The report's cells with the record's status and the server's own counters and samples."""
+    cells = (_timed(cell, drop.record) for cell in cells)
     first = next(cells, None)
     if first is None:
         return
@@ -115,6 +117,7 @@ def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
         stop_reason=None,
         status="failed",
         flags=(_failure(record),),
+        order=record.order,
     )
 
 
@@ -128,6 +131,14 @@ def how_it_went(record: Record) -> dict[str, Any]:
     return said
 
 
+def _timed(cell: Cell, record: Record) -> Cell:
+    """The record's start in place of one in local time, which no sample of the server shares."""
+    if LOCAL_TIME not in cell.flags:
+        return cell
+    flags = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
+    return replace(cell, started_at=record.started_at, flags=flags)
+
+
 def _with_record(cell: Cell, record: Record) -> Cell:
     flags = (*cell.flags, *_circumstances(record))
     if record.status == "failed":
@@ -138,6 +149,7 @@ def _with_record(cell: Cell, record: Record) -> Cell:
         started_at=cell.started_at or record.started_at,
         status=record.status,
         flags=flags,
+        order=record.order,
     )
 
 

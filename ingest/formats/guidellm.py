@@ -2,15 +2,15 @@
 
 import hashlib
 import math
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from analysis.canonical import Window, canonical, with_latencies
+from analysis.canonical import Columns, Window, canonical, with_latencies
 from analysis.drafts.acceptance import from_requests
+from ingest import not_a_number
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of
@@ -20,6 +20,7 @@ from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.secrets import scrub
+from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
@@ -28,11 +29,6 @@ _HEAD = 1 << 20
 _ADAPTERS: tuple[Adapter, ...] = (
     guidellm_g1.ADAPTER, guidellm_g2.G2A, guidellm_g3.G3A, guidellm_g2.G2B,
     guidellm_g3.G3B, guidellm_g4.ADAPTER, guidellm_unknown.ADAPTER,
-)  # fmt: skip
-_NOT_A_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
-_NAN_FLAG = Flag(
-    "not_a_number", "warning",
-    "The report holds NaN or Infinity where a number belongs; these values count as unknown.",
 )  # fmt: skip
 _decode = msgspec.json.Decoder(Report).decode
 
@@ -60,31 +56,13 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
-    data = json_bytes(content.data)
     try:
-        return _decode(data), ()
+        return not_a_number.decoded(json_bytes(content.data), _decode)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _read_again(data, error), (_NAN_FLAG,)
-
-
-def _read_again(data: memoryview, error: Exception) -> Report:
-    """Old writers' ``NaN`` and ``Infinity`` are no JSON: read them as null, strings untouched."""
-    malformed = isinstance(error, msgspec.DecodeError)
-    malformed = malformed and not isinstance(error, msgspec.ValidationError)
-    if malformed and "invalid character" in str(error):
-        try:
-            return _decode(_NOT_A_NUMBER.sub(_null, data))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as second:
-            error = second
-    raise InvalidInput(
-        f"The GuideLLM report cannot be read ({error}): it is cut off, damaged or lacks a "
-        "section; copy it again or run it again."
-    ) from None
-
-
-def _null(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    return found if found.startswith(b'"') else b"null"
+        raise InvalidInput(
+            f"The GuideLLM report cannot be read ({error}): it is cut off, damaged or lacks a "
+            "section; copy it again or run it again."
+        ) from None
 
 
 def _cells(
@@ -103,11 +81,13 @@ def _cell(
 ) -> Cell:  # fmt: skip
     index, flags = place
     records, status = records_of(benchmark)
-    window, made = _window(benchmark), _made(benchmark)
-    columns = columns_of(records, status, old=adapter.generation == "G1")
+    made, complete = _made(benchmark), _complete(benchmark, adapter.generation == "G1")
+    columns: Columns = columns_of(records, status, old=adapter.generation == "G1")
+    window, cut = _measured(columns, benchmark) if complete else (_window(benchmark), ())
     columns = with_latencies(columns, window)
     said = asked(records, context.keep_text)
-    complete = _complete(benchmark, adapter.generation == "G1")
+    if not complete or made.errored or made.incomplete:
+        said = said.of_a_part()
     values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
     if complete:
         values += canonical(columns, window, made.errored, made.successful)
@@ -132,7 +112,7 @@ def _cell(
         status="good" if benchmark.requests.successful else "failed",
         measurements=values,
         acceptance=_acceptance(benchmark.requests.successful or []),
-        flags=flags,
+        flags=(*flags, *cut),
         requests=table_of(cell_id, records, columns, said),
     )
 
@@ -148,6 +128,11 @@ def _window(benchmark: Benchmark) -> Window:
             "A benchmark of the report ends before it starts: the clock jumped; run it again."
         )
     return Window(start, end)
+
+
+def _measured(columns: Columns, benchmark: Benchmark) -> tuple[Window, tuple[Flag, ...]]:
+    trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
+    return active(columns, _window(benchmark), trimmed)
 
 
 def _made(benchmark: Benchmark) -> Totals:

@@ -1,5 +1,6 @@
 """The facts of a cell that a GuideLLM report states; what it does not state stays unknown."""
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +13,8 @@ from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import prompt_set_hash
 
+#: Strategies that may have a limit of requests at once; sweeps are made of these.
+_LIMITED = ("throughput", "constant", "poisson")
 _SAMPLING = ("temperature", "top_p", "seed", "ignore_eos")
 
 
@@ -20,10 +23,10 @@ def facts_of(
 ) -> Facts:
     """The report's own facts, then its labels, then what the user gave, which wins."""
     backend = adapter.backend(report, benchmark)
-    own = _model(backend, said) | _load(benchmark) | _sampling(backend, said)
+    own = _model(backend, said) | _load(report, benchmark) | _sampling(backend, said)
     own["request_format"] = _format(adapter, backend, benchmark, said)
-    done = len(benchmark.requests.successful or ())
-    own["prompt_set_hash"] = prompt_set_hash(said.hashes[:done])
+    if said.whole:
+        own["prompt_set_hash"] = prompt_set_hash(said.hashes)
     try:
         return Facts(**(own | _labels(report) | given))
     except ValidationError as error:
@@ -39,11 +42,29 @@ def _model(backend: dict[str, Any], said: Asked) -> dict[str, Any]:
     return {"model": model if isinstance(model, str) else None}
 
 
-def _load(benchmark: Benchmark) -> dict[str, Any]:
+def _load(report: Report, benchmark: Benchmark) -> dict[str, Any]:
     strategy = at(benchmark.config or benchmark.args, "strategy") or {}
     kind = strategy.get("type_") or strategy.get("kind")
     streams = 1 if kind == "synchronous" else strategy.get("streams")
-    return {"load_profile": kind, "concurrency": streams, "rate": strategy.get("rate")}
+    # The strategy's own max_concurrency is what was resolved, also where no limit was asked for.
+    limit = at(benchmark.config or benchmark.args, "profile", "max_concurrency")
+    return {
+        "load_profile": kind,
+        "concurrency": limit if kind in _LIMITED else streams,
+        "rate": strategy.get("rate"),
+        "trace": _trace(report, strategy) if kind == "trace" else None,
+    }
+
+
+def _trace(report: Report, strategy: dict[str, Any]) -> str | None:
+    """The name of the file that was replayed, and how fast."""
+    data = at(report.config, "spec", "data")
+    first = data[0] if isinstance(data, list) and data else None
+    path = at(first, "path") or at(first, "source")
+    if not isinstance(path, str) or not path:
+        return None
+    scale = strategy.get("time_scale") or 1
+    return Path(path).name + ("" if scale == 1 else f" (time x {scale:g})")
 
 
 def _sampling(backend: dict[str, Any], said: Asked) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The request records of one GuideLLM level as columns, and as the table that is stored."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -29,6 +29,12 @@ class Asked:
     texts: list[str | None]
     first: Body | None
     max_tokens: frozenset[int]
+    whole: bool = True
+    """Whether these are all requests of the cell, so that their prompts are its prompt set."""
+
+    def of_a_part(self) -> "Asked":
+        """The same, said of a part of the cell's requests."""
+        return replace(self, whole=False)
 
 
 def records_of(benchmark: Benchmark) -> tuple[list[Request], list[str]]:

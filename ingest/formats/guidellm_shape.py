@@ -131,6 +131,8 @@ class Benchmark(Shape):
     warnings: list[dict[str, Any]] | None = None
     start_time: float | None = None
     end_time: float | None = None
+    warmup_duration: float | None = None
+    cooldown_duration: float | None = None
 
 
 class Report(Shape):

@@ -7,18 +7,23 @@ end-to-end latency is in ms, its acceptance rate in percent. Times are monotonic
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from analysis.canonical import Window, canonical
-from ingest.formats.vllm_requests import request_columns, request_table
+from ingest import not_a_number
+from ingest.formats import vllm_facts
+from ingest.formats.vllm_requests import Columns, request_columns, request_table
 from ingest.model import Content, Context, Parsed
 from ingest.secrets import scrub
+from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Cell, Measurement
+from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
 NAME = "vllm-bench"
 DEFINITION = "vllm-bench"
@@ -29,11 +34,6 @@ _LATENCIES = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 
               "e2el": ("request_latency", 1e-3)}  # fmt: skip
 _STATISTIC = re.compile(r"^(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$")
 _PERCENTILES = {f"p{q * 100:g}": name for name, q in QUANTILES.items()} | {"median": "p50"}
-_REQUEST_FORMATS = {
-    "openai": "text_completions",
-    "vllm": "text_completions",
-    "openai-chat": "chat_completions",
-}
 _PER_REQUEST = frozenset(
     {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times",
      "generated_texts", "errors"}
@@ -45,15 +45,20 @@ class Bench(msgspec.Struct, kw_only=True):
 
     model_id: str
     num_prompts: int
-    request_rate: float | str
+    request_rate: float | str | None
     completed: int
     duration: float
     total_input_tokens: int
     total_output_tokens: int
     backend: str | None = None
     endpoint_type: str | None = None
-    burstiness: float | None = None
+    date: str | None = None
+    #: Before it could be chosen it was 1.
+    burstiness: float | str | None = 1.0
     max_concurrency: int | None = None
+    ramp_up_strategy: str | None = None
+    ramp_up_start_rps: int | float | None = None
+    ramp_up_end_rps: int | float | None = None
     failed: int | None = None
     request_throughput: float | None = None
     output_throughput: float | None = None
@@ -80,20 +85,46 @@ def sniff(data: memoryview) -> bool:
     return all(mark in head for mark in _MARKS)
 
 
+@dataclass(frozen=True)
+class Result:
+    """A result that was read."""
+
+    bench: Bench
+    members: dict[str, Any]
+    """Its own scalar members and short lists, credentials removed."""
+    flags: tuple[Flag, ...]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the result says of its own configuration: everything that is not a measurement."""
+        return {
+            key: value
+            for key, value in self.members.items()
+            if not key.endswith(("_ms", "throughput")) and not key.startswith("spec_decode")
+        }
+
+
 def parse(content: Content, context: Context) -> Parsed:
     """Read one result, which is one cell. Raises InvalidInput."""
-    bench = decode(content)
-    return Parsed(NAME, report_config(content), iter([cell_of(bench, content, context, {})]))
+    result = read(content)
+    return Parsed(NAME, result.config, iter([cell_of(result, context, {})]))
 
 
-def decode(content: Content) -> Bench:
+def read(content: Content) -> Result:
     """The typed result. Raises InvalidInput with what is missing or out of range."""
     try:
-        bench = msgspec.json.decode(content.data, type=Bench)
+        (bench, members), flags = not_a_number.decoded(content.data, _decode, infinity=b'"inf"')
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"This vllm bench result cannot be read: {error}.") from None
     _check(bench)
-    return bench
+    return Result(bench, members, flags)
+
+
+def _decode(data: bytes | memoryview) -> tuple[Bench, dict[str, Any]]:
+    raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    kept = {key: value for key, value in raw.items() if key not in _PER_REQUEST}
+    members = {key: msgspec.json.decode(value) for key, value in kept.items()}
+    return msgspec.json.decode(data, type=Bench), scrub(members)
 
 
 def _check(bench: Bench) -> None:
@@ -107,41 +138,22 @@ def _check(bench: Bench) -> None:
         )
 
 
-def members(content: Content) -> dict[str, Any]:
-    """The result's own scalar members and short lists, credentials removed."""
-    raw = msgspec.json.decode(content.data, type=dict[str, msgspec.Raw])
-    kept = {key: value for key, value in raw.items() if key not in _PER_REQUEST}
-    decoded: dict[str, Any] = scrub({k: msgspec.json.decode(v) for k, v in kept.items()})
-    return decoded
-
-
-def report_config(content: Content) -> dict[str, Any]:
-    """What the result says of its own configuration: everything that is not a measurement."""
-    return {
-        key: value
-        for key, value in members(content).items()
-        if not key.endswith(("_ms", "throughput")) and not key.startswith("spec_decode")
-    }
-
-
-def cell_of(bench: Bench, content: Content, context: Context, extra: dict[str, Any]) -> Cell:
+def cell_of(result: Result, context: Context, extra: dict[str, Any]) -> Cell:
     """The one cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+    bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
-    columns = request_columns(bench)
+    columns, started = request_columns(bench), vllm_facts.started_at(bench)
     cell_id = hashlib.sha256(f"{context.source_id()}:0".encode()).hexdigest()[:20]
-    recomputed: tuple[Measurement, ...] = ()
-    if columns is not None and bench.start_times:
-        recomputed = canonical(columns, Window(None, None), errored, bench.completed)
     return Cell(
         cell_id=cell_id,
         index=0,
-        facts=Facts(**(_facts(bench) | extra | context.facts)),
+        facts=Facts(**(vllm_facts.facts_of(bench) | extra | context.facts)),
         load_generator="vllm-bench",
         load_generator_version=None,
         schema_generation=NAME,
         reported_definition=DEFINITION,
         run_id=context.source_id()[:20],
-        started_at=None,
+        started_at=started,
         duration=bench.duration,
         requests_made=bench.num_prompts,
         completed=bench.completed,
@@ -150,51 +162,47 @@ def cell_of(bench: Bench, content: Content, context: Context, extra: dict[str, A
         requests_complete=columns is not None,
         stop_reason=None,
         status="good",
-        measurements=(*_reported(bench, content, errored), *recomputed),
+        measurements=(*_reported(result, errored), *_recomputed(bench, columns, errored)),
         acceptance=tuple(_acceptance(bench)),
+        flags=(*result.flags, *_doubts(bench, columns, started)),
         requests=request_table(cell_id, bench, columns, context.keep_text),
     )
 
 
-def _facts(bench: Bench) -> dict[str, Any]:
-    rate = _rate(bench)
-    facts = {
-        "model": bench.model_id,
-        "engine": "vllm" if bench.spec_decode_num_drafts or bench.backend == "vllm" else None,
-        "request_format": _REQUEST_FORMATS.get(bench.endpoint_type or bench.backend or ""),
-        "concurrency": bench.max_concurrency,
-        "rate": rate,
-        "load_profile": _profile(bench, rate),
-    }
-    return {key: value for key, value in facts.items() if value is not None}
+def _doubts(bench: Bench, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
+    if started is not None:
+        yield vllm_facts.LOCAL_TIME
+    if columns is not None and bench.start_times:
+        first, last = activity(columns)
+        cut = outlived(bench.duration, min(last - first, bench.duration))
+        yield from () if cut is None else (cut,)
 
 
-def _rate(bench: Bench) -> float | None:
-    """Requests per second; None for ``inf``, which means as fast as the server takes them."""
-    try:
-        rate = float(bench.request_rate)
-    except ValueError:
-        return None
-    return rate if 0 < rate < float("inf") else None
+def _recomputed(bench: Bench, columns: Columns | None, errored: int) -> tuple[Measurement, ...]:
+    if columns is None or not bench.start_times:
+        return ()
+    return canonical(columns, Window(None, None), errored, bench.completed)
 
 
-def _profile(bench: Bench, rate: float | None) -> str:
-    if rate is not None:
-        return "poisson" if bench.burstiness in (None, 1.0) else "gamma"
-    return "concurrent" if bench.max_concurrency else "throughput"
+def _reported(result: Result, errored: int) -> Iterator[Measurement]:
+    for (metric, statistic), value in _latencies(result.members).items():
+        yield Measurement("reported", metric, statistic, value)
+    for metric, rate in _means(result.bench, errored):
+        if rate is not None:
+            yield Measurement("reported", metric, "mean", rate)
 
 
-def _reported(bench: Bench, content: Content, errored: int) -> Iterator[Measurement]:
-    for key, value in members(content).items():
+def _latencies(members: dict[str, Any]) -> dict[tuple[str, str], float]:
+    """Each once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the same number."""
+    found: dict[tuple[str, str], float] = {}
+    for key, value in members.items():
         match = _STATISTIC.match(key)
         if match and isinstance(value, int | float):
             metric, factor = _LATENCIES[match[2]]
             statistic = _PERCENTILES.get(match[1], match[1])
             if statistic in {"mean", "std"} or statistic in QUANTILES:
-                yield Measurement("reported", metric, statistic, value * factor)
-    for metric, rate in _means(bench, errored):
-        if rate is not None:
-            yield Measurement("reported", metric, "mean", rate)
+                found.setdefault((metric, statistic), value * factor)
+    return found
 
 
 def _means(bench: Bench, errored: int) -> Iterator[tuple[str, float | None]]:
@@ -207,15 +215,16 @@ def _means(bench: Bench, errored: int) -> Iterator[tuple[str, float | None]]:
 
 
 def _acceptance(bench: Bench) -> Iterator[Acceptance]:
-    if not bench.spec_decode_num_drafts:
+    if bench.spec_decode_num_drafts is None:
         return
+    drafted = bench.spec_decode_num_drafts > 0
     percent = bench.spec_decode_acceptance_rate
     yield Acceptance(
         source="vllm_bench",
         drafts=bench.spec_decode_num_drafts,
         draft_tokens=bench.spec_decode_draft_tokens,
         accepted_tokens=bench.spec_decode_accepted_tokens,
-        rate=None if percent is None else percent / 100,
-        mean_length=bench.spec_decode_acceptance_length,
+        rate=percent / 100 if drafted and percent is not None else None,
+        mean_length=bench.spec_decode_acceptance_length if drafted else None,
         by_position=tuple(bench.spec_decode_per_position_acceptance_rates or ()),
     )

@@ -50,10 +50,9 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read one run of the sweep, which is one cell. Raises InvalidInput."""
-    bench = vllm_bench.decode(content)
-    config = vllm_bench.report_config(content)
-    cell = vllm_bench.cell_of(bench, content, context, _facts(config))
-    return Parsed(NAME, config, iter([cell]))
+    result = vllm_bench.read(content)
+    cell = vllm_bench.cell_of(result, context, _facts(result.config))
+    return Parsed(NAME, result.config, iter([cell]))
 
 
 def is_by_product(path: Path) -> bool:

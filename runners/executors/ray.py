@@ -148,7 +148,7 @@ class _Watch:
         for reference in ready:
             self._close(self.open.pop(reference), reference)
         self._count_cells()
-        self._give_uphomeless()
+        self._give_up_homeless()
 
     def cancel(self) -> None:
         """End what still runs, and wait until its servers are gone."""
@@ -187,7 +187,7 @@ class _Watch:
                 launch_id, f"it ended on {node} with exit status {status}; last line: {said}"
             )
 
-    def _give_uphomeless(self) -> None:
+    def _give_up_homeless(self) -> None:
         """After a node is lost, what fits on none of the others is failed, not waited for."""
         left = {name: self.needs[name] for name in self.open.values()}
         lost = {name: homeless(self.ray, {name: need}) for name, need in left.items()}

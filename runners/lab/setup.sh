@@ -25,16 +25,20 @@ install() { # environment, packages…
     fail "pip could not install $*; its words are in $log"
 }
 
+site_packages() { .lab/vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
 # `vllm` looks up a distribution named "vllm" whose version contains "cpu"; the CPU build bears another name.
 name_vllm() {
-  local site
-  site="$(.lab/vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-  local shim="$site/vllm-0.32.0+cpu.dist-info"
+  local shim
+  shim="$(site_packages)/vllm-0.32.0+cpu.dist-info"
   mkdir -p "$shim"
   printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' >"$shim/METADATA"
   echo draftboard-lab >"$shim/INSTALLER"
   : >"$shim/RECORD"
 }
+
+# Without it vLLM's CPU build dies on Intel processors with AMX; the file says why.
+ask_for_amx() { cp runners/lab/amx.pth "$(site_packages)/draftboard-amx.pth"; }
 
 make_env() {
   case "$1" in
@@ -56,9 +60,11 @@ for env in "$@"; do
   stamp=".lab/$env/.made"
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
     echo "lab: $env stands"
-    continue
+  else
+    echo "lab: making $env (about a minute)"
+    make_env "$env"
+    echo "$recipe" >"$stamp"
   fi
-  echo "lab: making $env (about a minute)"
-  make_env "$env"
-  echo "$recipe" >"$stamp"
+  # Each time: environments that stood before this was known get it too.
+  [ "$env" != vllm ] || ask_for_amx
 done

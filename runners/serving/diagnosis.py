@@ -28,6 +28,12 @@ def _cause(key: str, pattern: str, sentence: str) -> _Cause:
     return _Cause(key, re.compile(pattern, re.IGNORECASE | re.MULTILINE), sentence)
 
 
+_ILLEGAL_INSTRUCTION = (
+    "The engine died of an instruction that it may not use here (SIGILL); on an Intel processor with "
+    "AMX copy Draftboard's runners/lab/amx.pth into the site-packages of vLLM's environment, or set "
+    "dtype: float32 among the engine_args; on another take a vLLM that was built for it."
+)
+
 #: The first that fits: a failed start prints consequences after its cause, so the order is from
 #: what can only be a cause to what may be a consequence.
 _CAUSES: tuple[_Cause, ...] = (
@@ -43,6 +49,11 @@ _CAUSES: tuple[_Cause, ...] = (
     _cause(
         "too_many_files", r"Too many open files",
         "The limit of open files is too low; raise it (ulimit -n).",
+    ),
+    _cause(
+        # Of a worker, and of an engine that dies while it starts; 128 + 4 is how a shell says it.
+        "illegal_instruction", r"\(exit code: (?:-4|132)\)|Failed core proc.*: (?:-4|132)\b",
+        _ILLEGAL_INSTRUCTION,
     ),
     _cause(
         "out_of_memory",
@@ -145,6 +156,8 @@ def diagnose(log_lines: Sequence[str], exit_code: int | None) -> Diagnosis:
 def _by_status(exit_code: int | None, last: str) -> Diagnosis:
     if exit_code == -9:
         return Diagnosis("killed", _KILLED)
+    if exit_code in (-4, 132):
+        return Diagnosis("illegal_instruction", _ILLEGAL_INSTRUCTION)
     if exit_code is None:
         return Diagnosis("unknown", f"The server's log names no known cause. {last}".strip())
     if exit_code < 0:

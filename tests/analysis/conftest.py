@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.matching.pairing import MATCH_FIELDS
+from analysis.matching.fields import MATCH_FIELDS
 from warehouse.contract import Facts
 from warehouse.rows import Acceptance, Cell, Measurement
 
@@ -59,10 +59,10 @@ def good_cell() -> Callable[..., Cell]:
 
 #: Every match field known; ``rate`` is unknown, as in any closed loop.
 KNOWN: dict[str, Any] = {
-    **dict.fromkeys(MATCH_FIELDS, "same"),
+    **{name: "same" for name in MATCH_FIELDS if name != "load"},
     "gpu_count": 1, "tensor_parallel_size": 1, "prefix_caching": True, "temperature": 0.0,
     "top_p": 1.0, "seed": 7, "max_tokens": 128, "ignore_eos": False, "rate": None,
-    "concurrency": 8,
+    "concurrency": 8, "load_profile": "concurrent", "comparable_as": "canonical",
 }  # fmt: skip
 
 

@@ -6,16 +6,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from analysis.evidence.effects import Effects, effects
+from analysis.matching.comparison import Comparison, compare
 from analysis.published.claims import judge
 from analysis.published.claims_file import read_claims
 from analysis.published.claims_measured import beside
-from analysis.significance.comparison import Comparison, compare
 
 Row = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def found(row: Row) -> Comparison:
+def found(row: Row) -> tuple[Comparison, Effects]:
     """+50 % at concurrency 1, +28 % at 4: a geometric mean of +38.6 %."""
     values = {("none", 1): 100, ("eagle3", 1): 150, ("none", 4): 400, ("eagle3", 4): 512}
     cells = [
@@ -28,17 +29,18 @@ def found(row: Row) -> Comparison:
         for (m, c), v in values.items()
     ]
     columns = ["cell_id", "origin", "metric", "statistic", "value"]
-    return compare(pd.DataFrame(cells), pd.DataFrame(rows, columns=columns))
+    known = compare(pd.DataFrame(cells), pd.DataFrame(rows, columns=columns))
+    return known, effects(known, pd.DataFrame(cells))
 
 
-def measured(found: Comparison, about: str, study: str = "{}") -> list[float]:
+def measured(found: tuple[Comparison, Effects], about: str, study: str = "{}") -> list[float]:
     text = (
         f"study: {study}\nt: [{{metric: output_tokens_per_second, baseline: 100.0, "
         f"speculative: 120.0, published_pct: 20{about}}}]"
     )
     tables = read_claims(text, "c.yaml")
     (finding,) = judge(tables).findings
-    return [told["improvement"] for told in beside([finding], found, tables.study)[0].measured]
+    return [told["improvement"] for told in beside([finding], *found, tables.model)[0].measured]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def measured(found: Comparison, about: str, study: str = "{}") -> list[float]:
     ],
 )
 def test_a_claim_meets_the_measurements_that_share_what_it_states(
-    found: Comparison, about: str, expected: list[float]
+    found: tuple[Comparison, Effects], about: str, expected: list[float]
 ) -> None:
     assert measured(found, about) == pytest.approx(expected, abs=0.01)
 
@@ -64,12 +66,12 @@ def test_a_claim_meets_the_measurements_that_share_what_it_states(
     ("study", "count"), [("{target_model: big}", 1), ("{target_model: gpt}", 0)]
 )
 def test_another_model_s_numbers_never_stand_beside_a_claim(
-    found: Comparison, study: str, count: int
+    found: tuple[Comparison, Effects], study: str, count: int
 ) -> None:
     assert len(measured(found, "", study)) == count
 
 
-def test_a_peak_is_no_mean(found: Comparison) -> None:
+def test_a_peak_is_no_mean(found: tuple[Comparison, Effects]) -> None:
     text = "t: [{what: peak output tok/s, baseline: 100.0, speculative: 120.0, published_pct: 20}]"
     (finding,) = judge(read_claims(text, "c.yaml")).findings
-    assert beside([finding], found, {})[0].measured == ()
+    assert beside([finding], *found)[0].measured == ()

@@ -1,14 +1,12 @@
 """Comparison: values of pairs, means over repeats and load, what may not stand side by side."""
 
-import json
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.significance.comparison import Comparison, compare
-from analysis.significance.comparison_json import as_json
+from analysis.matching.comparison import Comparison, compare
 from warehouse.errors import UnknownKey
 
 OUTPUT, TTFT = ("output_throughput", "mean"), ("ttft", "p95")
@@ -71,7 +69,7 @@ def test_the_geometric_mean_is_over_levels_although_each_has_prompts_of_its_own(
     row = found.geomean.iloc[0]
     assert (row["baseline"], row["speculative"]) == (pytest.approx(200), pytest.approx(300))
     assert row["improvement"] == pytest.approx(0.5)
-    assert row["concurrencies"] == (1, 2)
+    assert row["loads"] == ("1", "2")
 
 
 def test_repeats_count_once_in_the_mean_over_levels() -> None:
@@ -97,9 +95,9 @@ def test_levels_that_one_arm_lacks_are_left_out_and_named() -> None:
 
     row = comparing(cells, rows).geomean.iloc[0]
 
-    assert row["concurrencies"] == (1,)
-    assert row["only_baseline"] == (8,)
-    assert row["only_speculative"] == (64,)
+    assert row["loads"] == ("1",)
+    assert row["only_baseline"] == ("8",)
+    assert row["only_speculative"] == ("64",)
 
 
 def test_a_metric_that_a_level_lacks_is_averaged_over_the_levels_that_have_it() -> None:
@@ -108,9 +106,9 @@ def test_a_metric_that_a_level_lacks_is_averaged_over_the_levels_that_have_it() 
     rows = [measured(c["cell_id"], (OUTPUT, 100.0)) for c in cells]
     rows += [measured("b1", (TTFT, 10.0)), measured("s1", (TTFT, 10.0))]
 
-    found = comparing(cells, rows).geomean.set_index("metric")["concurrencies"]
+    found = comparing(cells, rows).geomean.set_index("metric")["loads"]
 
-    assert found.to_dict() == {"output_throughput": (1, 8), "ttft": (1,)}
+    assert found.to_dict() == {"output_throughput": ("1", "8"), "ttft": ("1",)}
 
 
 def test_reported_values_of_two_definitions_are_refused_and_listed() -> None:
@@ -123,7 +121,7 @@ def test_reported_values_of_two_definitions_are_refused_and_listed() -> None:
         measured("s", (OUTPUT, 120.0), origin="reported"),
     ]
 
-    found = comparing(cells, rows, allow=["comparable_as"])
+    found = comparing(cells, rows)
 
     assert found.pairs.empty
     assert found.unmatched["cell_id"].tolist() == ["s"]
@@ -160,19 +158,6 @@ def test_flags_of_the_cells_say_whose_they_are() -> None:
 def test_an_unknown_field_to_allow_is_refused() -> None:
     with pytest.raises(UnknownKey, match="colour"):
         comparing([cell("b", "none")], [measured("b", (OUTPUT, 1.0))], allow=["colour"])
-
-
-def test_the_json_has_the_documented_shape() -> None:
-    told = json.loads(json.dumps(as_json(two_levels((100, 150))), allow_nan=False))
-
-    pair = told["pairs"][0]
-    assert set(told) == {"pairs", "geomean", "unmatched"}
-    assert pair["concurrency"] == 1
-    assert pair["metrics"]["output_throughput.mean"] == {
-        "baseline": 100, "speculative": 150, "improvement": 0.5,
-    }  # fmt: skip
-    assert pair["keys"]["model"] == "m"
-    assert told["unmatched"] == []
 
 
 def test_nothing_to_compare_is_an_empty_comparison() -> None:

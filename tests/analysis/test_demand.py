@@ -18,9 +18,17 @@ def test_ten_million_tokens_a_day_at_the_published_rates() -> None:
     assert old.usd_per_day == 240.0
     assert old.usd_per_year == 5 * 2 * 24 * 365
     assert old.usd_per_month == pytest.approx(old.usd_per_year / 12)
-    assert old.usd_per_day_if_billed_by_token == pytest.approx(138.89, abs=0.01)
-    saved = old.usd_per_day_if_billed_by_token - new.usd_per_day_if_billed_by_token
-    assert saved * 365 == pytest.approx(30_417, abs=1)
+    assert (old.busy, new.busy) == (pytest.approx(0.5787, abs=1e-4), pytest.approx(0.463, abs=1e-3))
+
+
+def test_how_busy_a_server_is_said_to_be_takes_no_more_gpus() -> None:
+    demand = Demand(86_400 * 900, peak_to_mean=2)
+
+    always, half = (fleet(demand, 100.0, Basis(1.0, utilisation=busy)) for busy in (1.0, 0.5))
+
+    # 1,800 tokens/s at the peak; 18 servers of 100 are half idle already.
+    assert (always.gpus, half.gpus) == (18, 18)
+    assert half.busy == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +37,6 @@ def test_ten_million_tokens_a_day_at_the_published_rates() -> None:
         (8_640_000, 100.0, Basis(1.0), 1.0, 1),
         (8_640_001, 100.0, Basis(1.0), 1.0, 2),
         (8_640_000, 100.0, Basis(1.0), 3.0, 3),
-        (8_640_000, 100.0, Basis(1.0, utilisation=0.4), 1.0, 3),
         # Three replicas' worth is 3.0000000000000004 of them in floating point.
         (0.1 * 3 * 86_400, 0.1, Basis(1.0), 1.0, 3),
         (1, 1e6, Basis(1.0), 1.0, 1),
@@ -63,14 +70,19 @@ def test_a_demand_that_cannot_be_is_refused(daily: float, peak: float, words: st
         Demand(daily, peak)
 
 
-@given(st.floats(1, 1e12), st.floats(0.1, 1e5), st.floats(0.05, 1.0))
+@given(st.floats(1, 1e12), st.floats(0.1, 1e5), st.floats(1, 10))
 def test_the_fleet_suffices_and_one_replica_less_does_not(
-    daily: float, rate: float, busy: float
+    daily: float, rate: float, peak: float
 ) -> None:
-    demand = Demand(daily)
-    found = fleet(demand, rate, Basis(1.0, utilisation=busy))
-    capacity = rate * busy
+    demand = Demand(daily, peak)
+    found = fleet(demand, rate, Basis(1.0))
 
-    assert found.replicas * capacity >= demand.tokens_per_second * (1 - 1e-6)
-    assert (found.replicas - 1) * capacity < demand.tokens_per_second
-    assert found.usd_per_day >= found.usd_per_day_if_billed_by_token * busy * (1 - 1e-6)
+    assert found.replicas * rate >= demand.tokens_per_second * (1 - 1e-6)
+    assert (found.replicas - 1) * rate < demand.tokens_per_second
+    assert 0 < found.busy <= (1 + 1e-6) / peak
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_server_that_makes_no_tokens_serves_no_demand(rate: float) -> None:
+    with pytest.raises(InvalidInput, match="serves no demand"):
+        fleet(Demand(5.0), rate, Basis(1.0))

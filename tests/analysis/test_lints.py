@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from analysis.flags.lints import lint, measured
-from analysis.flags.lints_across import lengths_differ, lint_pair, lint_run
+from analysis.flags.lints import DECIDES_NOTHING, lint, measured
+from analysis.flags.lints_across import lengths_differ
 from warehouse.rows import Acceptance, Cell, Measurement, Sample
 
 Build = Callable[..., Cell]
@@ -33,6 +33,8 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("sampled", "warning", {"requests_complete": False}, "40"),
     ("errors", "warning", {"completed": 39, "errored": 1}, "1 of 40 requests failed (2.5%"),
     ("errors", "info", {"completed": 999, "errored": 1}, "1 of 1000"),
+    # 3 of 40 are 7.5 %.
+    ("error_rate_high", "error", {"completed": 37, "errored": 3}, "3 of 40 requests failed (7.5%)"),
     ("no_completed_requests", "error", {"completed": 0}, "No request"),
     ("stopped_early", "warning", {"stop_reason": "over_saturation"}, "over saturation"),
     ("stopped_early", "warning", {"stop_reason": "max_error_rate"}, "max error rate"),
@@ -55,9 +57,16 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("synthetic_acceptance", "error", {"facts": {"synthetic_acceptance": True}}, "set by hand"),
     ("synthetic_acceptance", "error",
      {"facts": {"speculative_config": {"rejection_sample_method": "synthetic"}}}, "set by hand"),
+    ("lossy_verification", "error",
+     {"facts": {"speculative_config": {"rejection_sample_method": "typical"}}}, "'typical'"),
+    ("lossy_verification", "error",
+     {"facts": {"speculative_config": {"acceptance_method": "typical_acceptance_sampler"}}},
+     "'typical_acceptance_sampler'"),
+    ("lossy_verification", "error",
+     {"facts": {"server_args": {"--speculative-accept-threshold-single": 0.6}}}, "is 0.6"),
     ("baseline_drafts", "error",
      {"facts": {"spec_method": "none", "num_speculative_tokens": None}}, "drafted 100 times"),
-    ("no_drafts", "error",
+    ("never_speculated", "error",
      {"acceptance": accepted(drafts=0, rate=None, mean_length=None, by_position=())}, "eagle3"),
     # K = 2 allows at most 3 tokens a step.
     ("acceptance_too_long", "error", {"facts": {"num_speculative_tokens": 2}}, "3.10"),
@@ -99,6 +108,13 @@ def test_a_bad_cell_earns_its_flag_and_no_unrelated_error(
 
 #: Just inside each limit.
 EDGES: list[dict[str, Any]] = [
+    *(
+        {"facts": {"speculative_config": {"rejection_sample_method": word}}}
+        for word in ("standard", "strict", "probabilistic", "block")
+    ),
+    {"facts": {"server_args": {"speculative_accept_threshold_acc": 1.0}}},
+    # 64 is the most that may be in flight of a rate, and is not asked for.
+    {"facts": {"load_profile": "poisson", "rate": 2.0, "concurrency": 64}},
     {"requests_made": 40},
     {"requests_made": None},
     {"measured": {("achieved_concurrency", "mean"): 7.2}},
@@ -125,6 +141,15 @@ def test_a_cell_just_inside_a_limit_or_with_unknowns_earns_no_flag(
     assert lint(good_cell(**changes)) == ()
 
 
+def test_at_5_percent_of_errors_a_cell_still_decides(good_cell: Build) -> None:
+    names = [{f.name for f in lint(good_cell(completed=100 - n, errored=n))} for n in (5, 6)]
+    assert [bool(found & DECIDES_NOTHING) for found in names] == [False, True]
+
+
+def test_every_flag_that_decides_nothing_is_an_error_of_a_bad_cell() -> None:
+    assert {name for name, severity, *_ in BAD if severity == "error"} >= DECIDES_NOTHING
+
+
 def test_a_draft_that_is_never_accepted_at_a_temperature_says_so(good_cell: Build) -> None:
     bad = accepted(rate=0.0, mean_length=1.0, by_position=())
     (flag,) = lint(good_cell({"temperature": 0.6}, acceptance=bad))
@@ -148,42 +173,15 @@ def test_a_canonical_measurement_wins_over_a_reported_one(good_cell: Build) -> N
     assert measured(cell, "itl") is None
 
 
-def test_prompts_sent_at_two_levels_of_a_run_are_counted(
-    good_cell: Build, make_requests: Callable[..., Any]
-) -> None:
-    # The fixture numbers its prompts from 0: 20 of the 30 prompts are in both levels.
-    levels = [good_cell(requests=make_requests("c", n)) for n in (20, 30)]
-    (flag,) = lint_run(levels)
-    assert flag.name == "prompts_reused_across_levels"
-    assert flag.sentence.startswith("20 of 30 prompts")
+def test_arms_with_like_lengths_earn_no_flag() -> None:
+    assert lengths_differ(100.0, 105.0) is None
 
 
-def test_one_level_alone_or_without_requests_reuses_no_prompt(
-    good_cell: Build, make_requests: Callable[..., Any]
-) -> None:
-    assert lint_run([good_cell(requests=make_requests("c", 20)), good_cell()]) == ()
-
-
-def test_arms_with_like_lengths_and_the_same_prompts_earn_no_flag(good_cell: Build) -> None:
-    other = good_cell(measured={("output_tokens", "p50"): 105.0})
-    assert lint_pair(good_cell({"spec_method": "none"}), other) == ()
-
-
-def test_arms_with_lengths_more_than_five_percent_apart_are_flagged(good_cell: Build) -> None:
-    (flag,) = lint_pair(good_cell(), good_cell(measured={("output_tokens", "p50"): 106.0}))
+def test_arms_with_lengths_more_than_five_percent_apart_are_flagged() -> None:
+    flag = lengths_differ(100.0, 106.0)
+    assert flag is not None
     assert flag.name == "output_lengths_differ"
     assert "100 and 106 tokens" in flag.sentence
-
-
-def test_arms_with_other_prompts_are_flagged_unless_one_is_unknown(good_cell: Build) -> None:
-    (flag,) = lint_pair(good_cell(), good_cell({"prompt_set_hash": "b" * 32}))
-    assert (flag.name, flag.severity) == ("prompts_differ", "error")
-    assert lint_pair(good_cell(), good_cell({"prompt_set_hash": None})) == ()
-
-
-def test_a_failed_arm_is_flagged(good_cell: Build) -> None:
-    (flag,) = lint_pair(good_cell(), good_cell(status="failed"))
-    assert flag.name == "failed_arm"
 
 
 @pytest.mark.parametrize("lengths", [(None, 100), (100, None), (0, 100)])

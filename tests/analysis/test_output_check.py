@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.significance.output_check import NUMERICS, check_outputs, first_difference
+from analysis.evidence.output_check import NUMERICS, check_outputs, first_difference
 
 
 def answers(*texts: str | None, tokens: int = 10, **changes: Any) -> pd.DataFrame:

@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.matching.pairing import MATCH_FIELDS, Matching, match
+from analysis.matching.fields import MATCH_FIELDS, UNKNOWN_MATCHES
+from analysis.matching.pairing import Matching, match
 from warehouse.errors import UnknownKey
 
 Row = Callable[..., dict[str, Any]]
@@ -15,9 +16,17 @@ Row = Callable[..., dict[str, Any]]
 OTHER: dict[str, Any] = {
     **dict.fromkeys(MATCH_FIELDS, "other"),
     "gpu_count": 2, "tensor_parallel_size": 2, "prefix_caching": False, "temperature": 0.6,
-    "top_p": 0.9, "seed": 8, "max_tokens": 256, "ignore_eos": True, "rate": 2.5,
-    "concurrency": 16,
+    "top_p": 0.9, "seed": 8, "max_tokens": 256, "ignore_eos": True, "load": {"concurrency": 16},
 }  # fmt: skip
+#: Where unknown on one side is a difference: what nobody should have to guess.
+STRICT = [f for f in MATCH_FIELDS if f not in UNKNOWN_MATCHES]
+
+
+def changed(field: str, value: Any) -> dict[str, Any]:
+    """A field of a row with this value; the load is made of several."""
+    if field != "load":
+        return {field: value}
+    return value or {"concurrency": None, "load_profile": None}
 
 
 def at(hour: int) -> pd.Timestamp:
@@ -55,10 +64,11 @@ def test_two_arms_share_a_baseline(row: Row) -> None:
 
 @pytest.mark.parametrize("field", MATCH_FIELDS)
 def test_each_difference_is_named_with_both_values(row: Row, field: str) -> None:
-    baseline, other = row("b"), row("s", "eagle3", **{field: OTHER[field]})
+    baseline, other = row("b"), row("s", "eagle3", **changed(field, OTHER[field]))
     found = matched(baseline, other)
-    here = "unknown" if field == "rate" else str(baseline[field]).removesuffix(".0")
-    there = str(OTHER[field])
+    here, there = str(baseline.get(field)).removesuffix(".0"), str(OTHER[field])
+    if field == "load":
+        here, there = "8 at once", "16 at once"
     said = reasons(found)
     assert pairs(found) == []
     assert said["s"] == (
@@ -71,14 +81,16 @@ def test_each_difference_is_named_with_both_values(row: Row, field: str) -> None
 
 @pytest.mark.parametrize("field", MATCH_FIELDS)
 def test_an_allowed_difference_pairs_and_stays_marked(row: Row, field: str) -> None:
-    found = matched(row("b"), row("s", "eagle3", **{field: OTHER[field]}), allow=(field,))
+    other = row("s", "eagle3", **changed(field, OTHER[field]))
+    found = matched(row("b"), other, allow=(field,))
     assert pairs(found) == [("b", "s")]
     assert found.pairs["allowed"][0] == (field,)
+    assert names(found) == []
 
 
-@pytest.mark.parametrize("field", [f for f in MATCH_FIELDS if f not in ("rate", "concurrency")])
+@pytest.mark.parametrize("field", MATCH_FIELDS)
 def test_unknown_against_unknown_pairs_as_unverified(row: Row, field: str) -> None:
-    both = {"temperature": 0.6} | {field: None}
+    both = {"temperature": 0.6} | changed(field, None)
     found = matched(row("b", **both), row("s", "eagle3", **both))
     assert pairs(found) == [("b", "s")]
     assert names(found) == ["unverified"]
@@ -99,16 +111,63 @@ def test_an_unknown_that_has_no_effect_is_no_doubt(
     assert names(found) == []
 
 
-def test_neither_rate_nor_concurrency_known_is_unverified(row: Row) -> None:
-    found = matched(row("b", concurrency=None), row("s", "eagle3", concurrency=None))
-    assert "request rate, concurrency" in found.pairs["flags"][0][0].sentence
-
-
-@pytest.mark.parametrize("field", [f for f in MATCH_FIELDS if f != "rate"])
+@pytest.mark.parametrize("field", STRICT)
 def test_unknown_against_known_is_a_difference(row: Row, field: str) -> None:
-    found = matched(row("b"), row("s", "eagle3", **{field: None}))
+    found = matched(row("b"), row("s", "eagle3", **changed(field, None)))
     assert pairs(found) == []
     assert f"{MATCH_FIELDS[field]} is unknown here" in reasons(found)["s"]
+
+
+@pytest.mark.parametrize("field", UNKNOWN_MATCHES)
+@pytest.mark.parametrize("arm", ["b", "s"])
+def test_what_reports_leave_out_of_one_arm_pairs_as_unverified(
+    row: Row, field: str, arm: str
+) -> None:
+    sides = {name: row(name, method) for name, method in (("b", "none"), ("s", "eagle3"))}
+    sides[arm][field] = None
+    found = matched(*sides.values())
+    assert pairs(found) == [("b", "s")]
+    assert names(found) == ["unverified"]
+    assert found.pairs["flags"][0][0].sentence.endswith(f": {MATCH_FIELDS[field]}.")
+    assert found.pairs["allowed"][0] == ()
+
+
+def test_a_baseline_of_equal_facts_is_taken_before_one_that_leaves_some_unknown(row: Row) -> None:
+    unsaid = row("a", engine_version=None)
+    assert pairs(matched(unsaid, row("b"), row("s", "eagle3"))) == [("b", "s")]
+
+
+def test_a_known_difference_is_not_made_up_for_by_an_unknown_one(row: Row) -> None:
+    baseline = row("b", engine_version=None, precision="fp8")
+    found = matched(baseline, row("s", "eagle3", precision="bf16"))
+    assert pairs(found) == []
+    assert reasons(found)["s"] == (
+        "nearest baseline b differs: precision is bf16 here and fp8 there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"load_profile": "concurrent"}, {"load_profile": "throughput"}),
+        ({"load_profile": "concurrent", "concurrency": 1},
+         {"load_profile": "synchronous", "concurrency": None}),
+        ({"load_profile": "poisson", "concurrency": None, "rate": 2},
+         {"load_profile": "poisson", "concurrency": None, "rate": 2.0}),
+    ],
+)  # fmt: skip
+def test_one_load_in_two_wordings_pairs(
+    row: Row, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert pairs(matched(row("b", **one), row("s", "eagle3", **other))) == [("b", "s")]
+
+
+def test_two_rates_never_pair_though_neither_has_a_concurrency(row: Row) -> None:
+    rate = {"load_profile": "poisson", "concurrency": None}
+    found = matched(row("b", **rate, rate=2.0), row("s", "eagle3", **rate, rate=4.0))
+    assert reasons(found)["s"].endswith(
+        "load is 4 requests/s (Poisson) here and 2 requests/s (Poisson) there"
+    )
 
 
 def test_a_column_that_is_missing_is_unknown(row: Row) -> None:
@@ -204,7 +263,10 @@ def test_an_allowed_difference_is_no_reason(row: Row) -> None:
 
 def test_every_field_may_be_allowed(row: Row) -> None:
     found = matched(
-        row("a", **OTHER), row("b", model="x"), row("s", "eagle3"), allow=tuple(MATCH_FIELDS)
+        row("a", **{k: v for k, v in OTHER.items() if k != "load"}, concurrency=16),
+        row("b", model="x"),
+        row("s", "eagle3"),
+        allow=tuple(MATCH_FIELDS),
     )
     assert pairs(found) == [("b", "s")]
     assert list(reasons(found)) == ["a"]
@@ -249,3 +311,12 @@ def test_the_reason_names_the_nearest_of_many_kinds_of_baseline(row: Row) -> Non
     rows[301] = row("b0301", dataset="d301", gpu="x")
     found = matched(*rows, row("s", "eagle3", dataset="d301"))
     assert reasons(found)["s"] == "nearest baseline b0301 differs: GPU is same here and x there"
+
+
+def test_a_baseline_of_its_own_study_is_taken_before_a_nearer_one(row: Row) -> None:
+    found = matched(
+        row("other", study="b", started_at=pd.Timestamp("2026-11-01T00:00", tz="UTC")),
+        row("own", study="a", started_at=pd.Timestamp("2026-11-02T00:00", tz="UTC")),
+        row("s", "eagle3", study="a", started_at=pd.Timestamp("2026-11-01T00:01", tz="UTC")),
+    )
+    assert ("own", "s") in pairs(found)

@@ -46,7 +46,7 @@ def drawn(row: Row, values: list[tuple[Any, ...]]) -> pd.DataFrame:
 
 
 @relaxed
-@given(small, st.randoms(use_true_random=False), st.sampled_from([(), ("concurrency",)]))
+@given(small, st.randoms(use_true_random=False), st.sampled_from([(), ("load",)]))
 def test_the_order_of_the_rows_changes_nothing(
     row: Row, values: list[tuple[Any, ...]], random: Any, allow: tuple[str, ...]
 ) -> None:
@@ -95,7 +95,7 @@ def cost(speculative: Any, baseline: Any) -> tuple[int, bool, float]:
 
 
 @relaxed
-@given(small, st.sampled_from([(), ("concurrency",)]))
+@given(small, st.sampled_from([(), ("load",)]))
 def test_no_other_baseline_would_have_suited_better(
     row: Row, values: list[tuple[Any, ...]], allow: tuple[str, ...]
 ) -> None:

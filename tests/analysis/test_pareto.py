@@ -26,7 +26,7 @@ def levels(
 ) -> ArmLevels:
     """cell id, facts, output tokens/s, ITL (ms)."""
     told = [
-        row(cell, **{"arm_label": facts.get("method", "none"), **facts})
+        row(cell, **{"arm_label": facts.get("method", "none"), "comparable_as": "x", **facts})
         for cell, facts, _, _ in cells
     ]
     measured = [line for cell, _, output, itl in cells for line in rates(cell, output, itl)]
@@ -56,12 +56,12 @@ def test_a_dominated_point_names_who_does_better(row: Row) -> None:
                 ("d", {"gpu_count": 2, "tensor_parallel_size": 2, "concurrency": 8}, 1400.0, 8.0),
             ],
         )
-    ).set_index(["arm_label", "concurrency", "gpus"])
+    ).set_index(["arm_label", "load_short", "gpus"])
 
     assert found["dominated"].to_dict() == {
-        ("none", 8, 2): False, ("eagle3", 8, 1): False, ("none", 8, 1): True, ("none", 16, 1): False,
+        ("none", "8", 2): False, ("eagle3", "8", 1): False, ("none", "8", 1): True, ("none", "16", 1): False,
     }  # fmt: skip
-    assert found.loc[("none", 8, 1), "dominated_by"] == "eagle3 TP 1 at 8"
+    assert found.loc[("none", "8", 1), "dominated_by"] == "eagle3 TP 1 at 8"
 
 
 def test_points_of_other_datasets_do_not_compete(row: Row) -> None:
@@ -95,7 +95,7 @@ def test_repeats_are_one_point_at_their_geometric_mean(row: Row) -> None:
     assert point["tokens_per_second_per_user"] == pytest.approx(100.0)
 
 
-def test_failed_cells_and_cells_without_a_concurrency_are_no_levels(row: Row) -> None:
+def test_failed_cells_and_cells_without_a_load_are_no_levels(row: Row) -> None:
     found = levels(
         row, [("a", {"status": "failed"}, 1.0, 1.0), ("b", {"concurrency": None}, 1.0, 1.0)]
     )
@@ -121,3 +121,13 @@ def test_the_front_is_what_no_point_beats(xy: list[tuple[float, float]], random:
     order = list(range(len(xy)))
     random.shuffle(order)
     assert ((dominators(x[order], y[order]) >= 0) == (by >= 0)[order]).all()
+
+
+def test_a_rate_and_a_concurrency_are_no_one_ladder(row: Row) -> None:
+    rate = {"load_profile": "constant", "rate": 8.0, "concurrency": None}
+    found = levels(
+        row, [("a", {"load_profile": "concurrent"}, 1000.0, 20.0), ("b", rate, 900.0, 9.0)]
+    )
+
+    assert len(found.keys) == 2
+    assert set(points(found)["load_short"]) == {"8", "8/s"}

@@ -83,8 +83,11 @@ def test_the_round_figures_of_the_other_article_with_a_demand() -> None:
         fleet(Demand(told["tokens_per_day"]), told[name], Basis(told["usd_per_hour"]))
         for name in ("tok_s", "speculative_tok_s")
     )
-    per_day = old.usd_per_day_if_billed_by_token, new.usd_per_day_if_billed_by_token
-    assert per_day == pytest.approx((138.89, 55.56), abs=0.01)
+    per_day = [
+        told["tokens_per_day"] / 1e6 * usd_per_million(told[name], Basis(told["usd_per_hour"]))
+        for name in ("tok_s", "speculative_tok_s")
+    ]
+    assert per_day == pytest.approx([138.89, 55.56], abs=0.01)
     # With whole servers that run around the clock it is neither figure: 2 and 1 of them.
     assert (old.usd_per_day, new.usd_per_day) == (240.0, 120.0)
 

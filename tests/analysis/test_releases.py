@@ -1,13 +1,12 @@
-"""Releases held against each other: which can be, and how their nights are pooled."""
+"""Releases held against each other: which can be, and what the newer one did."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import Series, series_over_nights
-from analysis.nightly.regressions import assess
 from analysis.nightly.releases import against, comparable
+from answers.trend.releases import release
 
 Measured = tuple[str, str, float]
 
@@ -46,32 +45,32 @@ def test_versions_of_different_series_are_no_pair() -> None:
     assert against(known, "2", "3") == []
 
 
-def test_nights_of_a_version_become_its_repeats() -> None:
-    nights = [("1", "code", v) for v in (100, 102, 98)] + [("2", "code", v) for v in (80, 82, 78)]
-
-    pooled = against(history(*nights), "1", "2")[0]
-
-    old, new = pooled.nights
-    assert (old.label, new.label) == ("1", "2")
-    assert old.repeats == 3
-    assert old.variance == pytest.approx(np.var(np.log([100, 102, 98]), ddof=1))
-    assert new.mean == pytest.approx(np.mean(np.log([80, 82, 78])))
+THREE_EACH = [("1", "code", v) for v in (100.0, 101.0, 99.0)] + [
+    ("2", "code", v) for v in (80.0, 81.0, 79.0)
+]
 
 
-def test_a_single_night_keeps_its_own_repeats() -> None:
-    old, _ = against(history(*CODE, repeats=3), "2", "10")[0].nights
+def test_all_nights_of_a_release_are_held_against_those_of_the_other() -> None:
+    found = against(history(*THREE_EACH), "1", "2")[0]
 
-    assert old.repeats == 3
-    assert old.variance > 0
-
-
-def test_the_newer_release_is_judged_as_nights_are() -> None:
-    nights = [("1", "code", v) for v in (100, 101, 99)] + [("2", "code", v) for v in (80, 81, 79)]
-
-    found = assess(against(history(*nights), "1", "2"), Budgets())[0]
-
-    assert found.status == "regression"
-    assert found.improvement == pytest.approx(-0.2, abs=0.01)
-    assert (found.last_before, found.first) == ("1", "2")
-    backwards = assess(against(history(*nights), "2", "1"), Budgets())[0]
+    assert found.improvement == pytest.approx(-0.2, abs=0.001)
+    # The t interval of two groups of three: 2.776 standard errors of the difference.
+    error = np.log(1.0125) * np.sqrt(2 / 3)
+    assert found.high == pytest.approx(0.8 * np.exp(2.776 * error) - 1, abs=0.01)
+    backwards = against(history(*THREE_EACH), "2", "1")[0]
     assert backwards.low > 0
+
+
+def test_one_night_each_tells_no_noise_however_often_it_was_repeated() -> None:
+    found = against(history(*CODE, repeats=3), "2", "10")[0]
+
+    assert (found.improvement, found.low, found.high) == (None, None, None)
+
+
+def test_a_release_is_said_in_one_sentence() -> None:
+    series = history(*THREE_EACH)
+
+    assert release(series, "1", "2").headline == (
+        "2 against 1: 0 better, 1 worse and 0 without a clear difference, of 1 series."
+    )
+    assert release(series, "1", "3").headline == "No series was measured with both 1 and 3."

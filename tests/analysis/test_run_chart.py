@@ -9,7 +9,7 @@ import pytest
 from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import series_over_nights
 from analysis.nightly.regressions import Assessment, assess
-from analysis.nightly.run_chart import SIGMAS, STEP_PER_SIGMA, moved, points, steps
+from analysis.nightly.run_chart import SIGMAS, points, steps
 
 
 def judged(
@@ -34,52 +34,52 @@ def judged(
 
 
 def test_a_move_has_two_levels_in_the_metrics_own_unit() -> None:
-    rows = points(judged([100, 101, 100, 101, 80, 81, 80, 81]))
+    found = points(judged([100, 101, 100, 101, 80, 81, 80, 81]))
 
-    assert list(rows["part"]) == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert rows["level"].iloc[0] == pytest.approx(np.sqrt(100 * 101))
-    assert rows["level"].iloc[-1] == pytest.approx(np.sqrt(80 * 81))
-    assert rows["value"].iloc[4] == pytest.approx(80)
+    assert [point.part for point in found] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert found[0].level == pytest.approx(np.sqrt(100 * 101))
+    assert found[-1].level == pytest.approx(np.sqrt(80 * 81))
+    assert found[4].value == pytest.approx(80)
 
 
 def test_a_latency_keeps_its_direction() -> None:
-    rows = points(judged([10, 10.1, 10, 10.1, 12, 12.1, 12, 12.1], metric="itl"))
+    found = points(judged([10, 10.1, 10, 10.1, 12, 12.1, 12, 12.1], metric="itl"))
 
-    assert rows["value"].iloc[-1] == pytest.approx(12.1)
-    assert (rows["low"] <= rows["level"]).all()
-    assert (rows["level"] <= rows["high"]).all()
+    assert found[-1].value == pytest.approx(12.1)
+    assert all(p.low is not None and p.high is not None for p in found)
+    assert all((p.low or 0) <= p.level <= (p.high or 0) for p in found)
 
 
-def test_the_band_is_three_sigma_of_the_steps_between_nights_but_not_of_the_move() -> None:
-    rows = points(judged([100, 101, 100, 101, 80, 80.8, 80, 80.8]))
+def test_the_band_is_three_sigma_of_nights_around_their_levels_and_not_of_the_move() -> None:
+    found = points(judged([100, 101, 100, 101, 80, 80.8, 80, 80.8]))[0]
 
-    sigma = np.log(1.01) / STEP_PER_SIGMA
-    assert rows["high"].iloc[0] / rows["level"].iloc[0] == pytest.approx(np.exp(SIGMAS * sigma))
+    # Eight nights half a step away from two levels: six degrees of freedom.
+    sigma = np.log(1.01) / 2 * np.sqrt(8 / 6)
+    assert found.high == pytest.approx(found.level * np.exp(SIGMAS * sigma))
 
 
 def test_repeats_that_scatter_more_than_nights_make_the_band() -> None:
     alike = points(judged([100, 100, 100, 100], repeats=3, spread=0.05))
 
     sigma = 0.05 / np.sqrt(3)
-    assert alike["high"].iloc[0] == pytest.approx(100 * np.exp(SIGMAS * sigma), rel=1e-6)
+    assert alike[0].high == pytest.approx(100 * np.exp(SIGMAS * sigma), rel=1e-6)
 
 
 def test_without_a_move_there_is_one_level() -> None:
     one = judged([100, 101, 99, 100, 101, 100])
 
-    assert not moved(one)
-    assert set(points(one)["part"]) == {0}
+    assert one.moves == ()
+    assert {point.part for point in points(one)} == {0}
 
 
 def test_a_single_night_has_no_band() -> None:
-    rows = points(judged([100]))
+    (point,) = points(judged([100]))
 
-    assert len(rows) == 1
-    assert np.isnan(rows["low"].iloc[0])
+    assert (point.low, point.high) == (None, None)
 
 
 def test_what_changed_stands_with_the_night_it_came_with() -> None:
     one = judged([100, 100, 100, 100, 80, 80])
 
     assert [len(found) for found in steps(one.series)] == [0, 0, 0, 0, 1, 0]
-    assert points(one)["changed"].iloc[4] == "engine_version: 1 → 2"
+    assert [change.sentence for change in points(one)[4].changed] == ["engine_version: 1 → 2"]

@@ -6,8 +6,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.significance.comparison import compare
-from analysis.significance.confidence import intervals
+from analysis.evidence.effects import effects
+from analysis.matching.comparison import compare
 
 
 def cell(method: str, load: int, repeat: int, **facts: Any) -> dict[str, Any]:
@@ -39,10 +39,12 @@ def answer(cells: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
          "value": 10.0 + len(c["cell_id"]) * (1 + c["repeat"]) / c["concurrency"]}
         for c in cells
     ]  # fmt: skip
-    pairs = compare(pd.DataFrame(cells), pd.DataFrame(values)).pairs
+    found = compare(pd.DataFrame(cells), pd.DataFrame(values))
     told = ["baseline_id", "speculative_id", "concurrency", "baseline", "speculative"]
-    numbers = ["concurrency", "improvement", "low", "high", "verdict"]
-    return pairs[told], intervals(pairs).levels[numbers]
+    levels = effects(found, pd.DataFrame(cells)).levels
+    loads = [found.loads[place].short for place in levels["load"]]
+    numbers = ["improvement", "low", "high", "adjusted_low", "word"]
+    return found.pairs[told], levels[numbers].assign(load=loads)
 
 
 @settings(max_examples=10, deadline=None)

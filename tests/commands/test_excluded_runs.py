@@ -53,7 +53,7 @@ def test_a_command_that_counts_cells_says_what_it_leaves_out(
 def test_what_a_program_reads_stays_json(say: Say) -> None:
     done = say("compare", "--json")
 
-    assert json.loads(done.stdout)["pairs"] == []
+    assert json.loads(done.stdout)["settings"] == []
     assert done.stderr.startswith(SAID)
 
 

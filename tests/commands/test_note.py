@@ -142,12 +142,18 @@ def test_a_verdict_changes_with_the_runs_it_stands_on(
     tmp_path: Path, fill: Callable[..., Path], say: Say
 ) -> None:
     at = ("--warehouse", fill(tmp_path / "w", (0, 1, 2, 3)))
-    assert "Yes: serve" in say(verdict, *at).stdout
+    # Starts of the server are not known there, so nothing is more than likely.
+    assert "EAGLE-3 with 3 draft tokens is the best so far" in _plain(say(verdict, *at).stdout)
 
     words = ("lab/eagle3-0#1", "lab/eagle3-1#1", "--reason", "other model", *at)
     assert say(exclude, *words).exit_code == 0
 
-    assert "No pair of cells matches" in say(verdict, *at).stdout
+    assert "No pair of cells can be compared" in _plain(say(verdict, *at).stdout)
+
+
+def _plain(printed: str) -> str:
+    """What was printed, without its line breaks."""
+    return " ".join(printed.split())
 
 
 @settings(

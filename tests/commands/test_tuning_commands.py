@@ -1,118 +1,66 @@
-"""``tune`` and ``whatif`` as a user runs them: on the recorded runs, and without any."""
+"""``tune`` as a user runs it: on the recorded runs, and without any."""
+
+import json
 
 import pytest
 
 from tests.commands.asking import refused, run, told
-from warehouse.errors import InvalidInput, UnknownKey
 
 
-def test_the_recorded_run_gives_a_table_for_each_dataset(recorded: tuple[str, str]) -> None:
+def test_the_recorded_run_gives_what_to_draft_on_each_dataset(recorded: tuple[str, str]) -> None:
     found = told("tune", *recorded)
-    assert [table["dataset"] for table in found["tables"]] == ["code", "structured"]
-    for table in found["tables"]:
-        assert table["evidence"] == "cpu"
-        assert [choice["concurrency"] for choice in table["choices"]] == [1, 4, 16]
-        assert {choice["evidence"] for choice in table["choices"]} == {"one repeat: noise unknown"}
-        # K = 3 won at every load of this run, so one K serves them all.
-        assert table["num_speculative_tokens_per_batch_size"] == [[1, 16, 3]]
-        assert table["speculative_config"]["num_speculative_tokens"] == 3
-        assert len(table["acceptance"]) == 3
-        assert len(table["acceptance_by_position"]) == 9
-    assert [ranking["arms"][0]["rank"] for ranking in found["rankings"]] == [1, 1]
+    singles = [one for one in found["decisions"] if "dataset" in one["traffic"]]
+    assert [one["traffic"]["dataset"] for one in singles] == ["code", "structured"]
+    for one in singles:
+        assert one["evidence"] == "cpu"
+        # K = 3 won at every load of this run, so one K serves them all; one launch settles nothing.
+        assert [level["num_speculative_tokens"] for level in one["loads"]] == [3, 3, 3]
+        assert {level["word"] for level in one["loads"]} == {"open"}
+        assert one["num_speculative_tokens_per_batch_size"] is None
+        assert json.loads(one["speculative_config"])["num_speculative_tokens"] == 3
+        assert len(one["acceptance"]) == 3
+        assert all(len(level["of_all"]) == 3 for level in one["acceptance"])
+        assert {rule["agrees"] for rule in one["rules"]} <= {True, False, None}
 
 
 def test_what_is_printed_can_be_pasted(recorded: tuple[str, str]) -> None:
     printed = run("tune", *recorded, "--dataset", "code").stdout
-    assert "num_speculative_tokens_per_batch_size: [[1, 16, 3]]" in printed
+    assert "--speculative-config '{" in printed
     assert "vllm serve 'draftboard-lab target (4.7M Llama)' --tensor-parallel-size 1" in printed
     assert "Rules of thumb: the measurement wins" in printed
-    assert "[cpu]" in printed
+    assert "At stake in the choice: unknown." in printed
 
 
-def test_another_goal_and_an_slo_change_the_answer(recorded: tuple[str, str]) -> None:
-    (table,) = told("tune", *recorded, "--dataset", "code", "--by", "itl:p95",
-                    "--slo", "itl:p95<4.5ms")["tables"]  # fmt: skip
-    assert (table["metric"], table["statistic"]) == ("itl", "p95")
-    assert [choice["k"] for choice in table["choices"]] == [3, None, None]
+def test_another_objective_and_an_slo_change_the_answer(recorded: tuple[str, str]) -> None:
+    asked = ("tune", *recorded, "--dataset", "code")
+    (one,) = told(*asked, "--objective", "latency", "--slo", "itl:p95<4.5ms")["decisions"]
+    assert {level["metric"] for level in one["loads"]} == {"request_latency"}
+    assert [level["num_speculative_tokens"] for level in one["loads"]] == [3, 0, 0]
+    assert one["operating_load"]["value"] == 1
+    assert "No arm meets the SLO" in run(*asked, "--slo", "itl:p95<0.01ms").stdout
 
 
 @pytest.mark.parametrize(
-    ("by", "words"), [("speed", "no metric 'speed'"), ("itl:p42", "no 'p42'"),
-                      ("output_throughput:p95", "no 'p95'")]
-)  # fmt: skip
-def test_an_unknown_goal_is_named(by: str, words: str) -> None:
-    error = refused("tune", "--by", by)
-    assert isinstance(error, UnknownKey)
-    assert words in str(error)
+    ("option", "value", "words"),
+    [
+        ("--slo", "speed<3", "no metric 'speed'"),
+        ("--mix", "code", "no share of a dataset"),
+        ("--mix", "code=0.5,code=0.5", "names a dataset twice"),
+        ("--mix", "code=0.7,structured=0.7", "add up to 1"),
+        ("--mix", "code=0.5,gone=0.5", "no results of gone"),
+        ("--nowhere-worse", "much", "is no size"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(
+    recorded: tuple[str, str], option: str, value: str, words: str
+) -> None:
+    assert words in str(refused("tune", *recorded, option, value))
+
+
+def test_a_load_that_was_not_measured_is_said(recorded: tuple[str, str]) -> None:
+    told_at = run("verdict", *recorded, "--all", "--load", "99").stdout
+    assert "At a load of 99 nothing is known" in " ".join(told_at.split())
 
 
 def test_what_does_not_match_is_said(recorded: tuple[str, str]) -> None:
-    assert "No speculative cell matches" in run("tune", *recorded, "--arm", "baseline").stdout
-    asked = ("--k", "3", "--concurrency", "8")
-    assert "No speculative cell" in run("whatif", *recorded, *asked, "--model", "other").stdout
-
-
-def test_a_load_between_the_recorded_ones_is_predicted_between_them(
-    recorded: tuple[str, str],
-) -> None:
-    found = told("whatif", *recorded, "--k", "3", "--concurrency", "8", "--usd-per-hour", "3.6")
-    assert found["refused"] == []
-    for forecast in found["forecasts"]:
-        # 1,039 tok/s at 4 and 2,430 at 16 on code, 1,083 and 2,107 on structured.
-        assert 1083 < forecast["prediction"]["output_throughput"] < 2107
-        assert forecast["prediction"]["warnings"] == []
-        assert forecast["fit"]["residual"] < 0.05
-        rate = forecast["prediction"]["output_throughput"]
-        cost = forecast["cost"]["usd_per_million_output_tokens"]
-        assert cost["predicted"] == pytest.approx(1000 / rate)
-        withheld = [row for row in forecast["leave_one_out"] if row["metric"] == "itl"]
-        assert [row["left_out"] for row in withheld] == ["concurrency"]
-        assert withheld[0]["worst"] < 0.15
-
-
-def test_a_forecast_prints_how_wrong_it_may_be(recorded: tuple[str, str]) -> None:
-    printed = run(
-        "whatif", *recorded, "--dataset", "code", "--k", "2", "--concurrency", "24"
-    ).stdout
-    assert "warning: K of 2 is outside what was measured (3)." in printed
-    assert "warning: Concurrency of 24 is outside what was measured (1 to 16)." in printed
-    assert "Each load withheld in turn" in printed
-    assert "No K could be withheld" in printed
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (("--k", "9", "--concurrency", "8"), "too far"),
-        (("--k", "3"), "Give --k and --concurrency"),
-        (("--k", "3", "--concurrency", "8", "--mean-acceptance-length", "5"), "between 1 and 4"),
-        (("--k", "3", "--concurrency", "8", "--acceptance-rate", "61"), "between 0 and 1"),
-        (("--k", "3", "--concurrency", "8", "--acceptance-rate", "0.6",
-          "--mean-acceptance-length", "2"), "give one"),
-        (("--textbook",), "need --acceptance-rate"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_answered_is_refused_in_one_sentence(
-    recorded: tuple[str, str], asked: tuple[str, ...], words: str
-) -> None:
-    error = refused("whatif", *recorded, *asked)
-    assert isinstance(error, InvalidInput)
-    assert words in str(error)
-
-
-def test_an_acceptance_rate_is_turned_into_a_length_of_its_k(recorded: tuple[str, str]) -> None:
-    asked = ("whatif", *recorded, "--dataset", "code", "--k", "3", "--concurrency", "4")
-    by_rate = told(*asked, "--acceptance-rate", "0.8")["forecasts"][0]["prediction"]
-    by_length = told(*asked, "--mean-acceptance-length", "3.4")["forecasts"][0]["prediction"]
-    assert by_rate["mean_length"] == pytest.approx(3.4)
-    assert by_rate["output_throughput"] == pytest.approx(by_length["output_throughput"])
-
-
-def test_the_textbook_models_need_no_warehouse_and_say_what_they_are() -> None:
-    asked = ("whatif", "--textbook", "--acceptance-rate", "0.7", "--warehouse", "/nowhere")
-    found = told(*asked)
-    assert found["end_to_end_gain"] == pytest.approx(1.41, rel=0.025)
-    assert found["evidence"] == "textbook model"
-    assert "no measurement stands behind these figures" in run(*asked).stdout
-    prose = told(*asked, "--text", "natural_language", "--k", "8")
-    assert prose["model"]["cap"] == 2.0
+    assert "No speculative cell" in run("tune", *recorded, "--arm", "baseline").stdout

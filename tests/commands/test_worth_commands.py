@@ -10,7 +10,7 @@ from tests.commands.asking import refused, run, told
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseMissing
 from warehouse.filters import Filters
-from warehouse.rows import Cell, Flag, Sample, Source
+from warehouse.rows import Cell, Sample, Source
 from warehouse.store import Reader, open_writer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,31 +45,52 @@ def test_a_listed_price_names_its_source(tmp_path: Path) -> None:
     assert found["usd_per_million_input_tokens"] == pytest.approx(2.5 / 3.6 / 4)
     assert "contract 7" in found["basis"]["price_source"]
     assert found["fleet"]["replicas"] == 10
+    assert found["fleet"]["busy"] == pytest.approx(1.0)
     assert "aws p5en.48xlarge" in run("cost", "--list-prices").output
 
 
-def test_matched_arms_are_costed_at_their_peak_with_the_basis(recorded: tuple[str, ...]) -> None:
+def test_a_cost_is_the_decision_s_at_its_operating_load(recorded: tuple[str, ...]) -> None:
     found = told("cost", *PRICE, *recorded, "--dataset", "code")
-    compared = told("compare", *recorded, "--dataset", "code")
-    peak = next(pair for pair in compared["pairs"] if pair["concurrency"] == 16)
-    rates = peak["metrics"]["output_throughput.mean"]
+    (decided,) = told("verdict", *recorded, "--dataset", "code")["decisions"]
 
-    (row,) = found["rows"]
-    assert found["operating_point"] == "at its peak"
-    for arm in ("baseline", "speculative"):
-        assert row[arm]["concurrency"] == 16
-        assert row[arm]["usd_per_million_output_tokens"] == pytest.approx(1000 / rates[arm])
-    assert row["saving"] == pytest.approx(1 - rates["baseline"] / rates["speculative"])
-    # One repeat: nothing is known of the noise, so there is no interval.
-    assert (row["saving_low"], row["verdict"]) == (None, "not enough evidence")
-    assert row["basis"]["usd_per_hour_charged"] == 3.6
-    assert [level["pays"] for level in row["pays_at"]] == [True, True, True]
-    assert row["energy"] == {
-        "baseline_joules_per_output_token": None, "speculative_joules_per_output_token": None,
+    (row,) = found["costs"]
+    assert row["load"] == decided["operating_load"] == {
+        "kind": "concurrency", "value": 16.0, "name": None
     }  # fmt: skip
+    assert (row["arm"], row["saving"]) == (decided["arm"], decided["saving"])
+    old, new = row["baseline"], row["speculative"]
+    assert old["usd_per_million_output_tokens"] == pytest.approx(1000 / old["output_throughput"])
+    ratio = new["usd_per_million_output_tokens"] / old["usd_per_million_output_tokens"]
+    assert 1 - ratio == pytest.approx(row["saving"]["per_output_token"])
+    # One launch of each arm: nothing is known of the noise, so there is no interval.
+    assert (row["saving"]["low"], row["saving"]["word"]) == (None, "open")
+    assert row["basis"]["usd_per_hour_charged"] == 3.6
+    assert old["joules_per_output_token"] is None
+    assert row["headline"] == found["headline"]
+    assert {point["load"]["value"] for point in row["loads"]} == {1.0, 4.0, 16.0}
 
 
-def test_recorded_power_becomes_energy_and_serious_flags_are_shown(
+def test_the_reader_s_load_is_costed_and_one_that_was_not_measured_names_those_that_were(
+    recorded: tuple[str, ...],
+) -> None:
+    (at_4,) = told("cost", *PRICE, *recorded, "--dataset", "code", "--load", "4")["costs"]
+    output = run("cost", *PRICE, *recorded, "--dataset", "code", "--load", "7").output
+
+    assert at_4["load"]["value"] == 4.0
+    assert at_4["headline"].startswith("At 4 at once on code, with draft_model K=3: An output")
+    assert "there is no load to cost" in output
+    assert "measured are 1, 4 and 16 at once" in output
+
+
+def test_an_arm_of_the_reader_s_keeps_its_baseline(recorded: tuple[str, ...]) -> None:
+    asked = ("--dataset", "code", "--arm", "draft_model K=3")
+    (row,) = told("cost", *PRICE, *recorded, *asked)["costs"]
+
+    assert row["arm"] == "draft_model K=3"
+    assert row["baseline"]["output_throughput"] > 0
+
+
+def test_recorded_power_becomes_energy(
     warehouse_path: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
 ) -> None:
     # 60 s at 1000 and 1500 tok/s, at 500 and 600 W: 0.5 and 0.4 J per token.
@@ -79,50 +100,59 @@ def test_recorded_power_becomes_energy_and_serious_flags_are_shown(
             source = make_source(method)
             power = tuple(Sample(start + s, "gpu_power_watts", watts) for s in range(-1, 62))
             facts = {"spec_method": method, "num_speculative_tokens": 3 if scale > 1 else None}
-            flags = (Flag("broken", "error", "This cell is broken."),)
-            writer.add(source, [make_cell(source, 0, scale, facts, samples=power, flags=flags)])
+            writer.add(source, [make_cell(source, 0, scale, facts, samples=power)])
         writer.commit()
     where = ("--warehouse", str(warehouse_path))
 
-    (row,) = told("cost", *where)["rows"]
+    (row,) = told("cost", *where)["costs"]
     output = run("cost", *where).output
 
-    assert row["energy"] == {
-        "baseline_joules_per_output_token": pytest.approx(0.5),
-        "speculative_joules_per_output_token": pytest.approx(0.4),
-    }
+    assert row["baseline"]["joules_per_output_token"] == pytest.approx(0.5)
+    assert row["speculative"]["joules_per_output_token"] == pytest.approx(0.4)
     # The price is the list's for a H200: an eighth of the instance for the one GPU used.
     assert row["basis"]["usd_per_hour_charged"] == pytest.approx(63.296 / 8)
-    assert any("This cell is broken." in line for line in row["errors"])
-    assert "Energy per output token, eagle3 K=3 on HumanEval: 0.5 J → 0.4 J." in output
-    assert "error: broken at concurrency 1" in output
+    assert "J per output token" in output
+    assert "0.5 → 0.4" in output
 
 
-def test_under_an_slo_each_arm_runs_at_its_own_largest_load(recorded: tuple[str, ...]) -> None:
+def test_under_an_slo_the_largest_load_that_meets_it_is_costed(recorded: tuple[str, ...]) -> None:
     asked = "ttft:p95<50ms"
     loads = {
-        (arm["dataset"], arm["arm_label"]): arm["largest_load"]
+        (arm["dataset"], arm["arm_label"]): arm["largest_load"]["value"]
         for arm in told("slo", asked, *recorded)["arms"]
     }
-    rows = told("cost", *PRICE, *recorded, "--slo", asked)["rows"]
+    rows = told("cost", *PRICE, *recorded, "--slo", asked)["costs"]
 
-    assert set(loads.values()) == {4}
-    for row in rows:
-        assert row["baseline"]["concurrency"] <= loads[row["dataset"], "baseline"]
-        assert row["speculative"]["concurrency"] <= loads[row["dataset"], row["arm_label"]]
+    assert set(loads.values()) == {4.0}
+    assert {row["load"]["value"] for row in rows} == {4.0}
 
 
 def test_a_demand_and_an_investment_become_gpus_and_hours(recorded: tuple[str, ...]) -> None:
-    output = run(
-        "cost", *PRICE, *recorded, "--tokens-per-day", "1e9", "--investment", "300"
-    ).output  # fmt: skip
+    demand = ("--tokens-per-day", "1e9", "--peak-to-mean", "2", "--investment", "300")
+    output = run("cost", *PRICE, *recorded, *demand).output
+    rows = [
+        told("cost", *PRICE, *recorded, *demand, "--utilisation", busy)["costs"]
+        for busy in ("1", "0.5")
+    ]
 
     assert "1,000,000,000 output tokens a day" in output
     assert "are paid back after" in output
     assert "Basis: 3.60 USD/h for 1 GPU" in output
-    assert "measured on cpu, so this is no price of a GPU's work" in output
-    assert "K that pays on code, TP 1, by concurrency: at 1: 3; at 4: 3; at 16: 3." in output
-    assert "Energy: no power was recorded." in output
+    assert "Measured on a CPU: this is no price of a GPU's work." in output
+    # The peak is paid once: how busy a server is said to be takes no further GPU.
+    gpus = [[row["baseline"]["fleet"]["gpus"] for row in each] for each in rows]
+    assert gpus[0] == gpus[1]
+    assert all(row["baseline"]["fleet"]["busy"] <= 0.5 for row in rows[0])
+
+
+def test_a_gpu_without_a_price_is_told_in_a_sentence(recorded: tuple[str, ...]) -> None:
+    (row,) = told("cost", *recorded, "--dataset", "code")["costs"]
+    output = run("cost", *recorded, "--dataset", "code").output
+
+    assert (row["basis"], row["usd_saved_per_year"]) == (None, None)
+    assert row["saving"]["per_output_token"] > 0
+    assert "No price is known for CPU" in output
+    assert "give --usd-per-hour" in output
 
 
 def test_goodput_is_the_request_rate_where_every_request_is_good(
@@ -137,10 +167,10 @@ def test_goodput_is_the_request_rate_where_every_request_is_good(
 
     assert len(known) == sum(len(arm["levels"]) for arm in arms) == 6
     for arm in arms:
-        assert arm["largest_load"] == 16
+        assert arm["largest_load"]["value"] == 16
         for level in arm["levels"]:
             assert level["good_share"] == 1.0
-            rate = known[arm["arm_label"], level["concurrency"]]
+            rate = known[arm["arm_label"], level["load"]["value"]]
             assert level["goodput"] == pytest.approx(rate)
 
 
@@ -148,7 +178,7 @@ def test_an_slo_says_what_stops_each_arm(recorded: tuple[str, ...]) -> None:
     output = run("slo", "ttft:p95<50ms; itl:p99<10ms", *recorded).output
 
     assert "SLO: ttft:p95<50ms; itl:p99<10ms" in output
-    assert "Up to concurrency 4; at 16 it misses ttft:p95<50ms (109.7 ms)." in output
+    assert "Up to 4 at once; at 16 at once it misses ttft:p95<50ms (109.7 ms)." in output
     assert output.index("baseline") < output.index("draft_model K=3")
     assert "unknown" in run("slo", "ttft:p95<50ms", *recorded, "--no-goodput").output
 
@@ -157,7 +187,7 @@ def test_a_bound_that_was_never_measured_is_said(recorded: tuple[str, ...]) -> N
     (first, *_) = told("slo", "chunk_gap:p95<5ms", *recorded)["arms"]
 
     assert first["largest_load"] is None
-    assert "at 1 it is not measured: chunk_gap:p95<5ms" in first["sentence"]
+    assert "at 1 at once it is not measured: chunk_gap:p95<5ms" in first["sentence"]
 
 
 def test_the_front_holds_no_dominated_point(recorded: tuple[str, ...]) -> None:
@@ -214,7 +244,7 @@ def test_claims_need_no_warehouse_unless_one_is_named(
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        (("cost", "--output-throughput", "9"), InvalidInput, "A cost needs a price"),
+        (("cost", "--output-throughput", "9"), InvalidInput, "give --usd-per-hour"),
         (("cost", "--output-throughput", "0", *PRICE), InvalidInput, "rate must be above 0"),
         (("cost", "--output-throughput", "9", *PRICE, "--gpus-per-instance", "8"), InvalidInput,
          "give --gpus-used"),
@@ -224,9 +254,15 @@ def test_claims_need_no_warehouse_unless_one_is_named(
         (("cost", "--output-throughput", "9", "--price", "x", *PRICE), InvalidInput, "one of them"),
         (("cost", "--output-throughput", "9", *PRICE, "--utilisation", "60"), InvalidInput, "0.6"),
         (("cost", "--price", "published study", "--gpus-per-instance", "4"), InvalidInput, "both"),
-        (("cost", *PRICE, "--at", "noon"), InvalidInput, "neither"),
+        (("cost", *PRICE, "--mix", "code=1.5,prose=-0.5"), InvalidInput, "--mix"),
+        (("cost", *PRICE, "--mix", "code"), InvalidInput, "no share of a dataset"),
+        (("cost", *PRICE, "--mix", "code=nan"), InvalidInput, "no share of a dataset"),
+        (("cost", "--usd-per-hour", "0"), InvalidInput, "above zero"),
+        (("cost", "--usd-per-hour", "nan"), InvalidInput, "above zero"),
+        (("cost", *PRICE, "--tokens-per-day", "0"), InvalidInput, "above zero"),
+        (("cost", *PRICE, "--tokens-per-day", "9", "--peak-to-mean", "nan"), InvalidInput, "peak"),
+        (("cost", *PRICE, "--investment", "-1"), InvalidInput, "investment"),
         (("cost", *PRICE, "--slo", "ttft<5ms"), InvalidInput, "say which"),
-        (("cost",), UnknownKey, "No price is known for the GPU 'CPU"),
         (("cost", "--prices", "/nowhere.yaml", "--list-prices"), InvalidInput, "cannot be read"),
         (("slo", "nonsense"), InvalidInput, "is no bound"),
         (("claims", "/nowhere.yaml"), InvalidInput, "cannot be read: No such file"),

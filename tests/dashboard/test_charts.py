@@ -33,7 +33,11 @@ CHARTS = {
         MARKS,
         ("code [CPU lab]", ""),
         SCALES,
-        pd.DataFrame({"arm": ["eagle3 K=3"], "concurrency": [5.5]}),
+    ),
+    "named loads": charts.improvement_by_concurrency(
+        MARKS.assign(concurrency=[1, 2, 1, 2], load=["8 at once", "4 requests/s"] * 2),
+        ("code", ""),
+        Scales((1, 2), 0.0, 4.0, ("8", "4/s")),
     ),
     "metric": charts.metric_by_concurrency(MARKS, METRICS["ttft"], ("TTFT, ms", "code"), SCALES),
     "distribution": charts_requests.distribution(
@@ -84,12 +88,19 @@ def test_the_improvement_chart_draws_a_zero_line() -> None:
     assert [round(end["concurrency"], 2) for end in ends] == [0.89, 8.32]
 
 
-def test_intervals_are_bands_and_the_end_of_a_gain_is_marked_on_the_zero_line() -> None:
+def test_intervals_are_bands() -> None:
     layers = CHARTS["improvement"].to_dict()["layer"]
 
     assert layers[1]["mark"]["type"] == "area"
     assert layers[1]["encoding"]["y2"]["field"] == "high"
-    assert layers[-1]["encoding"]["y"]["field"] == "zero"
+
+
+def test_loads_of_other_kinds_stand_at_places_with_their_names() -> None:
+    layers = CHARTS["named loads"].to_dict()["layer"]
+
+    axes = [layer["encoding"]["x"]["axis"] for layer in layers]
+    assert {axis["labelExpr"] for axis in axes} == {'["8", "4/s"][datum.value - 1]'}
+    assert [tip["field"] for tip in layers[-2]["encoding"]["tooltip"]][1] == "load"
 
 
 def test_the_first_draft_position_is_one_as_on_every_page() -> None:

@@ -62,7 +62,7 @@ def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
     rows = known.measured.rows.to_pandas()
     assert set(rows["arm"]) == {"draft_model K=3", "eagle3 K=5"}
     assert set(rows["evidence"]) == {"CPU lab"}
-    assert set(rows["95 % interval"]) == {"unknown: a single repeat"}
+    assert set(rows["95 % interval"]) == {"unknown: a single launch"}
     assert "[CPU lab]" in known.drawing["title"]["text"]  # type: ignore[index]
     assert known.headline == "1 of 2 published figures does not follow from their own row."
 

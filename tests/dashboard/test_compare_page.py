@@ -10,20 +10,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.significance.confidence import intervals
-from analysis.significance.evidence_tables import interval_text
-from dashboard import data, panels
-from dashboard.answers import MOST_PANELS
-from dashboard.data import Question
+from answers.compare.words import interval
+from dashboard.answers import MOST_PANELS, compare_marks
+from dashboard.data import compare as data
 from dashboard.data import pair as data_pair
+from dashboard.data.compare import Question
 from dashboard.downloads import csv_bytes
+from dashboard.load_places import load_places
+from dashboard.panels import CHARTED
 from dashboard.shelf import open_shelf
-from dashboard.tables import pair_rows
-from dashboard.views import compare
 from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.contract import Facts
 from warehouse.filters import Filters
+from warehouse.loads import Load
 from warehouse.rows import Cell, Measurement, Source
 from warehouse.store import open_writer
 
@@ -33,7 +33,7 @@ DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model
 
 
 def _question(**changes: Any) -> Question:
-    return Question(**({"filters": Filters(), "statistic": "median", "allow": ()} | changes))
+    return Question(**({"filters": Filters()} | changes))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def other_engine(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., 
 
 @pytest.mark.usefixtures("other_engine")
 def test_cells_without_a_partner_are_listed_with_the_field_and_both_values() -> None:
-    known = data.answer(open_shelf(), _question(statistic="p50"))
+    known = data.page(open_shelf(), _question())
 
     reasons = known.unmatched.rows.column("reason").to_pylist()
     assert known.unmatched.total == 2
@@ -64,32 +64,28 @@ def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
 
 @pytest.mark.usefixtures("other_engine")
 def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
-    question = _question(statistic="p50", allow=("engine_version",))
+    question = _question(allow=("engine_version",))
 
-    found = data.study(open_shelf(), question)
-
-    rows = pair_rows(found, "p50")
-    assert len(rows) == len(panels.CHARTED)
+    rows = data.pair_rows(open_shelf(), question)
+    assert set(CHARTED) <= set(rows["metric"])
     assert set(rows["allowed"]) == {"engine_version"}
-    assert found.unmatched.empty
+    assert not data.page(open_shelf(), question).unmatched.total
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_csv_holds_the_pairs_unrounded() -> None:
-    shelf, question = open_shelf(), _question(statistic="p50")
-    found = data.study(shelf, question)
+    shelf, question = open_shelf(), _question()
 
-    read = pd.read_csv(io.BytesIO(csv_bytes(compare.rows(shelf, question))), keep_default_na=False)
+    read = pd.read_csv(
+        io.BytesIO(csv_bytes(data.pair_rows(shelf, question))), keep_default_na=False
+    )
 
-    assert len(read) == len(panels.charted(found.pairs, "p50"))
-    row = read.iloc[0]
-    same = found.pairs[
-        (found.pairs["speculative_id"] == row["speculative_id"])
-        & (found.pairs["metric"] == row["metric"])
-        & (found.pairs["statistic"] == row["statistic"])
-    ].iloc[0]
-    assert row["improvement"] == same["improvement"]
-    assert row["baseline"] == same["baseline"]
+    cells = [pair.arm_cell for setting in data.comparison(shelf, question).settings
+             for arm in setting.arms for pair in arm.pairs]  # fmt: skip
+    assert set(read["cell"]) == set(cells)
+    rates = read[read["metric"] == "output_throughput"]
+    assert len(rates) == len(cells)
+    assert (rates["improvement"] == rates["value"] / rates["reference"] - 1).all()
 
 
 def test_levels_with_prompts_and_seeds_of_their_own_share_one_panel(
@@ -102,10 +98,13 @@ def test_levels_with_prompts_and_seeds_of_their_own_share_one_panel(
         ]
         fill_cells(empty_place, name, known)
 
-    known_answer = data.answer(open_shelf(), _question(statistic="p50"))
+    known_answer = data.page(open_shelf(), _question())
 
     assert list(known_answer.titles) == ["code · TP 1"]
-    assert sorted(set(known_answer.levels["concurrency"])) == [1, 2, 4]
+    (arm,) = data.comparison(open_shelf(), _question()).settings[0].arms
+    assert {change.load for change in arm.changes} == {
+        Load("concurrency", float(at)) for at in (1, 2, 4)
+    }
 
 
 def test_two_drafts_with_one_label_are_two_arms_with_their_names(
@@ -115,9 +114,9 @@ def test_two_drafts_with_one_label_are_two_arms_with_their_names(
     for draft in ("one", "two"):
         fill_cells(empty_place, draft, [make_facts(**(DRAFT | {"draft_model": draft}))])
 
-    levels = data.answer(open_shelf(), _question(statistic="p50")).levels
+    (setting,) = data.comparison(open_shelf(), _question()).settings
 
-    assert set(levels["arm"]) == {"draft_model K=3 (one)", "draft_model K=3 (two)"}
+    assert {arm.name for arm in setting.arms} == {"draft_model K=3 (one)", "draft_model K=3 (two)"}
 
 
 def test_at_most_twelve_panels_are_drawn(
@@ -128,22 +127,19 @@ def test_at_most_twelve_panels_are_drawn(
         known = [make_facts(dataset=name, **arm) for name in names]
         fill_cells(empty_place, arm["spec_method"], known)
 
-    known_answer = data.answer(open_shelf(), _question(statistic="p50"))
+    known_answer = data.page(open_shelf(), _question())
 
     assert len(known_answer.titles) == MOST_PANELS + 2
-    assert (
-        len(data.improvement_drawings(open_shelf(), _question(statistic="p50"), "ttft"))
-        == MOST_PANELS
-    )
+    assert len(data.improvement_drawings(open_shelf(), _question(), "ttft")) == MOST_PANELS
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_table_stands_in_the_order_of_the_study() -> None:
-    rows = data.answer(open_shelf(), _question(statistic="p50")).totals.rows.to_pylist()
+    rows = data.page(open_shelf(), _question()).totals.rows.to_pylist()
 
     assert [row["metric"].split(" (")[0] for row in rows[:6]] == [
         "Output throughput", "Total throughput", "Time to first token", "Time per output token",
-        "Inter-token latency", "Request latency median",
+        "Inter-token latency", "Request latency, median",
     ]  # fmt: skip
     assert all(row["improvement"][0] in "+-" for row in rows)
 
@@ -163,7 +159,7 @@ def repeated(
                     source, place,
                     facts={
                         "spec_method": name, "num_speculative_tokens": k, "concurrency": load,
-                        "repeat": repeat, "evidence": "gpu",
+                        "repeat": repeat, "evidence": "gpu", "launch": f"{name}-{repeat}",
                     },
                     measurements=_values(100.0 * load * speed * (1 + 0.002 * repeat)),
                 )
@@ -185,44 +181,53 @@ def _values(rate: float) -> tuple[Measurement, ...]:
 
 
 @pytest.mark.usefixtures("repeated")
-def test_repeats_give_an_interval_and_a_verdict_to_every_line_and_level() -> None:
+def test_launches_give_an_interval_and_a_word_to_every_line_and_load() -> None:
     shelf, question = open_shelf(), _question()
-    sure = intervals(data.study(shelf, question).pairs)
-    rate = sure.geomean[sure.geomean["metric"] == "output_throughput"]
+    (setting,) = data.comparison(shelf, question).settings
+    first = setting.arms[0].changes[0]
 
-    rows = data.answer(shelf, question).totals.rows.to_pylist()
-    first = next(row for row in rows if row["metric"].startswith("Output throughput"))
-    levels = data.level_table(shelf, question, first["setting"]).rows.to_pylist()
+    levels = data.level_table(shelf, question, setting.name).rows.to_pylist()
 
-    assert first["95 % interval"] == interval_text(rate["low"].iloc[0], rate["high"].iloc[0])
-    assert first["verdict"] == "better"
-    assert {row["concurrency"] for row in levels} == {1, 8}
+    assert levels[0]["95 % interval"] == interval(first.low, first.high)
+    assert levels[0]["word"] == first.word == "gain"
+    assert {row["load"] for row in levels} == {"1 at once", "8 at once"}
     assert all("%" in row["95 % interval"] for row in levels)
 
 
 @pytest.mark.usefixtures("repeated")
 def test_the_band_of_the_chart_is_the_interval() -> None:
-    shelf, question = open_shelf(), _question()
-    sure = data.confidence(shelf, question).levels
-    known = data.answer(shelf, question).levels
-    marks = panels.improvements(known[known["metric"] == "output_throughput"])
+    found = data.comparison(open_shelf(), _question())
+    line = ("output_throughput", "mean")
+    told = [c for setting in found.settings for arm in setting.arms for c in arm.changes
+            if c.line == line]  # fmt: skip
 
-    assert set(marks["high"].round(9)) == set(
-        sure.loc[sure["metric"] == "output_throughput", "high"].round(9)
-    )
-    assert all(words.endswith(": better") for words in marks["interval"])
+    marks = compare_marks.improvements(found.settings, line, load_places(c.load for c in told))
+
+    assert sorted(marks["high"]) == sorted(c.high or 0 for c in told)
+    assert all(words.endswith(": gain") for words in marks["interval"])
 
 
 @pytest.mark.usefixtures("repeated")
-def test_any_arm_can_stand_where_the_baseline_stands() -> None:
+def test_any_arm_can_stand_where_the_baseline_stands_under_the_same_decision() -> None:
     page = opened("compare")
+    before = page.header[0].value
     page.selectbox(key="reference").set_value("ngram K=5").run()
 
-    headline = page.header[0].value.replace("\\", "")
-    assert headline.startswith("eagle3 K=3 (the best of several arms) serves 25.0\u202f% more")
-    assert headline.endswith("compared with ngram K=5")
-    rows = data.answer(open_shelf(), _question(reference="ngram K=5")).totals.rows.to_pylist()
+    assert page.header[0].value == before
+    rows = data.page(open_shelf(), _question(reference="ngram K=5")).totals.rows.to_pylist()
     assert {row["arm"] for row in rows} == {"baseline", "eagle3 K=3"}
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_filtered_arm_keeps_its_reference_and_its_words() -> None:
+    shelf = open_shelf()
+    whole = data.comparison(shelf, _question()).settings[0].arms
+
+    (arm,) = (
+        data.comparison(shelf, _question(filters=Filters(arm=("eagle3 K=3",)))).settings[0].arms
+    )
+
+    assert arm in whole
 
 
 @pytest.mark.usefixtures("repeated")
@@ -241,10 +246,10 @@ def test_any_percentile_can_be_chosen() -> None:
     page.selectbox(key="metric").set_value("Time to first token (TTFT)").run()
     page.selectbox(key="statistic").set_value("P99").run()
 
-    question = _question(statistic="p99")
-    levels = data.answer(open_shelf(), question).levels
+    found = data.comparison(open_shelf(), _question(statistic="p99"))
     assert any("TTFT\\), P99, improvement" in text.value for text in page.subheader)
-    assert set(levels.loc[levels["metric"] == "ttft", "statistic"]) == {"p99"}
+    lines = {change.line for change in found.settings[0].arms[0].changes}
+    assert ("ttft", "p99") in lines
 
 
 @pytest.mark.usefixtures("repeated")
@@ -258,6 +263,15 @@ def test_a_pair_shows_what_differs_in_its_configuration_and_nothing_else() -> No
     assert told["num_speculative_tokens"] == ("not stated", "3")
     assert told["commands.vllm.for"] == ("none", "eagle3")
     assert "model" not in told
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_pair_whose_baseline_the_filter_hides_is_shown_whole() -> None:
+    page = opened("compare", Filters(arm=("eagle3 K=3",)))
+
+    rows = next(f.value for f in page.dataframe if "setting" in f.value.columns
+                and len(f.value.columns) == 3)  # fmt: skip
+    assert "spec_method" in set(rows["setting"])
 
 
 @pytest.mark.usefixtures("repeated")
@@ -281,41 +295,40 @@ def test_single_requests_are_read_only_when_asked_for(monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("repeated")
 def test_the_charts_of_a_pair_say_where_they_come_from_and_how_many_they_draw() -> None:
     shelf, question = open_shelf(), _question()
-    name = next(iter(data.answer(shelf, question).titles))
+    name = next(iter(data.page(shelf, question).titles))
     pair = next(iter(data_pair.pairs(shelf, question, name).values()))
 
-    found = data_pair.requests(shelf, question.filters, replace(pair, note="CPU lab"))
+    found = data_pair.requests(shelf, replace(pair, note="CPU lab"))
 
     drawings = [*found.distributions, *found.first_tokens]
     assert all("[CPU lab]" in drawing["title"]["text"] for drawing in drawings)
     assert found.first_tokens[0]["title"]["text"].startswith("baseline: 20 requests")
 
 
-@pytest.fixture
-def filled_once(
-    empty_place: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
-) -> Path:
-    """One repeat of a baseline and an arm."""
-    with open_writer(empty_place) as writer:
-        for name, speed in (("none", 1.0), ("eagle3", 1.5)):
-            source = make_source(name)
-            writer.add(source, iter([make_cell(source, 0, speed, facts={"spec_method": name})]))
-        writer.commit()
-    return empty_place
+LOADS: tuple[dict[str, Any], ...] = (
+    {"load_profile": "concurrent", "concurrency": 4},
+    {"load_profile": "constant", "rate": 4.0, "concurrency": None},
+    {"load_profile": "poisson", "rate": 4.0, "concurrency": None},
+    {"load_profile": "trace", "trace": "azure", "concurrency": None},
+)
 
 
-@pytest.mark.usefixtures("filled_once")
-def test_a_single_repeat_gets_the_interval_of_its_requests_only_when_asked_for() -> None:
-    shelf = open_shelf()
-    with_it = data.answer(shelf, _question(sampling=True))
-    without = data.answer(shelf, _question())
+def test_loads_of_other_kinds_are_drawn_by_their_own_names(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    for arm in (BASELINE, DRAFT):
+        fill_cells(empty_place, arm["spec_method"], [make_facts(**(arm | load)) for load in LOADS])
 
-    rate = "output_throughput"
-    covers = with_it.levels.loc[with_it.levels["metric"] == rate, "covers"]
-    assert set(covers) == {"sampling"}
-    assert set(without.levels.loc[without.levels["metric"] == rate, "covers"]) == {"nothing"}
-    assert any("decides nothing" in note for note in with_it.notes)
-    assert not without.notes
+    (drawing,) = data.improvement_drawings(open_shelf(), _question(), "ttft")
+
+    axes = [
+        layer["encoding"]["x"]["axis"] for layer in drawing["layer"] if "x" in layer["encoding"]
+    ]
+    names = '["4", "4/s", "4/s Poisson", "azure"][datum.value - 1]'
+    assert {axis["labelExpr"] for axis in axes} == {names}
+    page = opened("compare")
+    told = {row for frame in page.dataframe if "load" in frame.value for row in frame.value["load"]}
+    assert {"4 at once", "4 requests/s", "4 requests/s (Poisson)", "trace azure"} <= told
 
 
 def test_unknown_values_everywhere_are_told_as_unknown(
@@ -332,16 +345,3 @@ def test_unknown_values_everywhere_are_told_as_unknown(
 
     assert page.header
     assert not page.exception
-
-
-@pytest.mark.usefixtures("repeated")
-def test_too_many_settings_get_no_intervals_and_the_page_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(data, "MOST_INTERVALS", 1)
-
-    known = data.answer(open_shelf(), _question())
-
-    assert known.levels["improvement_low"].isna().all()
-    assert "choose a model" in known.notes[0]
-    assert "not calculated" in set(panels.improvements(known.levels)["interval"])

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard import links
 from dashboard.filters import LABELS
+from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 
 APP = Path(__file__).parents[2] / "dashboard" / "app.py"
@@ -166,8 +167,14 @@ def test_a_day_that_is_none_is_named() -> None:
     ]
 
 
-@pytest.mark.usefixtures("warehouse")
-def test_the_subject_of_a_verdict_can_be_kept_on_every_page() -> None:
+def test_the_subject_of_a_verdict_can_be_kept_on_every_page(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
+) -> None:
+    draft = {"spec_method": "draft_model", "num_speculative_tokens": 3}
+    for model in ("lab/tiny-target", "lab/other"):
+        arms = ({"spec_method": "none"}, draft)
+        known = [make_facts(model=model, concurrency=4, **arm) for arm in arms]
+        fill_cells(empty_place, model.partition("/")[2], known)
     page = _app()
 
     page.button(key="only").click().run()

@@ -48,7 +48,7 @@ domains = ["viewers.example"]
 """
 SECRET = "a secret of a test, as long as one has to be"
 #: Long enough to log in and see a page, short enough to wait for.
-SHORT_S = 12
+SHORT_S = 30
 
 
 def _free_port() -> int:
@@ -67,7 +67,7 @@ def _running(words: list[str], url: str, **how: Any) -> Iterator[None]:
         yield
     finally:
         os.killpg(server.pid, signal.SIGTERM)
-        server.wait(10)
+        server.wait(60)
 
 
 @contextmanager
@@ -328,7 +328,7 @@ def test_the_command_refuses_other_machines_without_a_login(tmp_path: Path) -> N
 
     told = subprocess.run(
         [draftboard, "dashboard", "--host", "0.0.0.0"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=DRAWN_MS / 1000, check=False,
         env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
 

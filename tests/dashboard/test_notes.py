@@ -14,11 +14,12 @@ import vl_convert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from answers.decide.values import Question
 from dashboard import data
+from dashboard.data import decide as data_decide
 from dashboard.data import explore as data_explore
 from dashboard.data import notes as data_notes
 from dashboard.data import trends as data_trends
-from dashboard.data import verdict as data_verdict
 from dashboard.data.report import Wanted, report
 from dashboard.data.trends import Watch
 from dashboard.explore_sql import KEYS, Amount, Pick
@@ -62,9 +63,8 @@ def _say(root: Path, action: str, arm: str, text: str = "GPU throttled") -> None
 
 
 def _best_arm() -> str:
-    shelf = open_shelf()
-    subject = next(iter(data_verdict.subjects(shelf, FILTERS).values()))
-    return data_verdict.arms(shelf, FILTERS, subject)[0]
+    (subject,) = data_decide.subjects(open_shelf(), Question(FILTERS)).values()
+    return subject.leads[0].arm
 
 
 def _text(elements: Any) -> str:
@@ -79,7 +79,7 @@ def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes
 
     _say(own, "exclude", "eagle3 K=5")
     assert _best_arm().startswith("draft_model")
-    assert "draft_model K=3 serves" in _text(_open("compare").header)
+    assert "a draft model with 3 draft tokens" in _text(_open("compare").header)
     assert "a draft model" in _text(_open("verdict").header)
     assert len(data.cells(open_shelf(), FILTERS)) == before[2] - 10
 
@@ -251,7 +251,7 @@ def test_a_night_whose_runs_are_excluded_stays_marked(nightly: Path) -> None:
     page = _open("trends", only_lab)
 
     shelf = open_shelf()
-    one = data_trends.overview(shelf, Watch(only_lab, "5%")).found[0]
+    one = data_trends.overview(shelf, Watch(only_lab, "5%")).trend.lines[0].assessed
     assert "2026-11-05" not in {known.label[:10] for known in one.series.nights}
     assert [placed.night for placed in data_notes.of_series(shelf, only_lab, one)] == ["2026-11-05"]
     assert len(_layers(page)) == 1
@@ -270,12 +270,12 @@ def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
 
 
 def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> None:
-    assert "was noted" not in html(report(open_shelf(), Wanted(FILTERS)))
+    assert "was noted" not in html(report(open_shelf(), Wanted(Question(FILTERS))))
     _say(own, "note", "draft_model K=3", "GPU 3 was warm")
     add(own, annotation("note", night("2026-11-02"), "driver updated", "Bo"))
     _say(own, "exclude", "eagle3 K=5")
 
-    made = report(open_shelf(), Wanted(FILTERS))
+    made = report(open_shelf(), Wanted(Question(FILTERS)))
 
     assert "a draft model" in made.headline
     assert dict(made.scope)["Left out"].startswith("2 runs are excluded by name: GPU throttled (")
@@ -296,7 +296,7 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
         assert not any(element.allow_html for element in page.markdown)
-    written = html(report(open_shelf(), Wanted(FILTERS)))
+    written = html(report(open_shelf(), Wanted(Question(FILTERS))))
     written = written.replace(vl_convert.javascript_bundle(), "")
     assert "&lt;img src=x" in written
     assert "<img" not in written

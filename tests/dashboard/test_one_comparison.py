@@ -6,34 +6,34 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from dashboard import data
+from analysis.money.paying import Paying
+from answers.decide.values import Question
 from dashboard.answers import cost as answers_cost
 from dashboard.answers import slo as answers_slo
+from dashboard.data import compare as data_compare
 from dashboard.data import cost as data_cost
+from dashboard.data import decide as data_decide
 from dashboard.data import slo as data_slo
-from dashboard.data import verdict as data_verdict
-from dashboard.paying import OWN, Paying
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "tiny-draft"}
-PAYING = Paying(OWN, usd_per_hour=2.0)
+PAYING = Paying(usd_per_hour=2.0)
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_verdict_cost_and_compare_share_the_comparison_of_a_subject() -> None:
+def test_compare_stands_under_the_headline_of_the_verdict() -> None:
     shelf = open_shelf()
-    subject = next(iter(data_verdict.subjects(shelf, Filters()).values()))
 
-    found = data_verdict.judged(shelf, Filters(), subject).known.found
+    decided = data_decide.found(shelf, Question(Filters())).decisions
 
-    mine = subject.filters(Filters())
-    assert data_cost.study(shelf, mine, "") is found
-    assert data.study(shelf, data.Question(mine, "p50", ())) is found
+    page = data_compare.page(shelf, data_compare.Question(Filters()))
+    assert page.headline == decided[0].headline
+    assert page.against == tuple(one.sentence for one in decided[0].against[:3])
 
 
-def test_a_subject_that_shares_its_filters_with_another_has_cells_of_its_own_alone(
+def test_subjects_that_differ_in_their_evidence_are_decided_apart(
     empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
 ) -> None:
     for engine, evidence in (("vllm", "cpu"), ("vllm", "simulated")):
@@ -42,12 +42,16 @@ def test_a_subject_that_shares_its_filters_with_another_has_cells_of_its_own_alo
             for arm in ({"spec_method": "none"}, DRAFT)
         ]
         fill_cells(empty_place, evidence, known)
-    shelf = open_shelf()
 
-    for subject in data_verdict.subjects(shelf, Filters()).values():
-        known = data_verdict.judged(shelf, Filters(), subject).known
-        assert set(known.cells["evidence"]) == {subject.evidence}
-        assert len(known.found.pairs["speculative_id"].unique()) == 1
+    subjects = data_decide.subjects(open_shelf(), Question()).values()
+
+    assert [one.subject.evidence for s in subjects for one in s.decisions] == [
+        "cpu",
+        "simulated",
+    ]
+    for subject in subjects:
+        (cell,) = subject.decisions[0].arms
+        assert len(cell.pairs) == 1
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -65,7 +69,7 @@ def test_settings_that_are_not_drawn_are_judged_and_costed_nevertheless(
     st.cache_resource.clear()
 
     few_loads, few_costs = data_slo.slo_answer(shelf, slo), data_cost.cost_answer(shelf, costed)
-    assert len(few_loads.strips) == len(data_cost.cost_drawings(shelf, costed)) == 1
+    assert len(few_loads.strips) == len(few_costs.drawings) == 1
     assert few_loads.headline == all_loads.headline
     assert few_loads.totals == all_loads.totals
     assert few_costs.headline == all_costs.headline

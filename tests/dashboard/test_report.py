@@ -11,8 +11,10 @@ import vl_convert
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
+from answers.decide.tables import summary
+from answers.decide.values import Question
 from dashboard.data import cost as data_cost
-from dashboard.data import verdict as data_verdict
+from dashboard.data import decide as data_decide
 from dashboard.data.report import Wanted, report
 from dashboard.report import html
 from dashboard.report_parts import MOST_ROWS
@@ -29,21 +31,20 @@ MOST_BYTES = 5_000_000
 @pytest.mark.usefixtures("warehouse")
 def test_it_says_the_same_as_the_verdict_and_the_cost_page() -> None:
     shelf = open_shelf()
-    subject = next(iter(data_verdict.subjects(shelf, FILTERS).values()))
-    arm = data_verdict.arms(shelf, FILTERS, subject)[0]
-    verdict = data_verdict.verdict(shelf, FILTERS, subject, arm)
-    wanted = Wanted(FILTERS, tokens_per_day=50e6)
+    question = Question(FILTERS)
+    (subject,) = data_decide.subjects(shelf, question).values()
+    wanted = Wanted(question, tokens_per_day=50e6)
 
     made = report(shelf, wanted)
 
-    assert made.headline == verdict.headline
-    assert dict(made.scope)["Speculation"] == arm
+    assert made.headline == subject.headline
+    assert dict(made.scope)["Speculation"] == subject.leads[0].arm
     grids = {grid.caption: grid for section in made.sections for grid in section.grids}
-    totals = next(g for caption, g in grids.items() if caption.startswith("Geometric means"))
-    assert [dict(zip(totals.header, row, strict=True)) for row in totals.rows] == (
-        verdict.totals.rows.to_pylist()
+    decided = grids["What to serve with"].rows
+    assert [list(row) for row in decided] == summary(subject.decisions)[1]
+    asked = data_cost.Asked(
+        data_decide.narrowed(subject, FILTERS), wanted.paying, tokens_per_day=50e6
     )
-    asked = data_cost.Asked(subject.filters(FILTERS), wanted.paying, tokens_per_day=50e6)
     cost = data_cost.cost_answer(shelf, asked)
     assert cost.headline in [text for section in made.sections for text in section.paragraphs]
     assert len(grids["USD per million output tokens"].rows) == min(cost.totals.total, MOST_ROWS)
@@ -56,7 +57,9 @@ def _ours(page: str) -> str:
 
 @pytest.mark.usefixtures("warehouse")
 def test_it_stands_alone_and_is_small() -> None:
-    page = html(report(open_shelf(), Wanted(FILTERS, link="http://localhost:8501/?model=a&gpu=b")))
+    page = html(
+        report(open_shelf(), Wanted(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"))
+    )
 
     assert len(page.encode()) < MOST_BYTES
     assert "default-src 'none'" in page
@@ -79,7 +82,7 @@ def hostile(
 
 @pytest.mark.usefixtures("hostile")
 def test_markup_in_any_name_is_text() -> None:
-    page = html(report(open_shelf(), Wanted(Filters())))
+    page = html(report(open_shelf(), Wanted(Question())))
 
     assert "<img" not in _ours(page)
     assert "&lt;img" in page
@@ -98,23 +101,23 @@ def test_unknown_values_everywhere_are_said(
         )  # fmt: skip
         fill_cells(empty_place, method, [facts], started_at=None)
 
-    made = report(open_shelf(), Wanted(Filters()))
+    made = report(open_shelf(), Wanted(Question()))
 
     assert dict(made.scope)["Hardware"] == "unknown"
     assert dict(made.scope)["Measured"] == "unknown when"
     assert made.badges == ("evidence unknown",)
-    assert "No price is listed for unknown" in html(made)
+    assert "unknown" in html(made).split("What does it cost")[1]
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_what_cannot_be_reported_is_one_sentence() -> None:
     shelf = open_shelf()
     with pytest.raises(UnknownKey, match="No cell matches"):
-        report(shelf, Wanted(Filters(dataset=("gone",))))
+        report(shelf, Wanted(Question(Filters(dataset=("gone",)))))
     with pytest.raises(UnknownKey, match="There is no subject 'x'"):
-        report(shelf, Wanted(Filters(), subject="x"))
-    with pytest.raises(InvalidInput, match="has a partner"):
-        report(shelf, Wanted(Filters(gpu=("B200",))))
+        report(shelf, Wanted(Question(), subject="x"))
+    with pytest.raises(InvalidInput, match="no verdict to report"):
+        report(shelf, Wanted(Question(Filters(gpu=("B200",)))))
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
 def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_short(
     tmp_path: Path,
 ) -> None:
-    made = report(open_shelf(), Wanted(FILTERS))
+    made = report(open_shelf(), Wanted(Question(FILTERS)))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from analysis.service.largest_load import Level, Load
+from analysis.matching.arm_levels import ArmLevels
+from analysis.money.paying import Paying
+from analysis.service.largest_load import Level, Reach
 from analysis.service.slo import parse
 from commands.pareto import pareto
 from commands.slo import slo
@@ -19,11 +21,11 @@ from dashboard.answers.arm_loads import ArmLoad
 from dashboard.charts import pareto as charts_pareto
 from dashboard.data import slo as data_slo
 from dashboard.data.slo import Asked
-from dashboard.paying import LISTED, OWN, Paying, basis_of
 from dashboard.shelf import open_shelf
 from tests.dashboard.opening import opened, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters
+from warehouse.loads import Load
 
 Fill = Callable[..., None]
 SLO = "ttft:p95<80ms"
@@ -40,9 +42,10 @@ def test_the_title_answers_and_each_arm_has_its_largest_load() -> None:
 
     title = page.header[0].value.replace("\\", "")
     assert title == (
-        "Within ttft:p95<80ms, draft_model K=3 carries 4 concurrent requests on code · TP 1; "
-        "the baseline carries 4 concurrent requests."
+        "3 of 3 arms in 1 setting meet ttft:p95<80ms at some load; the largest load of each stands "
+        "below."
     )
+    assert set(page.dataframe[0].value["largest load"]) == {"4 at once"}
     assert len(page.get("vega_lite_chart")) == 2
     assert "CPU lab" in page.markdown[0].value
 
@@ -71,17 +74,17 @@ def test_the_front_is_that_of_the_command(warehouse: Path) -> None:
     assert len(rows) == len(told) > 0
     for name in names:
         assert sorted(rows[name]) == pytest.approx(sorted(row[name] for row in told))
-    on_front = {(row["arm_label"], row["concurrency"]) for row in told if not row["dominated"]}
+    on_front = {(row["arm_label"], row["load_short"]) for row in told if not row["dominated"]}
     mine = rows[~rows["dominated"].astype(bool)]
-    assert set(zip(mine["path"], mine["concurrency"], strict=True)) == on_front
+    assert set(zip(mine["path"], mine["load_short"], strict=True)) == on_front
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_before_an_slo_is_written_the_middle_of_what_was_measured_is_shown() -> None:
     page = opened("slo")
 
-    assert any("None is written yet" in caption.value for caption in page.caption)
-    assert "settings" in page.header[0].value
+    assert any("No bound is written yet" in caption.value for caption in page.caption)
+    assert "setting" in page.header[0].value
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -152,7 +155,7 @@ def test_unknown_values_are_called_unknown() -> None:
     assert list(totals["setting"]) == ["unknown · TP unknown"]
     assert list(totals["evidence"]) == ["evidence unknown"]
     assert list(totals["USD per million output tokens"]) == ["unknown"]
-    assert any("No price is listed for unknown" in c.value for c in page.caption)
+    assert any("No price is known for an unknown GPU" in c.value for c in page.caption)
     assert any("Left out: 2 loads" in c.value for c in page.caption)
 
 
@@ -168,48 +171,40 @@ def test_acceptance_that_was_set_by_hand_carries_its_badge(
     assert "synthetic acceptance" in known.strips[0]["title"]["text"]
 
 
-def _load(largest: int | None, arm: str) -> ArmLoad:
-    level = Level(8, largest == 8, (), (), 1, int(largest == 8))
-    return ArmLoad((0, 0), "code", arm, "", Load(largest, (level,), ""), None, None, "")
+AT_8 = Load("concurrency", 8.0)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (4, 8, "eagle3 K=3 carries at least 8 concurrent requests on code; the baseline carries 4"),
-        (None, 1, "carries 1 concurrent request on code; the baseline carries no load"),
-    ],
-)
-def test_the_headline_says_what_each_arm_carries(old: int, new: int, said: str) -> None:
-    arms = [_load(old, "baseline"), _load(new, "eagle3 K=3")]
+def _arm(largest: Load | None, arm: str) -> ArmLoad:
+    level = Level(AT_8, largest == AT_8, (), (), 1, int(largest == AT_8))
+    return ArmLoad((0, 0), "code", arm, "", Reach(largest, (level,), ""), None, None, "")
 
-    assert said in answers_slo.headline(arms, parse(SLO))
+
+def test_the_headline_counts_arms_and_takes_none() -> None:
+    arms = [_arm(None, "baseline"), _arm(AT_8, "eagle3 K=3")]
+
+    said = answers_slo.headline(arms, parse(SLO))
+
+    assert said.startswith("1 of 2 arms in 1 setting meet ttft:p95<80ms at some load")
+    assert "eagle3" not in said
+
+
+def test_a_trace_has_no_place_on_an_axis_and_stands_in_the_tables() -> None:
+    trace = Load("trace", None, "monday")
+    level = Level(trace, True, (), (), 1, 1)
+    arm = ArmLoad((0, 0), "code", "baseline", "", Reach(trace, (level,), ""), 5.0, None, "")
+    rows = pd.DataFrame(
+        [(0, 0, 0, "c", "ttft", "p95", 5.0)],
+        columns=["setting", "arm_id", "load", "cell_id", "metric", "statistic", "value"],
+    )
+
+    known = answers_slo.answer([arm], ArmLevels(rows, pd.DataFrame(), (trace,)), parse(SLO), {})
+
+    assert known.strips == []
+    assert known.totals.rows.column("largest load").to_pylist() == ["trace monday"]
 
 
 def test_nothing_with_a_load_is_said() -> None:
     assert answers_slo.headline([], parse(SLO)) == answers_slo.NOTHING
-
-
-@pytest.mark.parametrize(
-    ("paying", "keys", "said"),
-    [
-        (Paying(), {"gpu": "B17"}, "No price is listed for B17"),
-        (Paying(), {"gpu": "NVIDIA H200"}, "state the GPUs behind the throughput"),
-        (Paying(price=OWN), {"gpu": "H200", "gpu_count": 1}, "not stated yet"),
-    ],
-)
-def test_a_price_that_is_missing_is_asked_for(
-    paying: Paying, keys: dict[str, Any], said: str
-) -> None:
-    assert said in str(basis_of(paying, keys))
-
-
-def test_a_listed_price_is_that_of_the_gpu_and_charges_what_was_recorded() -> None:
-    basis = basis_of(Paying(LISTED), {"gpu": "H200", "gpu_count": 2, "tensor_parallel_size": 1})
-
-    assert not isinstance(basis, str)
-    assert basis.gpus_used == 2
-    assert basis.usd_per_hour == pytest.approx(63.296)
 
 
 def _fields(spec: Any) -> set[str]:
@@ -223,6 +218,7 @@ STRIP = pd.DataFrame(
     {
         "arm": ["baseline", "baseline"],
         "concurrency": [1, 2],
+        "load": ["1 at once", "2 at once"],
         "state": [charts_pareto.MEETS, charts_pareto.MISSES],
         "solid": [1, 0],
         "told": ["all bounds hold", "misses ttft"],
@@ -234,7 +230,7 @@ STRIP = pd.DataFrame(
 TRADE = pd.DataFrame(
     {
         "point": ["a at 1", "a at 2"], "arm": "a", "path": "a", "user": [9.0, 5.0],
-        "gpu": [9.0, 20.0], "concurrency": [1, 2], "load": ["1", ""], "repeats": [1, 3],
+        "gpu": [9.0, 20.0], "concurrency": [1, 2], "load": ["1", ""], "load_short": ["1", "2"], "repeats": [1, 3],
         "strong": [1.0, 0.3], "solid": [0, 1], "front": [1, 0], "dominated_by": ["none", "b at 2"],
         "label": ["", "a"], "label_y": [9.0, 20.0],
     }

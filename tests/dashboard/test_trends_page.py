@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from analysis.nightly.regressions import REGRESSION
+from analysis.nightly.run_chart import points
+from answers.trend.answer import names
 from commands.gate import gate
 from dashboard.answers import trends as answers_trends
 from dashboard.charts import trends as charts_trends
@@ -64,11 +66,27 @@ def test_the_title_says_what_became_worse_and_since_when() -> None:
 @pytest.mark.usefixtures("nightly")
 def test_the_page_judges_as_the_gate_does(nightly: Path) -> None:
     said = CliRunner().invoke(gate, ["--warehouse", str(nightly), "--json"])
-    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found
+    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend
 
-    told = {(row["metric"], row["status"], row["improvement"], row["first_bad"])
-            for row in json.loads(said.output)["series"]}  # fmt: skip
-    assert told == {(one.series.metric, one.status, one.improvement, one.first) for one in found}
+    told = json.loads(said.output)
+    assert told["headline"] == found.headline
+    assert [(row["said"], row["status"], row["improvement"], row["first_bad"])
+            for row in told["series"]] == [
+        (line.said, line.status, line.improvement, line.since) for line in found.lines
+    ]  # fmt: skip
+
+
+def test_an_accepted_night_makes_the_page_green(nightly: Path) -> None:
+    accept = ["accept", "--why", "2.0 is right", "--author", "Ann", "--warehouse", str(nightly)]
+    assert CliRunner().invoke(gate, accept).exit_code == 0
+
+    page = opened("trends")
+
+    assert page.header[0].value.startswith("Nothing became worse")
+    said = "".join(text.value.replace("\\", "") for text in page.markdown)
+    assert "night 2026-11-09 was accepted by Ann: 2.0 is right" in said
+    noted = next(frame.value for frame in page.dataframe if "said" in frame.value)
+    assert list(noted["said"]) == ["accepted"]
 
 
 @pytest.mark.usefixtures("nightly")
@@ -141,11 +159,9 @@ def test_cells_without_a_start_are_no_night(
 
 @pytest.mark.usefixtures("nightly")
 def test_series_with_one_name_can_be_told_apart() -> None:
-    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found
+    series = data_trends.series(open_shelf(), Filters())
 
-    names = answers_trends.series_names([found[0], found[0]])
-
-    assert len(set(names)) == 2
+    assert len(set(names([series[0], series[0]]))) == 2
 
 
 def _fields(spec: Any) -> set[str]:
@@ -159,10 +175,9 @@ def _fields(spec: Any) -> set[str]:
 
 @pytest.mark.usefixtures("nightly")
 def test_the_run_chart_encodes_columns_that_exist_and_marks_the_night() -> None:
-    one = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found[0]
-    assert one.status == REGRESSION
-    rows = answers_trends.points(one)
-    rows = rows.assign(solid=0, at=[at.timestamp() * 1000 for at in rows["at"]])
+    line = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend.lines[0]
+    assert line.status == REGRESSION
+    rows = answers_trends.chart_rows(points(line.assessed))
 
     spec = charts_trends.run_chart(rows, METRICS["itl"], "baseline", "ITL [simulated]").to_dict()
 
@@ -175,8 +190,8 @@ def test_the_run_chart_encodes_columns_that_exist_and_marks_the_night() -> None:
 
 @pytest.mark.usefixtures("nightly")
 def test_the_charts_title_carries_the_evidence() -> None:
-    one = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).found[0]
+    line = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend.lines[0]
 
-    title = answers_trends.run_chart(one)["title"]["text"]
+    title = answers_trends.run_chart(line)["title"]["text"]
 
     assert title.endswith("[simulated]")

@@ -8,6 +8,8 @@ import pytest
 import zstandard
 from streamlit.testing.v1 import AppTest
 
+from answers.compare import uploaded
+from answers.compare.values import Question
 from dashboard import data, upload
 from dashboard.answers import upload as answers_upload
 from dashboard.data import upload as data_upload
@@ -32,22 +34,23 @@ def lab() -> Uploaded:
 
 
 def test_two_reports_are_compared_without_any_warehouse(lab: Uploaded) -> None:
-    told = answers_upload.told(lab, None)
+    assert lab.held is not None
+    told = answers_upload.upload(uploaded.told(lab.held, None, Question()))
 
     assert told.cells.total == BASELINE.levels + DRAFT.levels
-    assert told.answer is not None
-    assert "draft_model K=3 serves" in told.answer.headline
+    assert told.page is not None
+    assert "a draft model with 3 draft tokens" in told.page.headline
     assert len(told.drawings) == 1
 
 
 def test_a_file_that_is_no_report_is_refused_with_the_reason_of_ingest(lab: Uploaded) -> None:
-    assert lab.rejections.to_dict("records") == [
-        {
-            "file": HOSTILE,
-            "reason": "This is neither a GuideLLM report nor a vllm bench result: give the JSON "
+    assert lab.rejections == (
+        (
+            HOSTILE,
+            "This is neither a GuideLLM report nor a vllm bench result: give the JSON "
             "file that the load generator wrote.",
-        }
-    ]
+        ),
+    )
 
 
 def test_nothing_stays_on_the_disk_and_the_real_warehouse_is_untouched(
@@ -73,15 +76,15 @@ def test_an_uploaded_arm_finds_its_baseline_in_the_warehouse(
     assert CliRunner().invoke(cli, [*words, "--warehouse", str(empty_place)]).exit_code == 0
     mine = take_in([_report(DRAFT)])
 
-    together = data_upload.told(open_shelf(), Filters(), mine)
-    alone = data_upload.told(open_shelf(), None, mine)
+    together = data_upload.upload(open_shelf(), Filters(), mine)
+    alone = data_upload.upload(open_shelf(), None, mine)
+    both = data_upload.upload(open_shelf(), None, lab)
 
-    assert together.answer is not None
-    assert alone.answer is not None
-    assert (
-        together.answer.headline == (answers_upload.told(lab, None).answer or alone.answer).headline
-    )
-    assert not alone.answer.titles
+    assert together.page is not None
+    assert alone.page is not None
+    assert both.page is not None
+    assert together.page.headline == both.page.headline
+    assert not alone.page.titles
     assert len(data.cells(open_shelf(), Filters())) == BASELINE.levels
 
 
@@ -102,7 +105,7 @@ def test_a_file_that_unpacks_without_end_is_refused() -> None:
 
     told = take_in([Report("bomb.json.zst", bomb)])
 
-    assert told.cells.empty
+    assert told.held is None
     assert len(told.rejections) == 1
 
 
@@ -111,7 +114,7 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
     told = take_in([_report(BASELINE)])
 
-    assert "too much time" in told.rejections["reason"][0]
+    assert "too much time" in told.rejections[0][1]
 
 
 def _page(mine: Uploaded | None) -> AppTest:
@@ -134,7 +137,7 @@ def _page(mine: Uploaded | None) -> AppTest:
 def test_the_page_shows_the_answer_and_what_was_refused_as_text(lab: Uploaded) -> None:
     page = _page(lab)
 
-    assert "draft\\_model K=3 serves" in page.header[0].value
+    assert "a draft model with 3 draft tokens" in page.header[0].value
     assert page.get("vega_lite_chart")
     shown = {str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()}
     assert HOSTILE in shown

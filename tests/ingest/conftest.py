@@ -55,7 +55,7 @@ def _distribution(mean: float) -> dict[str, Any]:
 def _benchmark(level: int, index: int, count: int) -> dict[str, Any]:
     base = START + 100.0 * index
     made = {"successful": count, "errored": 0, "incomplete": 0, "total": count}
-    end = base + count // level + 0.95
+    end = base + (count - 1) // level + 0.95
     requests = [_request(1000 * index + i, base + i // level) for i in range(count)]
     return {
         "type_": "generative_benchmark",

@@ -67,7 +67,7 @@ def test_acceptance_is_the_difference_of_the_counters_around_the_run(run: Any, d
 
 
 def test_each_level_takes_its_own_difference_from_the_samples(run: Any, drop: Any) -> None:
-    counts = [(-5, 0), (-0.2, 0), (3, 40), (6.2, 80), (99.9, 80), (102, 130), (110, 180)]
+    counts = [(-5, 0), (-0.2, 0), (3, 40), (5.2, 80), (99.9, 80), (102, 130), (110, 180)]
     lines = [json.dumps([START + at, exposition(drafts)]) for at, drafts in counts]
     files = {"metrics-samples.jsonl": "\n".join([*lines, '[17952, ["cut'])}
     assert run(drop(levels=(4, 10), files=files, spec_method="ngram")).status == 0

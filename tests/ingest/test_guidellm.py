@@ -1,5 +1,6 @@
 """Every GuideLLM generation: what it says, in whose words, recomputed independently."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from ingest.model import Content, Context
 from ingest.read import hashed, open_content
 from ingest.sniff import sniff
 from warehouse.errors import InvalidInput
+from warehouse.loads import load_of
 from warehouse.rows import Cell
 
 REPORTS = Path(__file__).parents[1] / "fixtures" / "reports"
@@ -168,6 +170,70 @@ def test_a_sampled_report_has_no_canonical_values() -> None:
     cell = from_report(report)[0]
     assert not cell.requests_complete
     assert values(cell, "canonical") == {}
+
+
+def test_a_sampled_report_does_not_say_which_prompts_its_cell_had() -> None:
+    report = raw("g4-0.8.1")
+    whole = from_report(report)[0].facts.prompt_set_hash
+    del report["benchmarks"][0]["requests"]["successful"][5:]
+    assert whole is not None
+    assert from_report(report)[0].facts.prompt_set_hash is None
+
+
+def test_a_level_that_was_cut_off_does_not_either() -> None:
+    found = cells("maxduration-0.8.1")
+    assert [(c.incomplete > 0, c.facts.prompt_set_hash is None) for c in found] == [
+        (True, True), (True, True), (False, False),
+    ]  # fmt: skip
+
+
+def loads(name: str) -> list[str]:
+    facts = [cell.facts for cell in cells(name)]
+    found = [load_of(f.load_profile, f.concurrency, f.rate, f.trace) for f in facts]
+    return ["unknown" if load is None else load.text for load in found]
+
+
+def test_each_level_of_a_sweep_has_the_load_of_its_own_strategy() -> None:
+    one, most, *rates = loads("sweep-0.8.1")
+    assert (one, most) == ("1 at once", "512 at once")
+    assert len(rates) == 2
+    assert all(re.fullmatch(r"[\d.]+ requests/s \(at most 512 at once\)", r) for r in rates)
+
+
+def test_a_poisson_rate_without_a_limit_has_none() -> None:
+    assert loads("poisson-0.8.1") == ["10 requests/s (Poisson)"]
+
+
+def test_a_replayed_trace_is_known_by_its_file() -> None:
+    report = raw("g4-0.8.1")
+    for benchmark, scale in zip(report["benchmarks"], (1.0, 2.0, None), strict=True):
+        benchmark["config"]["strategy"] = {"type_": "trace", "time_scale": scale}
+    report["config"]["spec"]["data"] = [{"kind": "trace", "path": "logs/monday.jsonl"}]
+    facts = [cell.facts for cell in from_report(report)]
+    assert [f.trace for f in facts] == [
+        "monday.jsonl", "monday.jsonl (time x 2)", "monday.jsonl",
+    ]  # fmt: skip
+    assert {(f.load_profile, f.concurrency) for f in facts} == {("trace", None)}
+
+
+def test_a_window_that_outlives_its_requests_is_cut_to_their_activity() -> None:
+    report = raw("g4-0.8.1")
+    expected = values(from_report(report)[0], "canonical")
+    report["benchmarks"][0]["scheduler_metrics"]["measure_end_time"] += 190.0
+    report["benchmarks"][0]["end_time"] += 190.0
+    found = from_report(report)[0]
+    assert values(found, "canonical") == pytest.approx(expected)
+    assert found.duration == pytest.approx(5.851, abs=0.001)
+    assert "window_outlives_activity" in {flag.name for flag in found.flags}
+
+
+def test_the_window_of_a_sampled_report_stays_what_it_says() -> None:
+    report = raw("g4-0.8.1")
+    report["benchmarks"][0]["scheduler_metrics"]["measure_end_time"] += 190.0
+    del report["benchmarks"][0]["requests"]["successful"][5:]
+    found = from_report(report)[0]
+    assert found.duration == pytest.approx(195.851, abs=0.001)
+    assert found.flags == ()
 
 
 def test_nan_and_infinity_count_as_unknown_and_are_flagged() -> None:

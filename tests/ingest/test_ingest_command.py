@@ -120,7 +120,7 @@ def test_a_second_writer_waits_and_says_so(run: Any, write: Any, bench: Any) -> 
         said = waiting.stderr.readline()
         assert waiting.poll() is None
     with waiting:
-        assert waiting.wait(timeout=60) == 0
+        assert waiting.wait(timeout=300) == 0
     assert "waiting" in said
     assert len(run.cells()) == 1
 

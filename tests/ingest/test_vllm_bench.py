@@ -1,11 +1,13 @@
 """``vllm bench serve`` results in our words and units."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from warehouse import queries
+from warehouse.loads import load_of
 
 
 def measured(run: Any, origin: str = "reported") -> dict[tuple[str, str], float]:
@@ -73,6 +75,140 @@ def test_a_finite_rate_is_a_poisson_load(run: Any, write: Any, bench: Any) -> No
     assert run(write("bench.json", bench(request_rate=4.0, max_concurrency=None))).status == 0
     (cell,) = run.cells()
     assert (cell["load_profile"], cell["rate"], cell["concurrency"]) == ("poisson", 4.0, None)
+
+
+LOADS: list[tuple[dict[str, Any], str | None]] = [
+    ({"request_rate": "inf", "max_concurrency": 8}, "8 at once"),
+    ({"request_rate": "inf", "max_concurrency": None}, "as fast as it takes them"),
+    ({"request_rate": 4.0, "max_concurrency": None}, "4 requests/s (Poisson)"),
+    ({"request_rate": 4.0, "max_concurrency": 8}, "4 requests/s (Poisson, at most 8 at once)"),
+    ({"request_rate": 4.0, "burstiness": 0.5, "max_concurrency": None},
+     "4 requests/s (gamma (burstiness 0.5))"),
+    ({"request_rate": 4.0, "burstiness": float("inf"), "max_concurrency": None}, "4 requests/s"),
+    ({"request_rate": 4.0, "burstiness": float("nan"), "max_concurrency": None},
+     "4 requests/s (arrivals unknown)"),
+    ({"request_rate": float("inf"), "max_concurrency": 8}, "8 at once"),
+    ({"request_rate": float("nan"), "max_concurrency": 8}, None),
+    ({"request_rate": 0.0, "max_concurrency": 8}, None),
+    ({"request_rate": -1.0, "max_concurrency": None}, None),
+    ({"request_rate": "inf", "max_concurrency": None, "ramp_up_strategy": "linear",
+      "ramp_up_start_rps": 1, "ramp_up_end_rps": 10},
+     "trace linear ramp-up from 1 to 10 requests/s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "text"), LOADS, ids=[str(text) for _, text in LOADS])
+def test_the_load_is_what_was_asked_for(
+    run: Any, write: Any, bench: Any, said: dict[str, Any], text: str | None
+) -> None:
+    assert run(write("bench.json", bench(**said))).status == 0
+    (cell,) = run.cells()
+    load = load_of(cell["load_profile"], cell["concurrency"], cell["rate"], cell["trace"])
+    assert (None if load is None else load.text) == text
+
+
+WITHOUT_COUNTERS = dict.fromkeys(
+    ("spec_decode_num_drafts", "spec_decode_per_position_acceptance_rates")
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "engine"),
+    [
+        ({"backend": "openai"}, "vllm"),
+        ({"backend": "openai", **WITHOUT_COUNTERS}, None),
+        ({"backend": "openai-chat", **WITHOUT_COUNTERS}, None),
+        ({"backend": "vllm", **WITHOUT_COUNTERS}, "vllm"),
+        ({"backend": "sglang", **WITHOUT_COUNTERS}, "sglang"),
+    ],
+)
+def test_the_engine_is_known_by_its_counters_or_where_the_backend_names_a_server(
+    run: Any, write: Any, bench: Any, said: dict[str, Any], engine: str | None
+) -> None:
+    assert run(write("bench.json", bench(**said))).status == 0
+    assert run.cells()[0]["engine"] == engine
+
+
+def test_the_number_of_draft_tokens_is_that_of_the_positions_counted(
+    run: Any, write: Any, bench: Any
+) -> None:
+    path = write("bench.json", bench())
+    assert run(path, "--set", "spec_method=ngram").status == 0
+    assert run.cells()[0]["arm_label"] == "ngram K=2"
+    assert run(path, "--replace", "--set", "num_speculative_tokens=4").status == 0
+    assert run.cells()[0]["num_speculative_tokens"] == 4
+
+
+def test_the_start_is_the_end_that_is_stated_less_the_duration(
+    run: Any, write: Any, bench: Any
+) -> None:
+    assert run(write("bench.json", bench(date="20261121-091924", duration=24.0))).status == 0
+    (cell,) = run.cells()
+    assert cell["started_at"] == datetime(2026, 11, 21, 9, 19, tzinfo=UTC)
+    assert "local_time" in run.flags(cell["cell_id"])
+
+
+@pytest.mark.parametrize("date", [None, "yesterday", "20269999-999999"])
+def test_a_start_that_is_not_stated_is_unknown(
+    run: Any, write: Any, bench: Any, date: str | None
+) -> None:
+    assert run(write("bench.json", bench(date=date))).status == 0
+    (cell,) = run.cells()
+    assert cell["started_at"] is None
+    assert "local_time" not in run.flags(cell["cell_id"])
+
+
+def test_the_record_of_a_drop_tells_the_start_in_utc(run: Any, write: Any, bench: Any) -> None:
+    record = {"schema_version": 1, "report": "bench.json", "started_at": "2026-11-21T07:00:00Z",
+              "launch": "r0-ngram", "order": 3}  # fmt: skip
+    folder = write("drop/record.json", record).parent
+    write("drop/bench.json", bench())
+    assert run(folder).status == 0
+    (cell,) = run.cells()
+    assert cell["started_at"] == datetime(2026, 11, 21, 7, tzinfo=UTC)
+    assert (cell["launch"], cell["order"]) == ("r0-ngram", 3)
+    assert "local_time" not in run.flags(cell["cell_id"])
+
+
+def test_a_value_that_is_no_number_is_unknown_and_marked(run: Any, write: Any, bench: Any) -> None:
+    path = write("bench.json", bench(mean_itl_ms=float("nan"), p99_itl_ms=float("inf")))
+    assert run(path).status == 0
+    (cell,) = run.cells()
+    assert "not_a_number" in run.flags(cell["cell_id"])
+    found = measured(run)
+    assert found["ttft", "mean"] == 100.0
+    assert not {key for key in found if key[0] == "chunk_gap"}
+
+
+def test_a_run_that_waited_after_its_last_request_is_measured_by_its_requests(
+    run: Any, write: Any, bench: Any
+) -> None:
+    assert run(write("bench.json", bench(True, duration=190.0))).status == 0
+    (cell,) = run.cells()
+    assert "window_outlives_activity" in run.flags(cell["cell_id"])
+    assert measured(run, "canonical")["output_throughput", "mean"] == pytest.approx(36.0)
+
+
+def test_the_rate_attained_is_taken_between_the_completions(
+    run: Any, write: Any, bench: Any
+) -> None:
+    # Ends at 10.5, 10.5, 11.0 and 11.0 s: 3 more completions in half a second, of 8 offered.
+    said = {"request_rate": 8.0, "max_concurrency": None}
+    assert run(write("bench.json", bench(True, **said))).status == 0
+    assert measured(run, "canonical")["request_attainment", "mean"] == pytest.approx(6 / 8)
+    assert measured(run)["request_attainment", "mean"] == pytest.approx(2 / 8)
+
+
+def test_a_default_file_attains_the_rate_that_it_reports(run: Any, write: Any, bench: Any) -> None:
+    said = {"request_rate": 4.0, "max_concurrency": None}
+    assert run(write("bench.json", bench(**said))).status == 0
+    assert measured(run)["request_attainment", "mean"] == pytest.approx(2 / 4)
+    assert ("request_attainment", "mean") not in measured(run, "canonical")
+
+
+def test_only_an_offered_rate_can_be_attained(run: Any, write: Any, bench: Any) -> None:
+    assert run(write("bench.json", bench(True))).status == 0
+    assert ("request_attainment", "mean") not in measured(run)
 
 
 def test_a_sweep_folder_is_one_cell_a_run_with_its_parameters(

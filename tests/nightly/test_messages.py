@@ -125,6 +125,21 @@ def test_series_that_became_worse_together_make_one_message(
     assert "TTFT" in reader.titles[0]
 
 
+def test_a_drift_downwards_is_told_once_and_one_upwards_never(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    falls = {"since": "2026-11-02 (0.32.0)", "per_night": -0.0015, "total": -0.03,
+             "said": "drifts by -0.15 % a night since 2026-11-02 (0.32.0), -3.0 % so far"}  # fmt: skip
+    rises = falls | {"per_night": 0.001, "total": 0.02}
+    rows = [row(status="fine", drift=falls), row("itl", status="fine", drift=rises)]
+    for evening in ("2026-11-21", "2026-11-22"):
+        notify(night(**QUIET, night=evening), answer(tmp_path, *rows), settings)
+
+    assert reader.titles == ["Draftboard: lab: 1 series drift downwards"]
+    assert "Output throughput drifts by -0.15 % a night since" in reader.got[0]["message"]
+    assert reader.got[0]["type"] == "warning"
+
+
 def test_no_message_when_nothing_happened(
     reader: Receiver, settings: Settings, tmp_path: Path
 ) -> None:

@@ -143,9 +143,9 @@ def test_a_spent_budget_leaves_no_job_in_the_queue_of_a_cluster(
         night = nightly_of(tmp_path, fake="--fake-ready-after 600", limits=limits)
 
         process = night.start("--max-hours", "0.006", "--", "--on", "slurm", "--partition", "gpu")
-        wait_for(lambda: cluster.call("squeue", "-h") != "", "a launch became a job", 60)
+        wait_for(lambda: cluster.call("squeue", "-h") != "", "a launch became a job")
 
-        assert process.wait(120) == 3, night.said.read_text()
+        assert process.wait(600) == 3, night.said.read_text()
         cluster.wait_until(lambda: cluster.call("squeue", "-h") == "")
         assert "may still run" not in night.history()[0].stage("run").said
 
@@ -164,7 +164,7 @@ def test_money_is_a_budget_where_the_study_has_a_price(tmp_path: Path) -> None:
 
 def test_a_failed_night_keeps_what_is_good_and_says_why(tmp_path: Path) -> None:
     with receiver() as reader:
-        limits = {"server_ready_s": 30, "cell_s": 60, "retries": 0}
+        limits = {"server_ready_s": 120, "cell_s": 300, "retries": 0}
         night = nightly_of(tmp_path, reader.address, "--fake-crash-after 5", limits=limits)
 
         failed = night.call()
@@ -202,7 +202,7 @@ def test_an_evening_later_a_killed_night_is_closed_and_a_new_one_begins(tmp_path
     process = night.start()
     wait_for(lambda: good(night) == 1, "the first cell is good")
     kill(process)
-    wait_for(lambda: left_running(night) == [], "nothing is left", 60)
+    wait_for(lambda: left_running(night) == [], "nothing is left")
     _a_day_passes(place_of(night), night)
 
     done = night.call("--open-exit", "0")

@@ -33,7 +33,7 @@ def fake_engine(tmp_path: Path, *switches: str) -> Iterator[str]:
 
 
 def _await(url: str) -> None:
-    for _ in range(200):
+    for _ in range(2400):
         try:
             urllib.request.urlopen(url + "/health", timeout=5).close()
         except OSError:

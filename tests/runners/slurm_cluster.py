@@ -135,7 +135,7 @@ class Cluster:
         """The controller is gone; nodes and jobs go on."""
         controller = psutil.Process(int((self.folder / "ctld.pid").read_text()))
         controller.terminate()
-        psutil.wait_procs([controller], timeout=30)
+        psutil.wait_procs([controller], timeout=120)
 
     def resume_controller(self) -> None:
         self.call("slurmctld")
@@ -158,12 +158,10 @@ class Cluster:
 
     def let_requeued_start(self, job_id: str) -> None:
         """Slurm holds a requeued job back for two minutes; an administrator need not wait."""
-        self.wait_until(
-            lambda: self.call("squeue", "-h", "-o", "%T", "-j", job_id) == "PENDING", 120
-        )
+        self.wait_until(lambda: self.call("squeue", "-h", "-o", "%T", "-j", job_id) == "PENDING")
         self.call("scontrol", "update", f"jobid={job_id}", "starttime=now")
 
-    def wait_until(self, ready: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float = 180.0) -> None:
         until = time.monotonic() + timeout_s
         while not ready():
             assert time.monotonic() < until, self.call("squeue", "--all", "--states=all")

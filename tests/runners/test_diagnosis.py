@@ -82,6 +82,17 @@ CASES = [
         "bad_configuration", "max_model_len (100000) is greater than the derived one",
     ),
     ("RuntimeError: Failed to infer device type", "no_device", "check the driver"),
+    (
+        "(EngineCore pid=7) ERROR 11-22 10:07:20 [multiproc_executor.py:315] Worker proc VllmWorker-0 "
+        "died unexpectedly (exit code: -4), shutting down executor.\n"
+        "(EngineCore pid=7) ERROR 11-22 10:07:20 [core.py:1512] RuntimeError: cancelled",
+        "illegal_instruction", "Intel processor with AMX",
+    ),
+    (
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core "
+        "proc(s): {'EngineCore': -4}",
+        "illegal_instruction", "dtype: float32",
+    ),
 ]  # fmt: skip
 
 
@@ -103,6 +114,8 @@ def test_a_warning_is_no_cause() -> None:
     ("exit_code", "cause", "said"),
     [
         (-9, "killed", "run out of memory"),
+        (-4, "illegal_instruction", "amx.pth"),
+        (132, "illegal_instruction", "amx.pth"),
         (-11, "crashed", "signal 11"),
         (3, "ended", "status 3"),
         (None, "unknown", "no known cause"),
@@ -123,6 +136,14 @@ def test_an_unknown_error_is_quoted_without_the_echo_that_follows_it() -> None:
     assert found.sentence == (
         "The server ended with status 1. Its last error: KeyError: 'layers.7'"
     )
+
+
+def test_a_worker_that_died_of_something_else_is_no_matter_of_instructions() -> None:
+    line = (
+        "ERROR Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor."
+    )
+
+    assert diagnose([line], 0).cause == "ended"
 
 
 def test_a_long_line_is_cut() -> None:

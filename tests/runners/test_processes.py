@@ -1,5 +1,6 @@
 """Nothing that was started is left running: not after a stop, a crash, or SIGKILL of anybody."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -77,7 +78,8 @@ def notes(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "numbers"
     yield path
     for process in _alive(path):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @pytest.fixture
@@ -89,14 +91,15 @@ def family(notes: Path) -> Family:
 def _alive(notes: Path) -> list[psutil.Process]:
     found = []
     for number in notes.read_text().split() if notes.exists() else ():
-        if psutil.pid_exists(int(number)):
+        # It may end between any two questions.
+        with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(int(number))
             if process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
 
 
-def _until(said: Callable[[], bool], seconds: float = 30) -> bool:
+def _until(said: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not said() and time.monotonic() < end:
         time.sleep(0.02)
@@ -151,7 +154,7 @@ def test_a_command_that_ends_leaves_nobody_behind_and_its_status_is_told(
 ) -> None:
     guarded = Guarded.start(family(then), os.environ, tmp_path / "log")
 
-    assert guarded.wait(30) == status
+    assert guarded.wait(120) == status
     assert len(notes.read_text().split()) == 3
     assert _alive(notes) == []
     guarded.stop()
@@ -209,6 +212,8 @@ def test_nothing_outlives_its_guard_that_is_killed(
     guarded.stop()
 
 
+# Alone: whoever else sees one of their guards killed meanwhile ends these strays too.
+@pytest.mark.alone
 def test_what_outlives_runner_and_guard_killed_together_is_found_by_its_mark(
     family: Family, notes: Path, tmp_path: Path
 ) -> None:
@@ -259,7 +264,7 @@ def test_a_missing_executable_is_one_sentence(tmp_path: Path) -> None:
 def test_the_log_is_kept_over_attempts_and_in_the_order_of_writing(tmp_path: Path) -> None:
     says = "import sys; print('out', flush=True); print('err', file=sys.stderr)"
     for _ in range(2):
-        Guarded.start([PYTHON, "-c", says], os.environ, tmp_path / "logs" / "log").wait(30)
+        Guarded.start([PYTHON, "-c", says], os.environ, tmp_path / "logs" / "log").wait(120)
 
     assert (tmp_path / "logs" / "log").read_text() == "out\nerr\n" * 2
 
@@ -271,7 +276,7 @@ def test_a_command_gets_exactly_its_environment_and_its_cores(tmp_path: Path) ->
     core = min(os.sched_getaffinity(0))
     Guarded.start(
         [PYTHON, "-c", says], {"HERE": "yes"}, tmp_path / "log", cwd=tmp_path, cpus={core}
-    ).wait(30)
+    ).wait(120)
 
     assert (tmp_path / "log").read_text() == f"yes None {{{core}}}\n"
 

@@ -16,7 +16,7 @@ from runners.planning.study_file import read_study
 from runners.texts.prompts import prompt_sets
 from tests.runners.conftest import ROOT
 from tests.runners.engine import fake_engine
-from tests.runners.small_study import PROMPTS, SmallStudy, end, small_study, wait_for
+from tests.runners.small_study import PATIENCE_S, PROMPTS, SmallStudy, end, small_study, wait_for
 from warehouse.contract import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -183,7 +183,7 @@ def test_a_killed_runner_leaves_nothing_running_and_no_half_result(tmp_path) -> 
     wait_for(lambda: in_the_load(study), "the load of a cell")
     end(process, signal.SIGKILL)
 
-    wait_for(lambda: study.running() == [], "the end of every process", limit_s=30)
+    wait_for(lambda: study.running() == [], "the end of every process")
     assert good(study) == []
     check_whole_folder_ingests(study, tmp_path)
 
@@ -256,7 +256,9 @@ def test_a_server_of_somebody_else_is_loaded_and_what_it_hides_stays_unknown(tmp
 
 
 def test_two_runs_never_measure_the_same_launch(tmp_path) -> None:
-    study = small_study(tmp_path, "--fake-delay 0.2")
+    # A load so long that the second run, however slow its start, comes while it lasts.
+    long = {"name": "numbers", "file": "prompts.jsonl", "prompts_per_level": 50}
+    study = small_study(tmp_path, "--fake-delay 0.4", datasets=[long])
     process = study.start("--only", "arm=baseline")
     wait_for(lambda: in_the_load(study), "the load of a cell")
     second = study.run("--only", "arm=baseline")
@@ -293,7 +295,7 @@ def run_on_a_small_disk(study: SmallStudy, size: str) -> "subprocess.Popen[str]"
 def test_a_disk_without_room_for_a_cell_is_said_before_its_load(tmp_path) -> None:
     study = small_study(tmp_path)
     process = run_on_a_small_disk(study, "100k")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 1, said
     assert "is full; nothing good was lost" in said
@@ -314,7 +316,7 @@ def test_a_disk_that_fills_during_a_load_ends_the_run_with_a_sentence(tmp_path) 
     seen = Path(f"/proc/{process.pid}/root") / str(study.results).lstrip("/")
     wait_for(lambda: any(seen.rglob(".*.partial/*samples*")), "the load of a cell")
     fill(seen / "big")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 1, said
     assert "is full; nothing good was lost" in said

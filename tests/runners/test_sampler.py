@@ -3,8 +3,11 @@
 import json
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +26,51 @@ SPECULATING = ("--fake-k", "2", "--fake-acceptance", "0.5")
 def server(tmp_path: Path) -> Iterator[Server]:
     """A fake engine that drafts two tokens."""
     argv = (*FAKE, "--port", "{port}", *SPECULATING)
-    spec = ServerSpec(argv, dict(os.environ), "tiny", tmp_path / "server.log", 30.0)
+    spec = ServerSpec(argv, dict(os.environ), "tiny", tmp_path / "server.log", 120.0)
     with start(spec) as running:
         yield running
 
 
 def _generate(server: Server, tokens: int) -> None:
     body = {"model": "tiny", "prompt": "Hello", "max_tokens": tokens, "ignore_eos": True}
-    endpoint.send(server.url + "/v1/completions", body, 30)
+    endpoint.send(server.url + "/v1/completions", body, 120)
+
+
+@contextmanager
+def _generating(server: Server) -> Iterator[None]:
+    """One request after the other, until the block is left."""
+    left = threading.Event()
+
+    def generate() -> None:
+        while not left.is_set():
+            _generate(server, 200)
+
+    with ThreadPoolExecutor(1) as pool:
+        generated = pool.submit(generate)
+        try:
+            yield
+        finally:
+            left.set()
+    generated.result()
+
+
+def _latest_of_a_running_request(sampler: Sampler) -> dict[str, float]:
+    seen: list[dict[str, float]] = []
+
+    def running() -> bool:
+        seen.append(dict(sampler.latest))
+        return seen[-1].get("running") == 1
+
+    _until(running)
+    return seen[-1]
+
+
+def _until(said: Callable[[], bool]) -> None:
+    """Wait; the machine may be busy."""
+    end = time.monotonic() + 120
+    while not said():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def _samples(path: Path) -> list[tuple[float, dict[str, float]]]:
@@ -63,9 +103,9 @@ def test_samples_are_taken_again_and_again_and_ingest_reads_them(
     server: Server, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics-samples.jsonl"
-    with Sampler(server.url, path, every_s=0.05) as sampler:
-        _generate(server, 200)
-        latest = dict(sampler.latest)
+    with Sampler(server.url, path, every_s=0.05) as sampler, _generating(server):
+        latest = _latest_of_a_running_request(sampler)
+        _until(lambda: len(_samples(path)) >= 4)
 
     series = read_series(path.read_bytes())
     assert len(series.at) >= 4

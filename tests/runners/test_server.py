@@ -8,6 +8,7 @@ import shlex
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,8 @@ from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, sta
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
 PORT = ("--port", "{port}")
+#: Generous, because the machine may be busy; no test waits for it to pass.
+PATIENCE_S = 120.0
 
 Spec = Callable[..., ServerSpec]
 
@@ -38,7 +41,7 @@ def spec(tmp_path: Path) -> Spec:
             "env": dict(os.environ),
             "model": "tiny",
             "log": tmp_path / "server.log",
-            "ready_timeout_s": 30.0,
+            "ready_timeout_s": PATIENCE_S,
         }
         return ServerSpec(**(fields | changes))
 
@@ -49,10 +52,14 @@ def _failure(spec: ServerSpec) -> ServerFailed:
     """What starting it raises; and nothing of it is left."""
     with pytest.raises(ServerFailed) as caught:
         start(spec)
-    log = spec.log.read_text() if spec.log.exists() else ""
-    pids = [int(line.rpartition(" ")[2]) for line in log.splitlines() if "(fake), pid" in line]
-    assert not [pid for pid in pids if psutil.pid_exists(pid)]
+    assert not [pid for pid in _pids(spec.log) if psutil.pid_exists(pid)]
     return caught.value
+
+
+def _pids(log: Path) -> list[int]:
+    """The fake servers that wrote into a log."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [int(line.rpartition(" ")[2]) for line in lines if "(fake), pid" in line]
 
 
 @contextmanager
@@ -61,7 +68,7 @@ def _listening() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-def _until(said: Callable[[], bool], seconds: float = 30) -> bool:
+def _until(said: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     end = time.monotonic() + seconds
     while not said() and time.monotonic() < end:
         time.sleep(0.02)
@@ -128,7 +135,7 @@ def test_a_port_that_somebody_else_takes_during_the_start_is_not_mistaken_for_ou
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(_failure, late)
         with start(spec(port=port, log=tmp_path / "quick.log")) as quick:
-            assert starting.result(timeout=30).diagnosis.cause == "port_taken"
+            assert starting.result(timeout=PATIENCE_S).diagnosis.cause == "port_taken"
             assert quick.alive()
 
 
@@ -174,22 +181,32 @@ def test_a_missing_vllm_is_its_own_cause(spec: Spec) -> None:
 
 
 def test_interrupting_the_wait_leaves_nothing_behind(spec: Spec) -> None:
+    waiting = spec("--fake-never-ready", "--fake-workers", "1")
+
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    # Servers that other test files keep for the whole session are children of this process as well.
-    already = set(psutil.Process().children(recursive=True))
+    def interrupted_once_it_stands() -> list[psutil.Process]:
+        """Guard, server and worker; the signal comes when all are there, however long that takes."""
+        try:
+            assert _until(lambda: bool(_pids(waiting.log)))
+            server = psutil.Process(_pids(waiting.log)[0])
+            assert _until(lambda: len(server.children()) == 1)
+            return [server.parent() or server, server, *server.children()]
+        finally:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, interrupt)
-    waiting = spec("--fake-never-ready", "--fake-workers", "1")
     try:
-        signal.setitimer(signal.ITIMER_REAL, 1.5)
-        with pytest.raises(KeyboardInterrupt):
-            start(waiting)
+        with ThreadPoolExecutor(1) as pool:
+            family = pool.submit(interrupted_once_it_stands)
+            with pytest.raises(KeyboardInterrupt):
+                start(waiting)
     finally:
         signal.signal(signal.SIGALRM, before)
 
-    started = set(psutil.Process().children(recursive=True)) - already
-    assert [p for p in started if p.status() != "zombie"] == []
+    assert len(family.result()) == 3
+    assert not [process for process in family.result() if process.is_running()]
 
 
 def test_a_server_killed_from_outside_says_so(spec: Spec) -> None:

@@ -21,7 +21,7 @@ from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
 from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
-from tests.runners.small_study import small_study
+from tests.runners.small_study import PATIENCE_S, small_study
 from warehouse.errors import RunnerError
 
 FAKE_RUN = Path(__file__).with_name("fake_run.py")
@@ -262,7 +262,8 @@ def test_a_killed_node_costs_its_cell_and_nothing_else(case_of, monkeypatch) -> 
     assert outcomes[0].done == ("r0-baseline-tp1",)
     measured = case.measured()
     assert [line["cell"] for line in measured] == [cell.key for cell in case.plan.cells]
-    assert [line["node"] for line in measured] == ["n2", "n1", "n1"]
+    # One cell or two before the node's end: that takes its time on a busy machine.
+    assert [line["node"] for line in measured] in (["n2", "n1", "n1"], ["n2", "n2", "n1"])
     assert measured[-1]["restarts"] == "1"
 
 
@@ -286,7 +287,7 @@ def test_the_real_command_goes_on_after_its_node_was_killed(
         slurm.kill_node("n2")
         slurm.call("scontrol", "update", "nodename=n1", "state=resume")
         slurm.let_requeued_start(Book(study.layout).read()["r0-baseline-tp1"])
-        _, said = process.communicate(timeout=300)
+        _, said = process.communicate(timeout=PATIENCE_S)
     slurm.start_node("n2")
 
     assert process.returncode == 0, said

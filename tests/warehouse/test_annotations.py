@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from warehouse import annotations, exclusions, maintenance, queries
+from warehouse import annotations, exclusions, lines, maintenance, queries
 from warehouse.annotations import Annotation, Target, add, annotation, excluded_runs, read
 from warehouse.compaction import compact
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy, WarehouseMissing
@@ -260,7 +260,7 @@ def test_where_nothing_is_kept_nothing_is_written(tmp_path):
 
 
 def test_a_lock_that_somebody_keeps_is_a_sentence(filled, monkeypatch):
-    monkeypatch.setattr(annotations, "_WAIT", 0.05)
+    monkeypatch.setattr(lines, "_WAIT", 0.05)
     with (
         FileLock(filled / annotations.LOCK),
         pytest.raises(WarehouseBusy, match="Another process has kept"),
@@ -364,3 +364,31 @@ def test_the_file_says_what_happened_to_whoever_reads_it(filled, spec):
 
     assert set(said) == {"at", "author", "action", "target", "text"}
     assert set(said["target"]) == {"run_id", "source_id"}
+
+
+def test_an_accepted_night_is_read_back_and_excludes_nothing(filled):
+    before = annotations.exclusions_version(filled)
+    said = annotation(
+        "accept", annotations.night("2026-11-21", "lab", "eagle3 K=3"), "meant", "Ann"
+    )
+    add(filled, annotation("note", annotations.night("2026-11-21"), "warm", "Bo"), said)
+
+    assert annotations.accepted(filled) == (said,)
+    assert said.target.name == "night 2026-11-21 of lab (eagle3 K=3)"
+    assert annotations.exclusions_version(filled) == before
+    assert excluded_runs(filled) == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "target", "why"),
+    [
+        ("accept", annotations.run("r", "s"), "Only a night can be accepted"),
+        ("accept", annotations.night("2026-13-01"), "is no night"),
+        ("accept", annotations.night("2026-11-21", None, "a\nb"), "This series' name holds"),
+        ("note", annotations.night("2026-11-21", None, "eagle3"), "leave the series out"),
+        ("exclude", annotations.night("2026-11-21"), "Only a run can be excluded"),
+    ],
+)
+def test_each_thing_is_said_only_of_what_it_can_be_said_of(action, target, why):
+    with pytest.raises(InvalidInput, match=why):
+        annotation(action, target, "text", "Ann")

@@ -39,7 +39,8 @@ def _add(root: Path, source: Any, cells: Any) -> int:
 
 def test_a_cell_comes_back_as_it_was_given(warehouse_path, make_source, make_cell):
     source = make_source()
-    cell = make_cell(source, facts={"spec_method": "eagle3", "num_speculative_tokens": 3})
+    facts = {"spec_method": "eagle3", "num_speculative_tokens": 3, "launch": "r0", "trace": "day"}
+    cell = make_cell(source, facts=facts, order=7)
     assert _add(warehouse_path, source, [cell]) == 1
     with Reader(warehouse_path) as reader:
         (row,) = queries.cells(reader, Filters()).to_pylist()
@@ -54,7 +55,7 @@ def test_a_cell_comes_back_as_it_was_given(warehouse_path, make_source, make_cel
         "run_id": cell.run_id, "arm_label": "eagle3 K=3", "load_generator": "guidellm",
         "load_generator_version": "0.8.1", "schema_generation": "G4",
         "reported_definition": "guidellm>=0.7.4", "comparable_as": "canonical",
-        "started_at": cell.started_at, "duration": 60.0, "requests_made": 20, "completed": 20,
+        "started_at": cell.started_at, "order": 7, "duration": 60.0, "requests_made": 20, "completed": 20,
         "errored": 0, "incomplete": 0, "requests_complete": True, "stop_reason": "max_requests",
         "status": "good", "flags": 1, "path": "report.json", "source_format": "guidellm",
     }  # fmt: skip
@@ -212,7 +213,7 @@ def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
 ):
     with duckdb.connect(str(filled / generation_name(1))) as connection:
         connection.execute("update meta set schema_version = 0")
-    command = "draftboard ingest base.json spec.json --rebuild --warehouse"
+    command = f"draftboard ingest --rebuild --warehouse {filled}"
     with pytest.raises(WarehouseOutdated, match=command):
         Reader(filled)
     with pytest.raises(WarehouseOutdated), open_writer(filled):

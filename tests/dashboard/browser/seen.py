@@ -63,7 +63,7 @@ def served(root: Path, log: Path) -> Iterator[str]:
             yield f"http://localhost:{port}"
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(60)
     assert _WRONG not in log.read_text(encoding="utf-8", errors="replace")
 
 

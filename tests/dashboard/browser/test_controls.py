@@ -68,7 +68,7 @@ CONTROLS = {
     "verdict": Control(lambda page: keep(page, "Dataset", "structured"), "dataset=structured"),
     "compare": Control(lambda page: choose(page, "Metric", "Time to first token (TTFT)"), "metric=Time"),
     "draft-tokens": Control(
-        lambda page: choose(page, "Best in", "Inter-token latency (ITL)"), "goal=Inter"
+        lambda page: choose(page, "Choose for", "Latency"), "objective=Latency"
     ),
     "slo": Control(_bound, "slo=ttft"),
     "cost": Control(_own_price, r"usd_per_hour=3\.6"),

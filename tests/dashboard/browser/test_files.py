@@ -100,7 +100,7 @@ def test_reports_dropped_on_the_page_are_compared_and_the_warehouse_stays(
     page.get_by_role("button", name="Read and compare").click()
 
     expect(page.get_by_role("heading", level=2).first).to_contain_text(
-        "draft_model K=3 serves", timeout=60_000
+        "a draft model with 3 draft tokens", timeout=60_000
     )
     expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     expect(page.get_by_text("Rejected files")).to_be_visible()
@@ -152,5 +152,7 @@ def test_what_is_shown_and_what_is_downloaded_are_the_same_cells(page: Page, add
 
     rows = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
 
-    assert set(rows["panel"].str.split(" · ").str[0]) == {"code"}
+    assert len(rows)
+    assert rows["setting"].str.contains("code").all()
+    assert not rows["setting"].str.contains("chat").any()
     assert rows["improvement"].notna().all()

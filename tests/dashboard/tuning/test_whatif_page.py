@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
+from answers.predict.answer import lines
+from answers.predict.textbook import Parameters
+from answers.predict.values import Asked, Lines
 from dashboard.answers import textbook, whatif_drawings
-from dashboard.answers import whatif as words
-from dashboard.answers.textbook import Textbook
-from dashboard.answers.whatif import Given
 from dashboard.answers.whatif_drawings import Sheet
 from dashboard.data import whatif
 from dashboard.data.whatif import Place
@@ -25,14 +25,6 @@ from warehouse.rows import Rejection
 from warehouse.store import open_writer
 
 Study = Callable[..., None]
-ERRORS = pd.DataFrame(
-    {
-        "left_out": ["k", "k", "concurrency", "concurrency"],
-        "inside": [True, False, True, True],
-        "metric": ["itl", "itl", "itl", "itl"],
-        "error": [0.25, -0.2, -0.5, 0.0],
-    }
-)
 
 
 def told(root: Path, *arguments: str) -> Any:
@@ -50,6 +42,19 @@ def titles(page: AppTest) -> list[str]:
     return [f"{spec['title']['text']} {spec['title'].get('subtitle', '')}" for spec in specs]
 
 
+def test_the_terminal_shows_the_rows_of_the_page(tuned_warehouse: Path) -> None:
+    asked = ("--dataset", "code", "--k", "3", "--concurrency", "32")
+    result = CliRunner().invoke(cli, ["whatif", "--warehouse", str(tuned_warehouse), *asked])
+    printed = " ".join(result.output.split())
+
+    page = opened("what-if", whatif_dataset="code", k="3", load="32")
+
+    for name, row in numbers(page).iterrows():
+        assert name in printed
+        assert row["predicted"] in printed
+        assert row["90 % band"] in printed
+
+
 def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> None:
     found = told(tuned_warehouse, "--dataset", "code", "--k", "3", "--concurrency", "32")
     (expected,) = found["forecasts"]
@@ -58,14 +63,14 @@ def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> N
 
     rate = expected["prediction"]["output_throughput"]
     gain = expected["improvements"]["output_throughput"]
-    assert page.header[0].value.replace("\\", "") == (
-        f"Predicted for K = 3 at concurrency 32: {rate:,.0f} output tokens per second, "
-        f"{gain * 100:.1f} % more than without drafts."
-    )
+    assert page.header[0].value.replace("\\", "") == expected["headline"]
+    assert f"{rate:,.0f} output tokens per second, {gain * 100:.1f}" in expected["headline"]
     row = numbers(page).loc["Inter-token latency (ITL) mean (ms), lower is better"]
     assert row["predicted"] == f"{expected['prediction']['itl']:.2f}"
     assert row["without drafts, predicted"] == f"{expected['baseline']['itl']:.2f}"
-    assert row["improvement"] == f"{expected['improvements']['itl'] * 100:+.1f} %"
+    assert row["improvement"].startswith(f"{expected['improvements']['itl'] * 100:+.1f}")
+    assert row["90 % band"] == " to ".join(f"{end:.2f}" for end in expected["bands"]["itl"])
+    assert set(expected["trust"]) <= {text.value.replace("\\", "") for text in page.caption}
     assert row["measured"] == "not measured"
     assert not page.warning
     assert len(titles(page)) == 3
@@ -88,7 +93,7 @@ def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
     assert "with the measured acceptance and lengths" in titles(page)[0]
     throughput = numbers(page).loc["Output throughput (tok/s), higher is better"]
     # No output length was withheld, so nothing is known about that error.
-    assert throughput["withheld points allow"] == "unknown"
+    assert throughput["90 % band"] == "unknown"
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
@@ -96,7 +101,7 @@ def test_what_was_measured_stands_beside_the_prediction() -> None:
     page = opened("what-if", whatif_dataset="code", k="3", load="16")
 
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
-    low, high = (float(v.replace(",", "")) for v in row["withheld points allow"].split(" to "))
+    low, high = (float(v.replace(",", "")) for v in row["90 % band"].split(" to "))
     measured = float(row["measured"].replace(",", ""))
     assert low <= measured <= high
 
@@ -106,7 +111,8 @@ def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
     page = opened("what-if", whatif_dataset="code", k="3", load="256")
 
     assert "Concurrency of 256 is outside what was measured" in page.warning[0].value
-    line = _line("concurrency", Given(3, 256))
+    sheet, drawn = _drawn(Asked(3, 256), "output_throughput")
+    line = whatif_drawings._line(sheet, drawn.over_load, "concurrency")
     assert set(line.loc[line["concurrency"] > 128, "inside"]) == {False}
     assert set(line.loc[line["concurrency"] <= 128, "inside"]) == {True}
     assert line["low"].notna().all()
@@ -119,7 +125,7 @@ def test_with_one_k_the_error_of_another_is_unknown(empty_place: Path, add_study
 
     assert "K of 5 is outside what was measured (3)" in page.warning[0].value.replace("\\", "")
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
-    assert row["withheld points allow"] == "unknown"
+    assert row["90 % band"] == "unknown"
     assert "no band: error unknown" in titles(page)[0]
 
 
@@ -204,32 +210,11 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
     assert page.select_slider(key="k").value in (0, 1, 2)
 
 
-def test_the_band_is_measured_over_predicted_of_withheld_points() -> None:
-    # Inside: errors +25 %, -50 % and 0; measured / predicted is 0.8, 2 and 1.
-    assert words.factors(ERRORS, "itl", frozenset()) == pytest.approx((0.8, 2.0))
-    # Beyond the measured K all count, with 1.25 of the one that lay beyond.
-    assert words.factors(ERRORS, "itl", frozenset({"k"})) == pytest.approx((0.8, 2.0))
-
-
-@pytest.mark.parametrize("beyond", ["concurrency", "lengths"])
-def test_what_was_never_withheld_beyond_the_rest_has_no_band(beyond: str) -> None:
-    assert words.factors(ERRORS, "itl", frozenset({beyond})) is None
-    assert words.factors(ERRORS, "ttft", frozenset()) is None
-
-
-def _line(over: str, given: Given) -> pd.DataFrame:
-    sheet, lines = _sheet(given)
-    return whatif_drawings._line(sheet, lines, "output_throughput", over)
-
-
-def _sheet(given: Given) -> tuple[Sheet, list[Any]]:
+def _drawn(asked: Asked, metric: str) -> tuple[Sheet, Lines]:
     shelf, filters = open_shelf(), Filters()
     (family,) = whatif.families(shelf, filters).values()
-    place = Place(filters, family, "code")
-    model = whatif.model(shelf, place)
-    questions = [Given(given.k, load).question() for load in words.grid(model)]
-    sheet = Sheet(model, whatif.errors(shelf, place), "code", "draft_model", "  [simulated]")
-    return sheet, [model.predict(question) for question in questions]
+    known = whatif.known(shelf, Place(filters, family, "code"))
+    return Sheet(known, asked, metric, "  [simulated]"), lines(known, asked)
 
 
 def _fields(spec: Any) -> set[str]:
@@ -245,13 +230,12 @@ def _fields(spec: Any) -> set[str]:
 def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (whatif_drawings, textbook):
         monkeypatch.setattr(module, "drawn", lambda chart: chart.to_dict())
-    given = Given(3, 16)
-    sheet, line = _sheet(given)
+    sheet, drawn = _drawn(Asked(3, 16), "itl")
     drawings = [
-        whatif_drawings.over_load(sheet, given, (line, []), "itl"),
-        whatif_drawings.over_k(sheet, given, line, "ttft"),
-        whatif_drawings.withheld(sheet, "itl"),
-        textbook.textbook_drawing(Textbook(0.7, 4, "code", 0.6, 0.1)),
+        whatif_drawings.over_load(sheet, drawn),
+        whatif_drawings.over_k(sheet, drawn),
+        whatif_drawings.withheld(sheet),
+        textbook.textbook_drawing(Parameters(0.7, 4, "code", 0.6, 0.1)),
     ]
     for spec in drawings:
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}

@@ -1,0 +1,106 @@
+"""What each arm is expected to gain at each load, when all that was measured is weighed together.
+
+The highest of several noisy means overstates itself, so an arm is not taken at its own word:
+
+1. Within a method, acceptance is counted over thousands of drafts and is nearly free of noise; what
+   scatters is the time of a step, and that is smooth in K. log(step time) = log(mean acceptance
+   length) - log(speed) is fitted at each load by a quadratic in K, the baseline being K = 0. A point
+   keeps the share of its distance from the curve that noise does not explain.
+2. Among the arms of a setting, distances from their mean are shrunken by the share that noise
+   explains (positive-part shrinkage; Efron and Morris 1973, doi:10.1080/01621459.1973.10481350): an
+   arm's mean over the loads, and its own way over them, each by its own share.
+"""
+
+import numpy as np
+
+from analysis.choice.field import Field, Floats
+
+#: A curve has at most this degree, and one degree of freedom is left to judge it by.
+_DEGREE = 2
+#: The least share that is kept: tells arms apart that noise explains wholly.
+_LEAST = 1e-6
+#: Fewer arms than this have no scatter to judge by.
+_FEWEST_ARMS = 3
+
+
+def expected_gains(field: Field) -> Floats:
+    """Expected log ratios (candidates, loads), positive is better; NaN where not compared."""
+    gains, kept = _by_step_time(field)
+    return _shrunken(field, gains, kept)
+
+
+def _by_step_time(field: Field) -> tuple[Floats, Floats]:
+    """Gains with step times smoothed over K, and the share of its noise that each keeps."""
+    gains, kept = field.log.copy(), np.ones(len(field.candidates))
+    for places in field.families().values():
+        ks = [field.candidates[place].k for place in places]
+        rows = np.array(places)
+        if None in ks or len(set(ks)) < len(ks) or len(ks) < _DEGREE:
+            continue
+        steps = np.log(field.length[rows]) - field.log[rows]
+        there = np.isfinite(steps).all(axis=0)
+        if not there.any():
+            continue
+        curve = np.array([0.0, *(float(k or 0) for k in ks)])
+        smooth, share = _smoothed(curve, steps[:, there], field.own_error[rows][:, there])
+        gains[np.ix_(rows, there)] = np.log(field.length[np.ix_(rows, there)]) - smooth
+        kept[rows] = share
+    return gains, kept
+
+
+def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
+    """``steps`` (K without the baseline, loads) on their curve through the baseline's 0, and the
+    share of noise that is left of a point."""
+    points = np.vstack([np.zeros(steps.shape[1]), steps])
+    degree = min(_DEGREE, len(ks) - 2)
+    design = np.vander(ks / ks.max(), degree + 1)
+    fitted = design @ np.linalg.lstsq(design, points, rcond=None)[0]
+    rest, spare = points - fitted, len(ks) - degree - 1
+    own = _own_share((rest**2 / _with_baseline(error)).sum() / (spare * points.shape[1]))
+    told = fitted + own * rest
+    smoothing = (degree + 1) / len(ks)
+    return told[1:] - told[0], own + (1 - own) * smoothing
+
+
+def _with_baseline(error: Floats) -> Floats:
+    """The baseline's error stands for K = 0: that of an arm with as many launches."""
+    return np.vstack([error.mean(axis=0), error])
+
+
+def _own_share(ratio: float) -> float:
+    """The share of a distance that noise does not explain; ``ratio``: mean square / noise.
+
+    Where the noise is unknown nothing is known to be more than noise. Never quite nothing, so that
+    equal arms keep their order, whatever order they were read in.
+    """
+    return max(_LEAST, 1 - 1 / ratio) if np.isfinite(ratio) and ratio > 0 else _LEAST
+
+
+def _shrunken(field: Field, gains: Floats, kept: Floats) -> Floats:
+    """``gains`` drawn towards the mean of all arms as far as noise explains their distances."""
+    there = np.isfinite(gains)
+    known = np.isfinite(field.own_error) & there
+    if len(gains) < _FEWEST_ARMS or not known.any():
+        return gains
+    centre = _mean(gains, there, axis=0)
+    apart = np.where(there, gains - centre, 0.0)
+    arms = _mean(apart, there, axis=1)
+    ways = np.where(there, apart - arms, 0.0)
+    noise = kept[:, None] * np.where(known, field.own_error, 0.0)
+    of_arm = (kept * field.shared / np.maximum(field.launches.max(axis=1), 1)).mean()
+    of_way = max(float(noise.sum() / known.sum()) - of_arm, 0.0)
+    spare = len(gains) - 1
+    keep_arm = _own_share(_ratio(float((arms**2).sum() / spare), of_arm))
+    ways_spare = max(int(there.sum()) - gains.shape[1] - spare, 1)
+    keep_way = _own_share(_ratio(float((ways**2).sum() / ways_spare), of_way))
+    return np.where(there, centre + keep_arm * arms + keep_way * ways, np.nan)
+
+
+def _mean(values: Floats, there: Floats, axis: int) -> Floats:
+    count = np.maximum(there.sum(axis=axis, keepdims=True), 1)
+    return np.asarray(np.where(there, values, 0.0).sum(axis=axis, keepdims=True) / count)
+
+
+def _ratio(square: float, noise: float) -> float:
+    """Without any noise every distance is the arm's own."""
+    return square / noise if noise > 0 else 1e12

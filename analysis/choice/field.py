@@ -1,0 +1,50 @@
+"""One setting as numbers: every arm at every load against the baseline, in one objective."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.evidence.tails import Tails
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One arm: ``arm_id`` as ``Comparison`` numbers it; ``family``: its method and draft without K;
+    ``k``: draft tokens, None where unknown or where the engine chooses them."""
+
+    arm_id: int
+    label: str
+    family: str
+    k: int | None
+
+
+@dataclass(frozen=True)
+class Field:
+    """``log`` (candidates, loads): log ratio of launch means, positive is better, NaN where not
+    compared; ``launches`` alike. ``variance`` (candidates, loads): of one launch's value, ``tails``: how well it is known;
+    ``shared`` (candidates,): variance of a launch's mean over the loads. ``length`` (candidates,
+    loads): mean acceptance length, NaN where unknown. Variances are NaN where nothing repeats."""
+
+    candidates: tuple[Candidate, ...]
+    log: Floats
+    launches: Floats
+    variance: Floats
+    tails: Tails
+    shared: Floats
+    length: Floats
+
+    @property
+    def own_error(self) -> Floats:
+        """Variance of an arm's own mean at each load, the baseline's left out."""
+        return self.variance / np.maximum(self.launches, 1)
+
+    def families(self) -> dict[str, list[int]]:
+        """Family -> the places of its candidates, by K."""
+        found: dict[str, list[int]] = {}
+        for place, one in enumerate(self.candidates):
+            found.setdefault(one.family, []).append(place)
+        return {name: sorted(at, key=lambda p: self.candidates[p].k or 0)
+                for name, at in found.items()}  # fmt: skip

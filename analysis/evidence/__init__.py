@@ -1,0 +1,1 @@
+"""How sure a difference is: launches as the unit of repetition, intervals, five words."""

@@ -1,0 +1,92 @@
+"""What makes a cell's numbers invalid for a decision: errors, and speculation that is not itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from warehouse.rows import Cell, Flag, Severity
+
+Flags = Iterator[Flag]
+
+#: Flags of cells that are shown and decide nothing.
+DECIDES_NOTHING: frozenset[str] = frozenset(
+    {
+        "error_rate_high", "lossy_verification", "synthetic_acceptance", "never_speculated",
+        "baseline_drafts",
+    }
+)  # fmt: skip
+
+#: More errors than this, of the requests that ended, and the rest is no fair sample of the load.
+MOST_ERRORS = 0.05
+
+#: Ways to verify drafts that keep the target model's distribution, in the words of vLLM's releases.
+LOSSLESS = ("standard", "strict", "probabilistic", "block", "rejection_sampler")
+_SYNTHETIC = "synthetic"
+_METHODS = ("rejection_sample_method", "acceptance_method")
+#: SGLang accepts a draft token from this probability on; 1 is what keeps the distribution.
+_THRESHOLDS = ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
+
+
+def errors(cell: Cell) -> Flags:
+    """How many of the requests failed; above 5 % nothing is decided from the others."""
+    if not cell.errored:
+        return
+    ended = cell.completed + cell.errored
+    rate = cell.errored / ended
+    counted = f"{cell.errored} of {ended} requests failed"
+    if rate > MOST_ERRORS:
+        yield Flag(
+            "error_rate_high",
+            "error",
+            f"{counted} ({rate:.1%}): above {MOST_ERRORS:.0%} the others are no fair sample.",
+        )
+        return
+    severity: Severity = "info" if rate < 0.01 else "warning"
+    yield Flag("errors", severity, f"{counted} ({rate:.1%}; below 1 % is expected).")
+
+
+def verification(cell: Cell) -> Flags:
+    """Whether accepted drafts are what the target model would have said."""
+    config: Mapping[str, Any] = cell.facts.speculative_config or {}
+    methods = [str(config[name]) for name in _METHODS if config.get(name) is not None]
+    if cell.facts.synthetic_acceptance or _SYNTHETIC in methods:
+        yield Flag(
+            "synthetic_acceptance", "error", "Acceptance was set by hand here, not measured."
+        )
+    for method in methods:
+        if method not in (*LOSSLESS, _SYNTHETIC):
+            yield _lossy(f"drafts are verified by {method!r}, not by one of {', '.join(LOSSLESS)}")
+    for name, value in _thresholds({**(cell.facts.server_args or {}), **config}):
+        yield _lossy(f"{name} is {value:g}, below 1")
+
+
+def drafting(cell: Cell) -> Flags:
+    """Whether the arm did what its name says: a baseline drafts never, another one does."""
+    method = cell.facts.spec_method
+    for a in cell.acceptance:
+        if a.drafts is None or method is None:
+            continue
+        if method == "none" and a.drafts > 0:
+            yield Flag(
+                "baseline_drafts",
+                "error",
+                f"The baseline drafted {a.drafts} times by {a.source}, so it speculates.",
+            )
+        if method != "none" and a.drafts == 0:
+            yield Flag(
+                "never_speculated",
+                "error",
+                f"The {method} arm never drafted by {a.source}: 0 drafts.",
+            )
+
+
+def _thresholds(options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    named = {str(key).lstrip("-").replace("-", "_"): value for key, value in options.items()}
+    for name in _THRESHOLDS:
+        value = named.get(name)
+        if isinstance(value, int | float) and value < 1:
+            yield name, float(value)
+
+
+def _lossy(why: str) -> Flag:
+    sentence = f"The arm may answer otherwise than its model: {why}."
+    return Flag("lossy_verification", "error", sentence)

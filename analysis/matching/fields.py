@@ -1,0 +1,94 @@
+"""What two cells must share to be compared, and what of it is known of each."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.frames import numbered
+from warehouse.loads import Load, load_of
+
+#: What must be equal, and what a person calls it.
+MATCH_FIELDS: dict[str, str] = {
+    "model": "model", "model_revision": "model revision", "precision": "precision",
+    "engine": "engine", "engine_version": "engine version", "gpu": "GPU",
+    "gpu_count": "number of GPUs", "tensor_parallel_size": "tensor parallel size",
+    "prefix_caching": "prefix caching", "server_args": "server arguments", "dataset": "dataset",
+    "prompt_set_hash": "prompt set", "request_format": "request format",
+    "temperature": "temperature", "top_p": "top-p", "seed": "seed",
+    "max_tokens": "output token limit", "ignore_eos": "ignoring the end of text", "load": "load",
+    "load_generator": "load generator", "evidence": "evidence",
+}  # fmt: skip
+#: What most reports leave out or can tell of one arm only: unknown there is taken as equal, with a
+#: doubt. Of every other field unknown is another value than a known one.
+UNKNOWN_MATCHES: tuple[str, ...] = (
+    "model_revision", "precision", "engine", "engine_version", "prompt_set_hash",
+)  # fmt: skip
+#: The most likely token is taken whatever these are.
+IDLE_AT_TEMPERATURE_0 = ("top_p", "seed")
+
+#: What a load is made of, in the words of the cells.
+LOAD_FACTS = ("load_profile", "concurrency", "rate", "trace")
+#: What a setting's cells need not share: each level has prompts and a load of its own.
+_OF_A_LEVEL = ("load", "prompt_set_hash", "seed")
+
+
+def loads_of(cells: pd.DataFrame) -> list[Load | None]:
+    """The load of each cell; None where its facts do not say it."""
+    groups = numbered(cells, LOAD_FACTS)
+    if not len(groups):
+        return []
+    _, first, back = np.unique(groups, return_index=True, return_inverse=True)
+    named = (
+        cells[name].iloc[first].tolist() if name in cells else [None] * len(first)
+        for name in LOAD_FACTS
+    )
+    loads = [load_of(*facts) for facts in zip(*named, strict=True)]
+    return [loads[group] for group in back]
+
+
+def numbered_loads(cells: pd.DataFrame) -> tuple[tuple[Load, ...], NDArray[np.int64]]:
+    """The loads of cells in their order, and the place of each cell's load, -1 for unknown."""
+    found = loads_of(cells)
+    loads = tuple(sorted({load for load in found if load is not None}, key=lambda x: x.order))
+    places = {load: place for place, load in enumerate(loads)}
+    return loads, np.array([-1 if load is None else places[load] for load in found], dtype=np.int64)
+
+
+def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
+    """Each match field as integers, equal where the values are; -1 for unknown."""
+    return pd.DataFrame({name: _codes(cells, name) for name in MATCH_FIELDS}, index=cells.index)
+
+
+def _codes(cells: pd.DataFrame, name: str) -> NDArray[np.int64]:
+    if name == "load":
+        return np.asarray(pd.factorize(pd.Series(loads_of(cells), dtype=object))[0], dtype=np.int64)
+    if name not in cells:
+        return np.full(len(cells), -1, dtype=np.int64)
+    return np.asarray(pd.factorize(cells[name])[0], dtype=np.int64)
+
+
+def conflicts(
+    one: NDArray[np.int64], other: NDArray[np.int64], names: Collection[str]
+) -> NDArray[np.bool_]:
+    """Where the codes of two rows of cells (rows, ``names``) differ and may not."""
+    lenient = np.array([name in UNKNOWN_MATCHES for name in names], dtype=np.bool_)
+    unknown = (one < 0) | (other < 0)
+    found: NDArray[np.bool_] = (one != other) & ~(lenient & unknown)
+    return found
+
+
+def filled(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with each fact of UNKNOWN_MATCHES that only some of a setting state, for all of it.
+
+    Where they state several values it stays unknown: so the arms of a setting stay together.
+    """
+    hard = [name for name in MATCH_FIELDS if name not in (*UNKNOWN_MATCHES, *_OF_A_LEVEL)]
+    setting = numbered(cells, ("study", *hard))
+    shared = {}
+    for name in (name for name in UNKNOWN_MATCHES if name in cells and name not in _OF_A_LEVEL):
+        known = cells[name].groupby(setting)
+        agreed = known.transform("nunique") == 1
+        shared[name] = cells[name].where(cells[name].notna() | ~agreed, known.transform("first"))
+    return cells.assign(**shared)

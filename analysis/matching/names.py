@@ -1,0 +1,74 @@
+"""What a reader calls a setting and an arm: dataset, TP and whatever else tells settings apart."""
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from analysis.matching.comparison import SETTING
+
+#: What always stands in a setting's name, and what may tell settings apart besides; a study says
+#: least.
+_ALWAYS = ["dataset", "tensor_parallel_size"]
+_TOLD = [*(n for n in SETTING if n not in (*_ALWAYS, "evidence", "study")), "study"]
+#: A longer value, e.g. server arguments, is cut in a name.
+_LONGEST = 40
+
+
+def setting_names(settings: pd.DataFrame) -> pd.Series:
+    """``code · TP 1``, one name each. ``settings``: facts by setting, as ``Comparison.keys``."""
+    parts = [settings["dataset"].map(_text), settings["tensor_parallel_size"].map(_tensor_parallel)]
+    parts += [settings[name].map(_WORDS.get(name, _text)) for name in _telling(settings)]
+    return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
+                               index=settings.index, dtype=object))  # fmt: skip
+
+
+def arm_names(arms: pd.DataFrame) -> pd.Series:
+    """Labels, one each: two drafts with one label get the draft's name appended. ``arms``: facts by
+    arm_id, as ``Comparison.keys``."""
+    twice = arms["arm_label"].duplicated(keep=False)
+    drafts = arms["draft_model"] if "draft_model" in arms else arms["arm_label"]
+    names = [
+        f"{label} ({_text(draft)})" if same else label
+        for label, draft, same in zip(arms["arm_label"], drafts, twice, strict=True)
+    ]
+    return _distinct(pd.Series(names, index=arms.index, dtype=object))
+
+
+def _telling(settings: pd.DataFrame) -> list[str]:
+    """What tells settings apart that the words before it leave alike: a revision that goes with its
+    model goes without saying, and so does a GPU per rank."""
+    told: list[str] = []
+    for name in _TOLD:
+        if name in settings and _apart(settings, [*told, name]) > _apart(settings, told):
+            told.append(name)
+    return told
+
+
+def _apart(settings: pd.DataFrame, told: list[str]) -> int:
+    """How many settings differ in dataset, TP and ``told``."""
+    return len(settings[[*_ALWAYS, *told]].drop_duplicates())
+
+
+def _distinct(names: pd.Series) -> pd.Series:
+    """Names that are the same after all are numbered: two things are never told as one."""
+    number = names.groupby(names).cumcount() + 1
+    return names.where(number == 1, names + " (" + number.astype(str) + ")")
+
+
+def _tensor_parallel(size: object) -> str:
+    return f"TP {_text(size)}"
+
+
+def _gpus(count: object) -> str:
+    return f"{_text(count)} GPUs"
+
+
+def _text(value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "unknown"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+#: Values that say nothing without a word beside them.
+_WORDS: dict[str, Callable[[object], str]] = {"gpu_count": _gpus}

@@ -1,0 +1,85 @@
+"""Why a cell is in no pair, told by the nearest cell that could have been its partner."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.matching.fields import MATCH_FIELDS, conflicts, loads_of
+from analysis.matching.nearest import nearest
+
+Rows = NDArray[np.int64]
+
+
+def named(
+    where: NDArray[np.bool_], names: tuple[str, ...] = tuple(MATCH_FIELDS)
+) -> list[tuple[str, ...]]:
+    """For each row the names of the fields that are true; rows alike share one tuple."""
+    seen: dict[bytes, tuple[str, ...]] = {}
+    for row in where:
+        if row.tobytes() not in seen:
+            seen[row.tobytes()] = tuple(n for n, yes in zip(names, row, strict=True) if yes)
+    return [seen[row.tobytes()] for row in where]
+
+
+def unmatched(
+    cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, chosen: pd.DataFrame
+) -> pd.DataFrame:
+    """cell_id and reason of each cell that is in no pair.
+
+    ``codes`` has the fields that had to be equal; only these are named in a reason. ``kind`` says
+    what each cell is: baseline, speculative, failed or unknown.
+    """
+    used = np.zeros(len(cells), dtype=bool)
+    used[chosen["b"].to_numpy()] = used[chosen["s"].to_numpy()] = True
+    reasons: dict[int, str] = {}
+    for name, text in _PLAIN_REASONS.items():
+        reasons |= dict.fromkeys(np.flatnonzero(kind == name).tolist(), text)
+    for mine, theirs in (("speculative", "baseline"), ("baseline", "speculative")):
+        lonely = np.flatnonzero((kind == mine) & ~used)
+        near = nearest(codes.to_numpy(), lonely, np.flatnonzero(kind == theirs))
+        reasons |= zip(lonely.tolist(), _reasons(cells, codes, (lonely, near), theirs), strict=True)
+    ids = cells["cell_id"].to_numpy()
+    rows = [(ids[row], reasons[row]) for row in sorted(reasons)]
+    return pd.DataFrame(rows, columns=["cell_id", "reason"])
+
+
+_PLAIN_REASONS = {
+    "failed": "this cell failed, so it is not compared",
+    "unknown": "whether it speculates is unknown: ingest it again with --replace and set "
+    "spec_method (none for a baseline)",
+}
+
+
+def _reasons(
+    cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows], theirs: str
+) -> Iterator[str]:
+    """Why each of the first rows has no partner, told by the nearest, which the second names."""
+    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
+    values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
+    if "load" in codes:
+        texts = [None if load is None else load.text for load in loads_of(cells)]
+        values["load"] = np.array(texts, dtype=object)
+    fields = tuple(map(str, codes))
+    names = named(conflicts(matrix[rows[0]], matrix[rows[1]], fields), fields)
+    for row, other, differing in zip(*(r.tolist() for r in rows), names, strict=True):
+        if other < 0:
+            yield f"there is no good {theirs} cell among those chosen"
+        elif not differing:
+            yield "another baseline suits each of its possible partners better"
+        else:
+            told = "; ".join(
+                f"{MATCH_FIELDS[n]} is {shown(values[n][row])} here and "
+                f"{shown(values[n][other])} there"
+                for n in differing
+            )
+            yield f"nearest {theirs} {ids[other]} differs: {told}"
+
+
+def shown(value: Any) -> str:
+    """A fact as a sentence says it."""
+    if value is None or pd.isna(value):
+        return "unknown"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

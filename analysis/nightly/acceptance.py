@@ -1,0 +1,61 @@
+"""What people accepted: from which night on a series is judged."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from analysis.nightly.levels import levels
+from analysis.nightly.nights import Night, Series
+from analysis.nightly.standing import Reference, stand
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Somebody accepted how things stood in a night (``2026-11-21``), of one ``study`` or of all.
+
+    ``series``: parts of its name with commas between them, as the gate prints it; None: all."""
+
+    night: str
+    why: str
+    by: str
+    at: datetime
+    study: str | None = None
+    series: str | None = None
+
+    def holds(self, series: Series) -> bool:
+        """Whether it is about this series."""
+        if self.study is not None and series.about.get("study") != self.study:
+            return False
+        asked = {part.strip().casefold() for part in (self.series or "").split(",")} - {""}
+        return asked <= {word.casefold() for word in series.words}
+
+
+def reference(
+    series: Series, accepted: Iterable[Acceptance], budget: float
+) -> tuple[Reference, Acceptance | None]:
+    """From where a series counts, and the acceptance that says so; of several the last said.
+
+    What was a regression in the accepted night counts from its first night on, anything else from
+    the accepted night on. ``budget``: in logs, as in ``standing``.
+    """
+    found, by = Reference(), None
+    for one in sorted(accepted, key=lambda one: one.at):
+        if one.holds(series):
+            pinned = _pinned(series.nights, one.night, found, budget)
+            found, by = (pinned, one) if pinned is not None else (found, by)
+    return found, by
+
+
+def _pinned(
+    nights: Sequence[Night], day: str, before: Reference, budget: float
+) -> Reference | None:
+    """None where the series has no night up to that day."""
+    through = sum(night.day <= day for night in nights) - 1
+    if through < 0:
+        return None
+    first = next(place for place, night in enumerate(nights) if night.day == nights[through].day)
+    known = levels(nights[: through + 1])
+    standing = stand(known, before if before.through < through else Reference(), budget)
+    if standing is not None and standing.since is not None:
+        first = standing.since
+    return Reference(first, through)

@@ -1,0 +1,170 @@
+"""Where a series stands: its last nights against the best level since a reference.
+
+A level of the past counts from three nights on. The last nights are looked at in four ways: the last
+one, two and three nights, and the last level. The error rate is shared among them, three quarters of
+what is left for each; the place of a level was chosen among all nights, and pays for that as well.
+A regression that was shown stays one until its end is shown, or until it is accepted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from scipy.special import stdtr, stdtrit
+
+from analysis.nightly.levels import Levels, Span
+
+#: The share of false alarms among nights on which nothing changed.
+FALSE_ALARMS = 0.01
+#: Nights that make a level to hold others against.
+LEVEL_NIGHTS = 3
+#: Of the error rate: the last night, the last two, the last three.
+WINDOWS = ((1, 0.75), (2, 0.1875), (3, 0.046875))
+LEVEL_SHARE = 0.015625
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """``first``: the night from which levels count; ``through``: the last one that is accepted."""
+
+    first: int = 0
+    through: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The nights of ``after`` against those of ``before``: the gain in logs (more is better), its
+    95 % interval, and the one-sided p value of a loss."""
+
+    before: Span
+    after: Span
+    gain: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``step``: the nights of now; ``worse``: a loss beyond the budget is shown; ``excluded``: such
+    a loss is ruled out; ``since``: the night (a place) from which it is worse; ``p_value``: of the
+    surest look, for all looks together."""
+
+    step: Step
+    worse: bool
+    excluded: bool
+    since: int | None
+    p_value: float
+
+
+def compare(known: Levels, before: Span, after: Span) -> Step | None:
+    """Two stretches of nights by a t test whose noise is that of all nights; None without a noise."""
+    noise = known.noise(after[0])
+    if noise is None:
+        return None
+    gain = float(known.means[slice(*after)].mean() - known.means[slice(*before)].mean())
+    error = sqrt(noise.variance * sum(1 / (end - start) for start, end in (before, after)))
+    half = float(stdtrit(noise.dof, 0.975)) * error
+    return Step(
+        before, after, gain, gain - half, gain + half, float(stdtr(noise.dof, gain / error))
+    )
+
+
+def stand(known: Levels, reference: Reference, budget: float) -> Standing | None:
+    """Where the series stands; ``budget``: the loss in logs that is still fine, above zero.
+
+    None where no night comes after the reference, or nothing tells the noise.
+    """
+    now = _now(known, reference)
+    if now is None:
+        return None
+    looks = sorted(_looks(known, reference), key=lambda look: look[0])
+    losses = [look for look in looks if look[1].gain < -budget and look[0] <= FALSE_ALARMS]
+    excluded = _is_excluded(known, reference, now, budget)
+    past = _past(known, reference, budget)
+    if losses:
+        # A whole level that is worse tells best since when.
+        level = known.spans(reference.first)[-1]
+        seen = next((step for _, step in losses if step.after == level), losses[0][1])
+        since = _since(known, reference, seen.after[0], past, budget)
+        return Standing(seen, True, False, since, losses[0][0])
+    if past is not None and not excluded:
+        return Standing(now, True, False, past[0], past[1])
+    return Standing(now, False, excluded, None, looks[0][0])
+
+
+def best(known: Levels, reference: Reference, end: int) -> Span:
+    """The best level since the reference before the night ``end``; all nights where none is long
+    enough to be one."""
+    spans = [(start, min(stop, end)) for start, stop in known.spans(reference.first) if start < end]
+    long = [span for span in spans if span[1] - span[0] >= LEVEL_NIGHTS]
+    mean = known.means
+    return max(long, key=lambda span: mean[slice(*span)].mean(), default=(spans[0][0], end))
+
+
+def _now(known: Levels, reference: Reference) -> Step | None:
+    """The last level where it began after the reference, else the last three nights or fewer."""
+    first, end = known.spans(reference.first)[-1]
+    if first <= reference.through:
+        nights = min(LEVEL_NIGHTS, max(1, (end - reference.first) // 2))
+        first = max(end - nights, reference.through + 1)
+    if first >= end:
+        return None
+    return compare(known, best(known, reference, first), (first, end))
+
+
+def _looks(known: Levels, reference: Reference) -> Iterator[tuple[float, Step]]:
+    """Each look's p value, as if it stood for all of them, and what it sees."""
+    level, end = known.spans(reference.first)[-1]
+    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
+    places.append((level, (end - 1) / LEVEL_SHARE))
+    for first, price in places:
+        if first > reference.through:
+            step = compare(known, best(known, reference, first), (first, end))
+            if step is not None:
+                yield min(1.0, step.p_value * price), step
+
+
+def _is_excluded(known: Levels, reference: Reference, now: Step, budget: float) -> bool:
+    """Whether neither the level nor the last three nights can be worse by more than the budget."""
+    level, end = now.after
+    lows = [now.low]
+    if end - level > LEVEL_NIGHTS:
+        first = end - LEVEL_NIGHTS
+        recent = compare(known, best(known, reference, first), (first, end))
+        lows += [recent.low] if recent else []
+    return min(lows) > -budget
+
+
+def _past(known: Levels, reference: Reference, budget: float) -> tuple[int, float] | None:
+    """A regression that was shown by the levels before the last and whose end was not: its first
+    night and p value."""
+    shown: tuple[int, float] | None = None
+    for start, end in known.spans(reference.first)[1:-1]:
+        if end - start < LEVEL_NIGHTS or start <= reference.through:
+            continue
+        step = compare(known, best(known, reference, start), (start, end))
+        if step is None:
+            continue
+        p_value = _of_level(known, step)
+        if step.gain < -budget and p_value <= FALSE_ALARMS:
+            shown = (_since(known, reference, start, shown, budget), p_value)
+        elif step.low > -budget:
+            shown = None
+    return shown
+
+
+def _of_level(known: Levels, step: Step) -> float:
+    return min(1.0, step.p_value * (len(known.means) - 1) / LEVEL_SHARE)
+
+
+def _since(
+    known: Levels, reference: Reference, start: int, past: tuple[int, float] | None, budget: float
+) -> int:
+    """Since when it is worse: an earlier night that was shown, unless it became worse once more."""
+    if past is None:
+        return start
+    spans = [span for span in known.spans(reference.first) if span[0] < start]
+    first, end = spans[-1]
+    again = compare(known, (first, min(end, start)), (start, len(known.means)))
+    return start if again is not None and again.gain < -budget else past[0]

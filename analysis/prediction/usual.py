@@ -1,0 +1,119 @@
+"""What the server does besides computing: sequences in flight, ramp and drain, lengths, acceptance."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from analysis.prediction.decay import Decay, from_lengths, from_positions
+from analysis.prediction.rows import Floats, Points, Positions, Rows
+
+#: Relative doubt (standard deviation) about tokens accepted at positions that no arm drafted.
+DOUBT = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Values at loads, in between on a logarithmic scale of the load, level outside."""
+
+    loads: Floats
+    values: Floats
+
+    def at(self, loads: Floats) -> Floats:
+        """The values at ``loads``."""
+        return np.interp(np.log(loads), np.log(self.loads), self.values)
+
+
+def curve(loads: Floats, values: Floats) -> Curve:
+    """The geometric mean of the values at each load."""
+    known, where = np.unique(loads, return_inverse=True)
+    sums = np.bincount(where, np.log(values))
+    return Curve(known, np.exp(sums / np.bincount(where)))
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """Measured points of one dataset, and what was counted of their drafts."""
+
+    points: Points
+    positions: Positions
+
+    @cached_property
+    def decay(self) -> Decay | None:
+        """From acceptance by position, pooled over arms and loads; without it from mean lengths by
+        K; None where nothing was drafted."""
+        counted = self.positions
+        if counted.accepted.sum() > 0:
+            accepted = np.bincount(counted.position, counted.accepted)[1:]
+            reached = np.bincount(counted.position, counted.reached)[1:]
+            kept = np.cumprod(accepted[reached > 0] / reached[reached > 0])
+            return from_positions(kept.tolist())
+        points = self.points
+        drafted = (points.k > 0) & (points.length > 1)
+        lengths = {
+            int(k): float(points.length[drafted & (points.k == k)].mean())
+            for k in np.unique(points.k[drafted])
+        }
+        return from_lengths(lengths) if lengths else None
+
+    def length(self, k: int) -> float:
+        """Tokens of a step with k draft tokens."""
+        return self.decay.mean_length(k) if k and self.decay is not None else 1.0
+
+    def doubt(self, k: int) -> float:
+        """Relative doubt about ``length``: positions beyond those that were drafted are guessed."""
+        longest = int(self.points.k.max())
+        if k <= longest or self.decay is None:
+            return 0.0
+        by_position = self.decay.by_position(k)
+        return DOUBT * sum(by_position[longest:]) / (1 + sum(by_position))
+
+    @cached_property
+    def prompt_tokens(self) -> float:
+        """Of a request, as measured."""
+        return float(self.points.prompt_tokens.mean())
+
+    @cached_property
+    def output_tokens(self) -> float:
+        """Of a request, as measured."""
+        return float(self.points.output_tokens.mean())
+
+    def batch(self, loads: Floats) -> Floats:
+        """Sequences in flight where so many are asked for."""
+        return loads * self._share.at(loads)
+
+    def kept(self, loads: Floats) -> Floats:
+        """What ramp and drain leave of Little's law: throughput / (c·O / latency)."""
+        return self._kept.at(loads)
+
+    @cached_property
+    def _share(self) -> Curve:
+        return curve(self.points.concurrency, self.points.batch / self.points.concurrency)
+
+    @cached_property
+    def _kept(self) -> Curve:
+        p = self.points
+        latency = (p.ttft + (p.output_tokens - 1) * p.itl) / 1000
+        ideal = p.concurrency * p.output_tokens / latency
+        return curve(p.concurrency, p.output_throughput / ideal)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions as the fits and the formulas read them, one a row. ``doubt``: relative, about the
+    tokens of a step."""
+
+    rows: Rows
+    concurrency: Floats
+    kept: Floats
+    doubt: Floats
+
+
+def asked_of(usual: Usual, k: Floats, concurrency: Floats) -> Asked:
+    """Points with the lengths and the acceptance that were measured."""
+    known = [(usual.length(int(one)), usual.doubt(int(one))) for one in k]
+    length, doubt = np.array(known, dtype=np.float64).reshape(-1, 2).T
+    prompt = np.full(len(k), usual.prompt_tokens)
+    output = np.full(len(k), usual.output_tokens)
+    rows = Rows(usual.batch(concurrency), k, prompt, output, length)
+    return Asked(rows, concurrency, usual.kept(concurrency), doubt)

@@ -1,1 +1,0 @@
-"""How sure a difference is: intervals, noise, crossover, outputs."""

@@ -1,0 +1,239 @@
+"""From a comparison of whole studies to what is shown of it: the only place where it is put together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.frames import records, records_by
+from analysis.matching.fields import loads_of
+from analysis.matching.names import arm_names, setting_names
+from answers.compare.read import Seen, cut, seen
+from answers.compare.values import (
+    Arm,
+    Change,
+    Comparison,
+    Doubt,
+    Mean,
+    Pair,
+    PairLine,
+    Question,
+    Setting,
+    Span,
+    Unmatched,
+)
+from answers.compare.words import why_none
+from answers.decide.values import Subject
+from answers.ground import Ground
+from answers.wording import badges
+from warehouse.loads import Load
+from warehouse.store_read import Reader
+
+_BY = ("setting", "arm_id")
+_SEVERITIES = ("error", "warning", "info")
+_SUBJECT = (
+    "study", "model", "gpu", "gpu_count", "engine", "engine_version", "tensor_parallel_size",
+    "evidence",
+)  # fmt: skip
+
+
+def compare(reader: Reader, question: Question) -> Comparison:
+    """How the arms that the filters show compare, each standing on its whole study.
+
+    Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
+    """
+    return _told(seen(reader, question), question)
+
+
+def compare_on(known: Ground, question: Question) -> Comparison:
+    """The same of what was read before."""
+    return _told(cut(known, question), question)
+
+
+def pair_lines(reader: Reader, question: Question) -> tuple[PairLine, ...]:
+    """Every pair behind ``compare`` in every line that is shown, unrounded."""
+    known = seen(reader, question)
+    names = _Names(known)
+    rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
+    return tuple(_pair_line(row, names) for row in records(rows))
+
+
+def _pair_line(row: dict[str, Any], names: "_Names") -> PairLine:
+    return PairLine(
+        names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row), row["metric"],
+        row["statistic"], row["baseline"], row["speculative"], _known(row["improvement"]),
+        tuple(row["allowed"]),
+    )  # fmt: skip
+
+
+class _Names:
+    """What settings, arms and loads of a view are called."""
+
+    def __init__(self, known: Seen) -> None:
+        keys = known.known.found.keys
+        shown = known.levels[list(_BY)].drop_duplicates()
+        keys = keys[keys.index.isin(pd.MultiIndex.from_frame(shown))]
+        arms = keys[~keys.index.get_level_values("arm_id").duplicated()].droplevel(0)
+        settings = keys[~keys.index.get_level_values("setting").duplicated()].droplevel(1)
+        self.facts = dict(zip(settings.index.tolist(), records(settings), strict=True))
+        self.settings = _by_number(setting_names(settings)) if len(settings) else {}
+        self.arms = _by_number(arm_names(arms)) if len(arms) else {}
+        self.labels = _by_number(arms["arm_label"]) if len(arms) else {}
+        self._loads = known.known.found.loads
+
+    def load(self, place: int) -> Load | None:
+        """The load at a place; None for -1."""
+        return self._loads[place] if place >= 0 else None
+
+    def short(self, place: int) -> str:
+        """Its name."""
+        return self._loads[place].short if place >= 0 else "unknown"
+
+    def pair(self, row: dict[str, Any]) -> Pair:
+        """The two cells of a row of pairs."""
+        repeat = _known(row["repeat"])
+        return Pair(
+            self.load(row["load"]), None if repeat is None else int(repeat),
+            str(row["baseline_id"]), str(row["speculative_id"]),
+            tuple(dict.fromkeys(flag.name for flag in row["flags"])),
+        )  # fmt: skip
+
+
+def _by_number(names: pd.Series) -> dict[int, str]:
+    return dict(zip(names.index.tolist(), names.tolist(), strict=True))
+
+
+def _told(known: Seen, question: Question) -> Comparison:
+    settings = tuple(_settings(known))
+    ground = known.known
+    unmatched = tuple(_unmatched(ground))
+    shown = ground.cells["cell_id"].isin(ground.shown & set(ground.excluded))
+    excluded = tuple(ground.excluded[cell] for cell in ground.cells.loc[shown, "cell_id"])
+    why = None if settings else why_none(not ground.shown, unmatched)
+    return Comparison(settings, unmatched, excluded, question.reference, why)
+
+
+def _settings(known: Seen) -> Iterator[Setting]:
+    names = _Names(known)
+    parts = _Parts(known, names)
+    by_setting: dict[int, list[Arm]] = {}
+    for setting, arm in known.levels[list(_BY)].drop_duplicates().itertuples(index=False):
+        by_setting.setdefault(int(setting), []).append(parts.arm(int(setting), int(arm)))
+    order = sorted(by_setting, key=lambda place: names.settings[place])
+    for setting in order:
+        facts = names.facts[setting]
+        arms = sorted(by_setting[setting], key=lambda one: one.name)
+        yield Setting(
+            names.settings[setting], _subject(facts), _known(facts["dataset"]), tuple(arms)
+        )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    levels: list[dict[str, Any]]
+    means: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+
+
+class _Parts:
+    """The rows of each arm, put together."""
+
+    def __init__(self, known: Seen, names: _Names) -> None:
+        self._names = names
+        self._levels = _by(known.levels)
+        self._means = _by(known.means)
+        met = known.pairs.drop_duplicates(["baseline_id", "speculative_id"])
+        self._pairs = _by(met.sort_values(["setting", "arm_id", "load", "repeat"]))
+        cells = known.known.cells
+        set_by_hand = cells["synthetic_acceptance"].astype(object).eq(True)
+        self._set_by_hand = frozenset(cells.loc[set_by_hand, "cell_id"])
+
+    def arm(self, setting: int, arm_id: int) -> Arm:
+        """One arm of a setting."""
+        rows = _Rows(
+            *(x.get((setting, arm_id), []) for x in (self._levels, self._means, self._pairs))
+        )
+        pairs = tuple(self._names.pair(row) for row in rows.pairs)
+        by_hand = any(pair.arm_cell in self._set_by_hand for pair in pairs)
+        evidence = _known(self._names.facts[setting].get("evidence"))
+        return Arm(
+            name=self._names.arms[arm_id], label=str(self._names.labels[arm_id]),
+            badges=badges(evidence, by_hand),
+            changes=tuple(_change(row, self._names) for row in rows.levels),
+            means=tuple(_mean(row) for row in rows.means),
+            pairs=pairs,
+            allowed=tuple(sorted({str(name) for row in rows.pairs for name in row["allowed"]})),
+            doubts=tuple(_doubts(rows.pairs, self._names)),
+            launches_stated=all(_known(row["independent"]) is not False for row in rows.levels),
+        )  # fmt: skip
+
+
+def _by(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    return records_by(rows, _BY, [str(name) for name in rows])
+
+
+def _change(row: dict[str, Any], names: _Names) -> Change:
+    compared = bool(row["compared"])
+    launches = _known(row["launches"])
+
+    def judged(name: str) -> Any:
+        return _known(row[name]) if compared else None
+
+    return Change(
+        load=names.load(row["load"]), metric=row["metric"], statistic=row["statistic"],
+        compared=compared, reference=_span(row, "baseline"), arm=_span(row, "speculative"),
+        improvement=judged("improvement"), low=judged("low"), high=judged("high"),
+        adjusted_low=judged("adjusted_low"), adjusted_high=judged("adjusted_high"),
+        word=judged("word"), launches=int(row["pairs"] if launches is None else launches),
+        repeats=int(row["pairs"]), cells=(str(row["baseline_cell"]), str(row["speculative_cell"])),
+    )  # fmt: skip
+
+
+def _span(row: dict[str, Any], arm: str) -> Span:
+    return Span(_known(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
+
+
+def _mean(row: dict[str, Any]) -> Mean:
+    values = (_known(row[name]) for name in ("baseline", "speculative", "improvement"))
+    loads = (row[name] for name in ("loads", "only_baseline", "only_speculative"))
+    return Mean(row["metric"], row["statistic"], *values, *loads)
+
+
+def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
+    """The distinct flags of pairs, most serious first."""
+    found: dict[tuple[int, str, str], list[int]] = {}
+    for row in pairs:
+        for flag in row["flags"]:
+            key = (_SEVERITIES.index(flag.severity), flag.name, flag.sentence)
+            found.setdefault(key, []).append(row["load"])
+    for (rank, name, sentence), places in sorted(found.items()):
+        loads = tuple(names.short(place) for place in sorted(set(places)))
+        yield Doubt(_SEVERITIES[rank], name, sentence, loads)
+
+
+def _subject(facts: dict[str, Any]) -> Subject:
+    told = {name: _known(facts.get(name)) for name in _SUBJECT}
+    for name in ("gpu_count", "tensor_parallel_size"):
+        told[name] = None if told[name] is None else int(told[name])
+    return Subject(**told)
+
+
+def _unmatched(known: Ground) -> Iterator[Unmatched]:
+    """The shown cells without a partner."""
+    told = known.found.unmatched
+    told = told[told["cell_id"].isin(known.shown)]
+    facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(told["cell_id"])
+    facts = facts.reset_index()
+    for row, reason, load in zip(records(facts), told["reason"], loads_of(facts), strict=True):
+        names = ("cell_id", "arm_label", "dataset", "model", "gpu", "path")
+        cell, arm, dataset, model, gpu, path = (_known(row[name]) for name in names)
+        place = None if load is None else load.text
+        yield Unmatched(str(cell), arm, dataset, place, model, gpu, path, str(reason))
+
+
+def _known(value: Any) -> Any:
+    """A plain value; None for what a frame shows as missing."""
+    if value is None or pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value

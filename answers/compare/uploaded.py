@@ -1,0 +1,111 @@
+"""A reader's own reports beside each other and beside the warehouse: compared and decided alike."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from analysis.frames import records
+from analysis.matching.pairing import match
+from answers.compare.answer import compare_on
+from answers.compare.values import Comparison, Line, Question
+from answers.decide.answer import decide_on
+from answers.decide.values import Decisions
+from answers.decide.values import Question as DecideQuestion
+from answers.ground import Rows, ground_of, rows_of
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+FACTS: tuple[str, ...] = (
+    "model", "gpu", "dataset", "tensor_parallel_size", "arm_label", "concurrency", "completed",
+    "errored", "flags",
+)  # fmt: skip
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """Reports that were read: nothing but this module looks into them."""
+
+    rows: Rows
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+        return len(self.rows.cells)
+
+
+@dataclass(frozen=True)
+class Doubted:
+    """A flag of an uploaded cell."""
+
+    name: str
+    severity: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What reports say. ``cells``: the values of FACTS, a row per cell that was read."""
+
+    cells: tuple[tuple[Value, ...], ...]
+    flags: tuple[Doubted, ...]
+    comparison: Comparison
+    decisions: Decisions
+
+
+def hold(reader: Reader, also: Collection[Line] = ()) -> Held:
+    """All that a warehouse of dropped reports holds, so that it may be removed."""
+    return Held(rows_of(reader, queries.cells(reader, Filters()).to_pandas(), Filters(), also))
+
+
+def told(mine: Held, beside: Reader | None, question: Question) -> Told:
+    """The reports compared with each other, and with their partners in the warehouse where one is
+    given; ``question.filters`` then choose among its cells."""
+    rows = mine.rows if beside is None else _with_partners(mine.rows, beside, question)
+    known = ground_of(rows, frozenset(rows.cells["cell_id"]), question.allow, question.reference)
+    facts = mine.rows.cells[list(FACTS)].astype(object)
+    facts = facts.where(facts.notna(), None)
+    return Told(
+        tuple(facts.itertuples(index=False, name=None)),
+        tuple(
+            Doubted(row["name"], row["severity"], row["sentence"])
+            for row in records(mine.rows.flags)
+        ),
+        compare_on(known, replace(question, filters=Filters())),
+        decide_on(known, DecideQuestion(allow=question.allow)),
+    )
+
+
+def _with_partners(mine: Rows, beside: Reader, question: Question) -> Rows:
+    filters = replace(question.filters, arm=())
+    cells = queries.cells(beside, filters).to_pandas()
+    ids = _partners(mine.cells, cells, question.allow)
+    chosen = cells[cells["cell_id"].isin(ids)]
+    if chosen.empty:
+        return mine
+    theirs = rows_of(beside, chosen, filters, question.also)
+    measured = theirs.measurements[theirs.measurements["cell_id"].isin(ids)]
+    acceptance = theirs.acceptance[theirs.acceptance["cell_id"].isin(ids)]
+    return Rows(
+        _joined(mine.cells, chosen), _joined(mine.measurements, measured),
+        _joined(mine.flags, theirs.flags), _joined(mine.acceptance, acceptance),
+    )  # fmt: skip
+
+
+def _partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str]) -> set[str]:
+    """The cells of the warehouse (``others``) that make a pair with an uploaded one."""
+    own = set(mine["cell_id"])
+    likely = others[others["model"].isin(mine["model"]) & ~others["cell_id"].isin(own)]
+    if likely.empty or mine.empty:
+        return set()
+    pairs = match(_joined(mine, likely), allow).pairs
+    met = pairs[pairs["baseline_id"].isin(own) | pairs["speculative_id"].isin(own)]
+    return {*met["baseline_id"], *met["speculative_id"]} - own
+
+
+def _joined(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """One frame of those that have rows."""
+    filled = [part for part in (one, other) if not part.empty]
+    return pd.concat(filled, ignore_index=True) if filled else one

@@ -1,0 +1,178 @@
+"""How arms compare, as values: the Compare page, the command and its JSON render these."""
+
+from dataclasses import dataclass
+
+from analysis.evidence.words import Word
+from analysis.matching.reference import BASELINE
+from answers.decide.values import Excluded, Subject
+from warehouse.filters import Filters
+from warehouse.loads import Load
+
+#: metric, statistic
+Line = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """``filters`` choose what is shown, and never what it stands on. ``allow``: fields in which
+    pairs may differ; ``reference``: the arm that the others are compared with; ``also``: lines shown
+    beside those of the study's table."""
+
+    filters: Filters = Filters()
+    allow: tuple[str, ...] = ()
+    reference: str = BASELINE
+    also: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class Span:
+    """A mean over repeats (geometric), and the lowest and highest repeat."""
+
+    mean: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of an arm at one load, beside the reference: ratios, positive is better.
+
+    ``load`` is None where it is not known. ``compared`` is False where the line only says what was
+    offered (throughput at a fixed rate that every arm keeps up with); then, and where neither
+    direction is better, there is no ``improvement``. ``low`` and ``high`` are the plain 95 %
+    interval, ``adjusted_*`` the study-adjusted one, None for one launch; ``word`` is None where
+    nothing is judged. ``launches``: of the arm with fewer, ``repeats``: pairs. ``cells``: one of
+    the reference and one of the arm.
+    """
+
+    load: Load | None
+    metric: str
+    statistic: str
+    compared: bool
+    reference: Span
+    arm: Span
+    improvement: float | None
+    low: float | None
+    high: float | None
+    adjusted_low: float | None
+    adjusted_high: float | None
+    word: Word | None
+    launches: int
+    repeats: int
+    cells: tuple[str, str]
+
+    @property
+    def line(self) -> Line:
+        """Metric and statistic."""
+        return self.metric, self.statistic
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A line of the study's table: geometric means over the loads that both arms have. It stands for
+    no load at which anybody runs, so it has no word and carries no money. ``loads``: their names;
+    ``only_*``: of loads that one arm alone has."""
+
+    metric: str
+    statistic: str
+    reference: float | None
+    arm: float | None
+    improvement: float | None
+    loads: tuple[str, ...]
+    only_reference: tuple[str, ...]
+    only_arm: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What a flag says of pairs; ``loads``: names of those at which it was raised."""
+
+    severity: str
+    name: str
+    sentence: str
+    loads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells that were compared; ``flags``: names of the doubts about them."""
+
+    load: Load | None
+    repeat: int | None
+    reference_cell: str
+    arm_cell: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PairLine:
+    """One line of one pair, unrounded."""
+
+    setting: str
+    arm: str
+    pair: Pair
+    metric: str
+    statistic: str
+    reference: float
+    value: float
+    improvement: float | None
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm beside the reference. ``changes``: by load, lines in their order; ``allowed``: fields
+    in which its pairs differ by permission; ``badges``: what a reader must know of its origin;
+    ``launches_stated``: whether the server start of every cell is known."""
+
+    name: str
+    label: str
+    badges: tuple[str, ...]
+    changes: tuple[Change, ...]
+    means: tuple[Mean, ...]
+    pairs: tuple[Pair, ...]
+    allowed: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
+    launches_stated: bool
+
+    def at(self, load: Load | None, metric: str, statistic: str) -> Change | None:
+        """The line at a load; None where there is none."""
+        wanted = (load, metric, statistic)
+        return next((c for c in self.changes if (c.load, c.metric, c.statistic) == wanted), None)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the arms share: a dataset on one hardware with one engine. ``name`` is short and no other
+    setting's."""
+
+    name: str
+    subject: Subject
+    dataset: str | None
+    arms: tuple[Arm, ...]
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A cell without a partner, and why. ``load``: its name, None for unknown."""
+
+    cell: str
+    arm: str | None
+    dataset: str | None
+    load: str | None
+    model: str | None
+    gpu: str | None
+    path: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that the filters show. ``excluded``: cells that decide nothing, and why; ``why_none``:
+    where no arm is compared, why."""
+
+    settings: tuple[Setting, ...]
+    unmatched: tuple[Unmatched, ...]
+    excluded: tuple[Excluded, ...]
+    reference: str
+    why_none: str | None = None

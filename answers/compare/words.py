@@ -1,0 +1,158 @@
+"""A comparison in words and lines of text: what a terminal and a page show of each number."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analysis.evidence.words import WORDS
+from answers.compare.values import Arm, Change, Comparison, Mean, Setting, Unmatched
+from answers.wording import UNKNOWN, interval, known, percent
+from warehouse.catalogue import METRICS, percentile_label
+from warehouse.loads import Load
+
+Row = tuple[str, ...]
+#: What stands where nothing is compared: both serve what is offered.
+KEPT_UP = "both keep up with the rate"
+ONE_LAUNCH = "none: one launch"
+CAPPED = (
+    "Which cells share a server start is not stated (ingest --set launch=…), so that nothing is "
+    "more than likely."
+)
+LEVEL_HEADER: Row = (
+    "load", "metric", "reference", "arm", "improvement", "95 % interval", "adjusted", "word",
+    "launches",
+)  # fmt: skip
+MEAN_HEADER: Row = ("metric (geometric mean)", "reference", "arm", "improvement", "loads")
+UNMATCHED_HEADER: Row = ("arm", "dataset", "load", "from", "why it is not compared")
+
+
+def why_none(nothing_shown: bool, unmatched: Sequence[Unmatched]) -> str:
+    """Why no arm is compared, in one sentence."""
+    if nothing_shown:
+        return "No cell matches these filters; `draftboard runs` lists what there is."
+    if unmatched:
+        return f"No pair matches, for example: {unmatched[0].reason}"
+    return "No pair matches: there is no arm beside the one that others are compared with."
+
+
+def metric_name(metric: str, statistic: str) -> str:
+    """``Time to first token (TTFT), P95``."""
+    told = METRICS[metric]
+    return f"{told.label}, {percentile_label(statistic)}" if told.distribution else told.label
+
+
+def with_unit(metric: str, statistic: str) -> str:
+    """The same with its unit."""
+    return f"{metric_name(metric, statistic)} ({METRICS[metric].unit})"
+
+
+def number(value: float | None, metric: str) -> str:
+    """``1,171.7`` in the metric's decimals; unknown is said so, never 0."""
+    return UNKNOWN if value is None else f"{value:,.{METRICS[metric].decimals}f}"
+
+
+def load_name(load: Load | None) -> str:
+    """``16 at once``."""
+    return f"{UNKNOWN} load" if load is None else load.text
+
+
+def sure(change: Change) -> str:
+    """The plain interval; where there is none, why."""
+    if change.low is not None:
+        return interval(change.low, change.high)
+    return ONE_LAUNCH if change.word is not None else ""
+
+
+def word(change: Change) -> str:
+    """One of the five words; why there is none."""
+    if not change.compared:
+        return KEPT_UP
+    return change.word or "not judged"
+
+
+def level_row(change: Change) -> Row:
+    """A line of the table of loads, under LEVEL_HEADER."""
+    return (
+        load_name(change.load), with_unit(*change.line), number(change.reference.mean, change.metric),
+        number(change.arm.mean, change.metric),
+        percent(change.improvement) if change.compared else "", sure(change),
+        interval(change.adjusted_low, change.adjusted_high), word(change), str(change.launches),
+    )  # fmt: skip
+
+
+def mean_row(mean: Mean) -> Row:
+    """A line of the study's table, under MEAN_HEADER."""
+    return (
+        with_unit(mean.metric, mean.statistic), number(mean.reference, mean.metric),
+        number(mean.arm, mean.metric), percent(mean.improvement), ", ".join(mean.loads),
+    )  # fmt: skip
+
+
+def summary(arm: Arm) -> str:
+    """How many lines have which word: ``Of 18 lines: 12 gain, 6 open.``, and what caps them."""
+    words = Counter(change.word for change in arm.changes if change.word is not None)
+    told = ", ".join(f"{words[word]} {word}" for word in WORDS if words[word])
+    if not told:
+        return "No line is judged."
+    return f"Of {words.total()} lines: {told}." + ("" if arm.launches_stated else f" {CAPPED}")
+
+
+def means_over(arm: Arm) -> str:
+    """Over which loads the means are, and which only one arm has; empty without means."""
+    if not arm.means:
+        return ""
+    mean = arm.means[0]
+    sentence = (
+        f"Geometric means over the loads {', '.join(mean.loads)}; no server runs at their mean."
+    )
+    for names, which in ((mean.only_reference, "reference"), (mean.only_arm, "arm")):
+        if names:
+            sentence += f" Only the {which} has {', '.join(names)}: left out."
+    return sentence
+
+
+def doubts(arm: Arm) -> Iterator[str]:
+    """The flags of an arm's pairs, a line each."""
+    for doubt in arm.doubts:
+        yield f"{doubt.severity}: {doubt.name} at {', '.join(doubt.loads)}: {doubt.sentence}"
+
+
+def title(setting: Setting, arm: Arm, reference: str) -> str:
+    """What a table is about, in one line."""
+    about = setting.subject
+    parts = [
+        known(setting.dataset), known(about.model), f"TP {known(about.tensor_parallel_size)}",
+        known(about.gpu),
+    ]  # fmt: skip
+    badges = "".join(f" [{badge}]" for badge in arm.badges)
+    return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
+
+
+def evidence(found: Comparison) -> str:
+    """What it stands on: ``12 pairs, at most 3 launches at a load. Flags: short run (2 pairs).``"""
+    arms = [arm for setting in found.settings for arm in setting.arms]
+    pairs = [pair for arm in arms for pair in arm.pairs]
+    flags = Counter(name.replace("_", " ") for pair in pairs for name in pair.flags)
+    told = [f"{name} ({counted(n, 'pair')})" for name, n in flags.most_common()]
+    most = max((change.launches for arm in arms for change in arm.changes), default=0)
+    launches = counted(most, "launch", "launches")
+    return (
+        f"Evidence: {counted(len(pairs), 'pair')}, at most {launches} at a load. "
+        f"Flags: {', '.join(told) or 'none'}."
+    )
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """``1 pair``, ``2,000 pairs``."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def unmatched_rows(found: Comparison) -> list[Row]:
+    """What has no partner, and why: a row per file, arm, dataset and reason."""
+    groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
+    for cell in found.unmatched:
+        key = (cell.arm, cell.dataset, cell.path, cell.reason)
+        groups.setdefault(key, []).append(known(cell.load))
+    return [
+        (known(arm), known(dataset), ", ".join(dict.fromkeys(loads)), known(path), reason)
+        for (arm, dataset, path, reason), loads in groups.items()
+    ]

@@ -1,0 +1,1 @@
+"""What a decision is worth in money, at its operating load."""

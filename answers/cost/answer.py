@@ -1,0 +1,177 @@
+"""From decisions to money, at the operating load of each: savings are the decision's own."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from analysis.money.break_even import BreakEven, break_even
+from analysis.money.cost import Basis, usd_per_million
+from analysis.money.cost import cost as cost_of
+from analysis.money.demand import HOURS_PER_YEAR, Fleet, fleet
+from analysis.money.paying import Hardware, Refusal, basis_of
+from answers.cost import words as said
+from answers.cost.certainty import Ends, amount, ends_of
+from answers.cost.values import Amount, Costs, Money, Point, Side, Terms
+from answers.decide.values import Cell, Decision, Decisions, Level, Rates
+from warehouse.loads import Load
+
+_SPEED = "output_throughput"
+
+
+def cost(decisions: Decisions, terms: Terms) -> Costs:
+    """What each decision is worth.
+
+    Raises InvalidInput or UnknownKey for a price, an investment or a utilisation that cannot be;
+    what is unknown is said in ``Money.missing``.
+    """
+    rows = tuple(_money(one, terms) for one in decisions.decisions)
+    return Costs(rows, terms, said.title(rows), tuple(said.notes(rows)), decisions.why_none)
+
+
+def _money(decision: Decision, terms: Terms) -> Money:
+    about = decision.subject
+    found = basis_of(terms.paying, Hardware(about.gpu, about.gpu_count, about.tensor_parallel_size))
+    basis = None if isinstance(found, Refusal) else found
+    at = _At(decision, basis, terms)
+    told = (at.missing, found.sentence if isinstance(found, Refusal) else None)
+    paid = at.break_even()
+    yearly = at.usd_saved_per_year()
+    return Money(
+        decision, decision.operating_load, decision.arm if at.level is None else at.level.arm,
+        decision.num_speculative_tokens if at.level is None else at.level.num_speculative_tokens,
+        basis, at.baseline, at.speculative, decision.saving, at.usd_saved_per_million(),
+        at.gpus_saved(), yearly, paid, tuple(_curve(decision, basis)),
+        said.headline(decision, at.baseline, at.speculative, yearly, terms.demand),
+        tuple(one for one in told if one),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _At:
+    """One decision at its operating load, under one basis."""
+
+    decision: Decision
+    basis: Basis | None
+    terms: Terms
+
+    @property
+    def level(self) -> Level | None:
+        """The operating level."""
+        return self.decision.operating
+
+    @property
+    def rates(self) -> Rates:
+        """What was measured there."""
+        return Rates() if self.level is None else self.level.rates
+
+    @property
+    def missing(self) -> str | None:
+        """Why nothing, or no saving, can be said; None where both can."""
+        return said.missing(self.decision)
+
+    @property
+    def ends(self) -> Ends | None:
+        """How many times the baseline's throughput the arm makes; None without a saving."""
+        level, saving = self.level, self.decision.saving
+        return None if level is None or saving is None else ends_of(saving, level.difference)
+
+    @property
+    def baseline(self) -> Side | None:
+        """The baseline, as measured."""
+        return self._side(self.rates.baseline_output, self.rates.baseline_total)
+
+    @property
+    def speculative(self) -> Side | None:
+        """The arm, as the decision expects it; at a rate that both keep up with, as the baseline."""
+        old, ends = self.rates.baseline_output, self.ends
+        if ends is None or old is None:
+            return self.baseline if said.keeps_up(self.decision) else None
+        return self._side(old * ends.expected, self._total(old * ends.expected))
+
+    def _total(self, output: float) -> float | None:
+        """All tokens per second, by the arm's own share of output tokens."""
+        if self.rates.total is None or self.rates.output is None:
+            return None
+        return output * self.rates.total / self.rates.output
+
+    def _side(self, output: float | None, total: float | None) -> Side | None:
+        if output is None and total is None:
+            return None
+        # Fewer tokens in all than output tokens is a report's mistake: then they are unknown.
+        total = None if total is not None and output is not None and total < output else total
+        priced = None if self.basis is None else cost_of(output, total, self.basis)
+        return Side(output, total, priced, self._fleet(output))
+
+    def _fleet(self, output: float | None) -> Fleet | None:
+        demand, basis = self.terms.demand, self.basis
+        if demand is None or basis is None or output is None:
+            return None
+        return fleet(demand, output, basis, self.terms.whole_instances)
+
+    def usd_saved_per_million(self) -> Amount | None:
+        """Of output tokens."""
+        old, basis, saving = self.rates.baseline_output, self.basis, self.decision.saving
+        if old is None or basis is None or saving is None:
+            return None
+        price = usd_per_million(old, basis)
+        low, high = (None if x is None else x * price for x in (saving.low, saving.high))
+        return Amount(saving.per_output_token * price, low, high, saving.word)
+
+    def gpus_saved(self) -> Amount | None:
+        """Of the fleets for the demand."""
+        return self._of_fleets(lambda one: float(one.gpus))
+
+    def usd_saved_per_year(self) -> Amount | None:
+        """Of the fleets for the demand."""
+        return self._of_fleets(lambda one: one.usd_per_year)
+
+    def _of_fleets(self, figure: Callable[[Fleet], float]) -> Amount | None:
+        old, saving, ends = self.rates.baseline_output, self.decision.saving, self.ends
+        taken = self._fleet(old)
+        if old is None or taken is None or saving is None or ends is None:
+            return None
+
+        def saved(times: float) -> float:
+            with_arm = self._fleet(old * times)
+            return 0.0 if with_arm is None else figure(taken) - figure(with_arm)
+
+        return amount(saved, ends, saving)
+
+    def break_even(self) -> BreakEven | None:
+        """When the investment is paid back, as the decision expects it."""
+        spent, per_million = self.terms.investment_usd, self.usd_saved_per_million()
+        if spent is None or per_million is None:
+            return None
+        return break_even(spent, per_million.value, self._saved_per_hour())
+
+    def _saved_per_hour(self) -> float:
+        """Of the fleets; without a demand, of the GPUs that do in an hour what took them longer."""
+        yearly, ends = self.usd_saved_per_year(), self.ends
+        if yearly is not None:
+            return yearly.value / HOURS_PER_YEAR
+        if ends is None or self.basis is None:
+            return 0.0
+        return self.basis.usd_per_hour_charged * (ends.expected - 1)
+
+
+def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
+    """What a token costs at each load where throughput judges: the baseline's, then each arm's."""
+    level = decision.operating
+    seen: set[Load] = set()
+    for cell in sorted(decision.arms, key=lambda one: (one.load.order, not one.taken)):
+        old, times = cell.rates.baseline_output, cell.difference.improvement
+        if basis is None or old is None or times is None or cell.difference.metric != _SPEED:
+            continue
+        price = usd_per_million(old, basis)
+        if cell.load not in seen:
+            seen.add(cell.load)
+            here = level is not None and level.load == cell.load
+            yield Point(cell.load, None, price, None, None, False, here)
+        yield _point(cell, price, level)
+
+
+def _point(cell: Cell, price: float, level: Level | None) -> Point:
+    told = cell.difference
+    expected = price / (1 + (told.improvement or 0.0))
+    low, high = (None if x is None else price / (1 + x) for x in (told.high, told.low))
+    here = level is not None and (level.load, level.arm) == (cell.load, cell.arm)
+    return Point(cell.load, cell.arm, expected, low, high, cell.taken, here)

@@ -1,0 +1,99 @@
+"""What speculation costs and saves, as values: every page, table, report and file renders these."""
+
+from dataclasses import dataclass, field
+
+from analysis.evidence.words import Word
+from analysis.money.break_even import BreakEven
+from analysis.money.cost import Basis, Cost
+from analysis.money.demand import Demand, Fleet
+from analysis.money.paying import Paying
+from answers.decide.values import Decision, Saving
+from warehouse.loads import Load
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How money is counted. ``demand``: output tokens to serve, None for no fleet.
+    ``whole_instances``: GPUs can only be rented by the instance. ``investment_usd``: what the
+    benchmark and a draft's training cost, for the break-even."""
+
+    paying: Paying = field(default_factory=Paying)
+    demand: Demand | None = None
+    whole_instances: bool = False
+    investment_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A sum or a number that speculation saves (negative: it takes more), with its plain 95 %
+    interval (None: nothing repeats) and how sure its direction is."""
+
+    value: float
+    low: float | None
+    high: float | None
+    word: Word
+
+
+@dataclass(frozen=True)
+class Side:
+    """One arm at the load: tokens per second, USD per million tokens, the fleet for the demand,
+    joules per output token. None: not known or not asked for."""
+
+    output_throughput: float | None
+    total_throughput: float | None
+    cost: Cost | None
+    fleet: Fleet | None
+    joules_per_output_token: float | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a million output tokens cost at a load (USD) with one arm, or with the baseline (``arm``
+    None); ``low`` and ``high``: plain 95 % interval against the baseline. ``taken``: whether the
+    decision takes this arm there; ``operating``: whether the decision is costed at this point."""
+
+    load: Load
+    arm: str | None
+    usd_per_million_output_tokens: float
+    low: float | None
+    high: float | None
+    taken: bool
+    operating: bool
+
+
+@dataclass(frozen=True)
+class Money:
+    """What one decision is worth at its operating load.
+
+    ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
+    what the decision expects of it: so costs, fleet and saving agree to the last digit. ``missing``:
+    what cannot be said, and why, a sentence each.
+    """
+
+    decision: Decision
+    load: Load | None
+    arm: str
+    num_speculative_tokens: int | None
+    basis: Basis | None
+    baseline: Side | None
+    speculative: Side | None
+    saving: Saving | None
+    usd_saved_per_million: Amount | None
+    gpus_saved: Amount | None
+    usd_saved_per_year: Amount | None
+    break_even: BreakEven | None
+    curve: tuple[Point, ...]
+    headline: str
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The money of every decision, in their order. ``headline``: that of the first; ``notes``: the
+    bases, and what a reader must know. ``why_none``: where there is no decision, why."""
+
+    rows: tuple[Money, ...]
+    terms: Terms
+    headline: str
+    notes: tuple[str, ...]
+    why_none: str | None = None

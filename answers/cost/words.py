@@ -1,0 +1,147 @@
+"""What money says in sentences: what a token costs, what a year saves, and what is not known."""
+
+from collections.abc import Iterator, Sequence
+
+from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.money.break_even import BreakEven
+from analysis.money.demand import Demand
+from answers.cost.values import Amount, Money, Side
+from answers.decide.values import Decision
+from answers.decide.words import loads_listed, saved
+from answers.wording import ORIGINS, UNKNOWN
+
+NOTHING = "What does a token cost with speculation? No pair of arms to compare yet."
+#: Below this, USD are shown with more digits.
+_LARGE = 100
+#: Reasons for which cells decide nothing that are said here; the verdict lists all.
+_MOST_EXCLUDED = 3
+
+
+def usd(value: float | None) -> str:
+    """USD, three decimals for small sums: ``0.386``, ``1,204``."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
+
+
+def per_million(side: Side | None) -> str:
+    """USD per million output tokens of one arm."""
+    priced = None if side is None else side.cost
+    return usd(None if priced is None else priced.usd_per_million_output_tokens)
+
+
+def keeps_up(decision: Decision) -> bool:
+    """Whether the operating load is a rate that both arms serve in full."""
+    level = decision.operating
+    if level is None or not level.load.is_rate:
+        return False
+    return not level.difference.metric.endswith("throughput")
+
+
+def missing(decision: Decision) -> str | None:
+    """Why no saving can be said at the operating load; None where one can."""
+    level = decision.operating
+    if level is None:
+        there = [one.load for one in decision.levels]
+        measured = f"measured are {loads_listed(there)}" if there else "none was measured"
+        return (
+            f"On {decision.traffic.name} there is no load to cost: the one asked for was not "
+            f"measured, or none meets the SLO; {measured}."
+        )
+    if keeps_up(decision):
+        return (
+            f"At {level.load.text} on {decision.traffic.name} every arm keeps up, so all serve the "
+            "same tokens on the same GPUs: nothing is saved, and what differs is latency."
+        )
+    if level.rates.baseline_output is None:
+        return (
+            f"At {level.load.text} on {decision.traffic.name} the output throughput was not "
+            "measured, so no cost of output tokens can be said."
+        )
+    if decision.saving is None:
+        return (
+            f"At {level.load.text} on {decision.traffic.name} the arms are judged by another metric "
+            "than output throughput, so no saving is said."
+        )
+    return None
+
+
+def headline(
+    decision: Decision,
+    baseline: Side | None,
+    speculative: Side | None,
+    yearly: Amount | None,
+    demand: Demand | None,
+) -> str:
+    """What the decision's arm saves at its operating load, for each token and in a year."""
+    level, saving = decision.operating, decision.saving
+    if saving is None or level is None:
+        return missing(decision) or NOTHING
+    said = saved(saving).removesuffix(".")
+    before, after = per_million(baseline), per_million(speculative)
+    prices = "" if UNKNOWN in (before, after) else f": {before} → {after} USD per million"
+    told = f"At {level.load.text} on {decision.traffic.name}, with {level.arm}: {said}{prices}."
+    if level.num_speculative_tokens == 0:
+        told = f"{told} Drafting nothing is expected to be best there."
+    return f"{told}{_year(baseline, speculative, yearly, demand)}"
+
+
+def _year(
+    baseline: Side | None, speculative: Side | None, yearly: Amount | None, demand: Demand | None
+) -> str:
+    old, new = (None if side is None else side.fleet for side in (baseline, speculative))
+    if demand is None or yearly is None or old is None or new is None:
+        return ""
+    asked = f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
+    if not yearly.value:
+        return f"{asked} both take {gpus(old.gpus)}, so nothing is saved a year."
+    return f"{asked} it takes {gpus(new.gpus)} instead of {old.gpus:,}: {year(yearly)}."
+
+
+def gpus(count: int) -> str:
+    """``1 GPU``, ``12 GPUs``."""
+    return f"{count:,} GPU{'' if count == 1 else 's'}"
+
+
+def year(amount: Amount) -> str:
+    """``probably 12,300 USD a year less (95 %: 8,000 to 16,000)``, the interval in the direction of
+    the word."""
+    sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
+    how = sure.get(amount.word, "perhaps ")
+    direction = "less" if amount.value >= 0 else "more"
+    return f"{how}{abs(amount.value):,.0f} USD a year {direction}{_ends(amount)}"
+
+
+def _ends(amount: Amount) -> str:
+    if amount.low is None or amount.high is None:
+        return ""
+    low, high = sorted((amount.low, amount.high))
+    low, high = (low, high) if amount.value >= 0 else (-high, -low)
+    return f" (95 %: {low:,.0f} to {high:,.0f})"
+
+
+def paid_back(found: BreakEven) -> str:
+    """When an investment has paid, if the saving is as expected."""
+    spent = f"{found.investment_usd:,.0f} USD"
+    if found.hours is None:
+        told = "" if found.tokens is None else ": the demand takes as many GPUs either way"
+        return f"{spent} are never paid back{told}"
+    tokens = UNKNOWN if found.tokens is None else f"{found.tokens / 1e6:,.0f} million output tokens"
+    return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
+
+
+def title(rows: Sequence[Money]) -> str:
+    """The headline of all: that of the first decision."""
+    return rows[0].headline if rows else NOTHING
+
+
+def notes(rows: Sequence[Money]) -> Iterator[str]:
+    """The bases, what cannot be said, and that no GPU worked; each once."""
+    yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)
+    yield from dict.fromkeys(sentence for one in rows for sentence in one.missing)
+    excluded = dict.fromkeys(one.why for row in rows for one in row.decision.excluded)
+    yield from (f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED])
+    kinds = dict.fromkeys(one.decision.subject.evidence for one in rows)
+    for kind in kinds:
+        if kind in ORIGINS:
+            yield f"{ORIGINS[kind]}: this is no price of a GPU's work."

@@ -1,0 +1,190 @@
+"""What the drafts of each arm achieve, and what the published rules of thumb make of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.drafts.rules import Arm, Says, opinions
+from analysis.evidence.words import EQUIVALENCE
+from answers.decide.tables import Rows
+from answers.decide.values import Decision
+from answers.wording import UNKNOWN
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+_FACTS = ("study", "model", "gpu", "engine", "engine_version", "evidence")
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Acceptance of one arm on one dataset at one concurrency: ``rate`` (0-1), ``length`` (mean
+    tokens a step, the bonus token included), by position ``of_all`` drafts and ``of_those`` that got
+    so far. None: unknown. ``about``: study, model, gpu, engine, engine_version, evidence, tensor
+    parallel size."""
+
+    about: tuple[str | int | None, ...]
+    dataset: str | None
+    family: str
+    k: int
+    concurrency: int
+    rate: float | None
+    length: float | None
+    of_all: tuple[float, ...]
+    of_those: tuple[float | None, ...]
+
+    @property
+    def evidence(self) -> str | None:
+        """Where its numbers come from."""
+        told = self.about[_FACTS.index("evidence")]
+        return None if told is None else str(told)
+
+    @property
+    def arm(self) -> str:
+        """As the decision names it."""
+        return f"{self.family.split(' (')[0]} K={self.k}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a rule of thumb says of one arm at one load; ``agrees``: whether the decision's expected
+    gains say so too, None where they cannot tell."""
+
+    arm: str
+    concurrency: int
+    rule: str
+    says: Says
+    why: str
+    agrees: bool | None
+
+
+def accepted(reader: Reader, filters: Filters) -> tuple[Accepted, ...]:
+    """The acceptance of every arm that the filters keep."""
+    from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
+    from analysis.frames import records
+
+    cells = queries.cells(reader, filters).to_pandas()
+    counts = queries.acceptance(reader, filters).to_pandas()
+    if cells.empty or counts.empty:
+        return ()
+    levels = acceptance_by_level(cells, counts)
+    positions = queries.acceptance_by_position(reader, filters).to_pandas()
+    by_position = acceptance_by_position(cells, counts, positions)
+    abouts = _abouts(cells)
+    shares: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for row in records(by_position):
+        shares.setdefault(_key(row), []).append((row["rate"], row["conditional"]))
+    return tuple(
+        _one(row, abouts[row["setting"], row["family"]], shares.get(_key(row), []))
+        for row in records(levels)
+    )
+
+
+def _abouts(cells: Any) -> dict[tuple[int, str], tuple[str | int | None, ...]]:
+    """Setting and family -> what their cells are about."""
+    from analysis.frames import records
+    from analysis.matching.arms import place_arms
+
+    placed = place_arms(cells).reset_index().merge(cells, on="cell_id", suffixes=("", "_cell"))
+    once = placed.drop_duplicates(["setting", "family"])
+    return {
+        (row["setting"], row["family"]): (
+            *(_known(row[name]) for name in _FACTS),
+            _whole(row["tensor_parallel_size"]),
+        )
+        for row in records(once)
+    }
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["setting"], row["family"], row["k"], row["concurrency"]
+
+
+def _one(
+    row: dict[str, Any], about: tuple[str | int | None, ...], shares: list[tuple[float, float]]
+) -> Accepted:
+    return Accepted(
+        about, _known(row["dataset"]), row["family"], int(row["k"]), int(row["concurrency"]),
+        _known(row["rate"]), _known(row["mean_length"]), tuple(share for share, _ in shares),
+        tuple(_known(share) for _, share in shares),
+    )  # fmt: skip
+
+
+def _known(value: Any) -> Any:
+    """None for what a frame shows as missing."""
+    return None if value is None or value != value else value
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None or value != value else int(value)
+
+
+def accepted_in(one: Decision, found: Sequence[Accepted]) -> tuple[Accepted, ...]:
+    """Those of a decision's datasets."""
+    about = (*(getattr(one.subject, name) for name in _FACTS), one.subject.tensor_parallel_size)
+    mix: set[str | None] = {name for name, _ in one.traffic.mix}
+    names = mix or {one.traffic.dataset}
+    return tuple(x for x in found if x.about == about and x.dataset in names)
+
+
+def rules(one: Decision, found: Sequence[Accepted]) -> Iterator[Rule]:
+    """Every rule on every arm and load of a dataset, held against what is expected there.
+
+    The right K at a load are those within the margin of equivalence of the best expected one of the
+    same method, no drafts (0) among them.
+    """
+    for level in accepted_in(one, found):
+        gains = _gains(one, level)
+        if level.rate is None or level.length is None or level.k not in gains:
+            continue
+        best = [k for k, gain in gains.items() if gain >= max(gains.values()) - EQUIVALENCE]
+        for said in opinions(Arm(level.k, level.rate, level.length), best, tuple(gains)):
+            yield Rule(level.arm, level.concurrency, said.rule, said.says, said.why, said.agrees)
+
+
+def _gains(one: Decision, level: Accepted) -> dict[int, float]:
+    """K -> expected improvement at a load, for one method; 0 for no drafts."""
+    told = {
+        cell.num_speculative_tokens: cell.difference.improvement
+        for cell in one.arms
+        if cell.method == level.family
+        and cell.load.kind == "concurrency"
+        and cell.load.value == level.concurrency
+    }
+    known = {k: gain for k, gain in told.items() if k is not None and gain is not None}
+    return {0: 0.0, **known} if known else {}
+
+
+def acceptance_rows(found: Sequence[Accepted]) -> Rows:
+    """A row per dataset, arm and load."""
+    header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
+    return header, [
+        [
+            x.dataset or UNKNOWN, x.arm, str(x.concurrency), _number(x.rate, 3),
+            _number(x.length, 2), _shares(x.of_all), _shares(x.of_those),
+        ]
+        for x in found
+    ]  # fmt: skip
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return UNKNOWN if value is None else f"{value:.{decimals}f}"
+
+
+def _shares(values: Sequence[float | None]) -> str:
+    return " ".join(_number(value, 2) for value in values) or UNKNOWN
+
+
+def rule_rows(found: Iterator[Rule]) -> Rows:
+    """A row per rule of thumb and arm: what it says of it, and at which loads it is right."""
+    grouped: dict[tuple[str, str, str], list[tuple[int, bool | None]]] = {}
+    for one in found:
+        grouped.setdefault((one.arm, one.says, one.rule), []).append((one.concurrency, one.agrees))
+    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], [
+        [arm, says, *(_loads(at, truth) for truth in (True, False, None)), rule]
+        for (arm, says, rule), at in sorted(grouped.items(), key=lambda item: item[0][0])
+    ]
+
+
+def _loads(at: Sequence[tuple[int, bool | None]], truth: bool | None) -> str:
+    return ", ".join(str(load) for load, agrees in at if agrees is truth)

@@ -1,0 +1,307 @@
+"""From judged settings to decisions: the only place where an answer is made."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.choice.gather import Terms, judged_settings
+from analysis.choice.judged import Judged, Rule, mixed
+from analysis.choice.pick import Pick
+from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.service.slo import parse
+from answers.decide import words as said
+from answers.decide.doubts import not_interleaved, settings_excluded
+from answers.decide.losses import losses
+from answers.decide.mix import forgone, mix_weights, mixes_of
+from answers.decide.operating import operating_level
+from answers.decide.paste import flags_to_paste
+from answers.decide.rates import Source, Speeds, speeds
+from answers.decide.read import Ground, ground
+from answers.decide.shown import Pairs, Shown, number
+from answers.decide.unsettled import WORTH_SAYING, settle_rivals, settle_words, worst_stake
+from answers.decide.values import (
+    Answer,
+    Decision,
+    Decisions,
+    Difference,
+    Entry,
+    Forgone,
+    KKind,
+    Level,
+    Question,
+    Saving,
+    Subject,
+    Traffic,
+)
+from warehouse.store_read import Reader
+
+Table = tuple[Entry, ...]
+
+
+def decide(reader: Reader, question: Question) -> Decisions:
+    """The decisions that the filters show, each standing on its whole study.
+
+    Raises InvalidInput for an SLO, a load or a mix that does not fit the results.
+    """
+    slo = None if question.slo is None else parse(question.slo)
+    return decide_on(ground(reader, question, slo), question)
+
+
+def decide_on(known: Ground, question: Question) -> Decisions:
+    """The same of results that were read already."""
+    slo = None if question.slo is None else parse(question.slo)
+    terms = Terms(question.objective == "latency", slo, _arms(known, question))
+    judged = judged_settings(known.found, known.sure, known.cells, known.acceptance, terms)
+    shown = _shown(known, judged)
+    case = Case(known, question, judged, speeds(known.found))
+    single = [one for s in shown for one in case.of_setting(s, judged[s])]
+    blends = list(_blends(case, judged, shown))
+    if not single:
+        return Decisions((), _why_none(known, judged, shown))
+    return Decisions((*blends, *single))
+
+
+def _arms(known: Ground, question: Question) -> frozenset[str]:
+    """Labels of the arms that may be taken; all where the reader chose none."""
+    return frozenset(question.filters.arm) - {"baseline"}
+
+
+def _shown(known: Ground, judged: dict[int, Judged]) -> list[int]:
+    pairs = known.found.pairs.drop_duplicates("speculative_id")
+    there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
+    return sorted({int(s) for s in there["setting"]} & set(judged))
+
+
+def _why_none(known: Ground, judged: dict[int, Judged], shown: list[int]) -> str:
+    if shown:
+        return "No arm meets the SLO at any load measured."
+    if judged:
+        return "No speculative cell with a partner is among what the filters keep."
+    if known.cells.empty:
+        return "No cell matches; draftboard runs lists what there is."
+    if known.found.pairs.empty and len(known.found.unmatched):
+        reason = str(known.found.unmatched["reason"].iloc[0])
+        return f"No pair of cells can be compared, for example: {reason}. draftboard compare lists all."
+    return "No pair of cells has a metric that decides; draftboard compare says what there is."
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question on its ground."""
+
+    known: Ground
+    question: Question
+    judged: dict[int, Judged]
+    speeds: Speeds
+
+    def of_setting(self, setting: int, judged: Judged) -> Iterator[Decision]:
+        """The decision on one dataset, where an arm may be taken."""
+        keys = self.keys(setting)
+        traffic = Traffic(_text(keys.get("dataset")))
+        picked = judged.picked(self.rule)
+        if picked is not None:
+            yield self.decision((setting,), judged, picked, traffic)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Setting, arm_id and load -> the cells that met there."""
+        once = self.known.found.pairs.drop_duplicates("speculative_id")
+        names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
+        made: Pairs = {}
+        for setting, arm, load, old, new in zip(*(once[n].tolist() for n in names), strict=True):
+            if load >= 0:
+                place = (setting, arm, self.known.found.loads[load])
+                made.setdefault(place, []).append((old, new))
+        return made
+
+    @property
+    def rule(self) -> Rule:
+        """How arms are weighed."""
+        return Rule(self.question.load)
+
+    def keys(self, setting: int) -> dict[str, Any]:
+        """The facts of a setting; None for unknown."""
+        table = self.known.found.keys
+        row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
+        return {str(name): _plain(value) for name, value in row.items()}
+
+    def decision(
+        self, settings: tuple[int, ...], judged: Judged, picked: Pick, traffic: Traffic,
+        lost: tuple[Forgone, ...] = (),
+    ) -> Decision:  # fmt: skip
+        """Everything said of one kind of traffic. ``settings``: those behind it."""
+        sources = self._sources(settings, judged, traffic)
+        shown = Shown(judged, picked, settings, self.pairs, self.speeds, sources)
+        keys = self.keys(settings[0])
+        levels = shown.levels()
+        operating, unknown_load = operating_level(levels, judged, self.question.load)
+        answer = _answer(levels, operating, self.question.nowhere_worse)
+        saving = _saving(shown, operating)
+        table = _entries(picked)
+        taken = _taken(shown, operating, table)
+        stake = worst_stake(shown)
+        settle = (*settle_words(shown), *settle_rivals(shown, stake))
+        against = tuple(losses(self.known, settings, shown))
+        facts = said.Facts(
+            keys.get("model"), keys.get("evidence"), traffic, self.question.objective, answer,
+            taken.method, taken.k, table, levels, operating, saving,
+            self.question.nowhere_worse,
+        )  # fmt: skip
+        doubts = tuple(
+            dict.fromkeys(
+                (*([unknown_load] if unknown_load else []), *self._doubts(settings, shown, lost))
+            )
+        )
+        extra = [
+            said.stake(stake.rivals, stake.size, stake.load),
+            said.settle(settle),
+            f"Against it: {against[0].sentence}." if against else "",
+            *doubts[:1],
+        ]
+        config, serve = flags_to_paste(self.known, settings[0], shown)
+        return Decision(
+            subject=_subject(keys), traffic=traffic, objective=self.question.objective,
+            answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
+            k_kind=taken.kind, table=table, operating=operating,
+            levels=levels, arms=tuple(shown.cells()), at_stake=stake.size, rivals=stake.rivals,
+            settle=settle, against=against,
+            excluded=tuple(settings_excluded(self.known, keys)), saving=saving, forgone=lost,
+            doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
+            paragraph=said.paragraph(facts, extra),
+        )  # fmt: skip
+
+    def _sources(
+        self, settings: tuple[int, ...], judged: Judged, traffic: Traffic
+    ) -> tuple[tuple[Source, ...], ...]:
+        """Where each candidate's tokens per second stand: an arm in each of the settings, which
+        are in the order of the mix."""
+        if not traffic.mix:
+            return tuple((Source(settings[0], one.arm_id, 1.0),) for one in judged.field.candidates)
+        shares = [share for _, share in traffic.mix]
+        arms = [
+            {(one.family, one.k): one.arm_id for one in self.judged[setting].field.candidates}
+            for setting in settings
+        ]
+        return tuple(
+            tuple(
+                Source(setting, known[one.family, one.k], share)
+                for setting, known, share in zip(settings, arms, shares, strict=True)
+            )
+            for one in judged.field.candidates
+        )
+
+    def _doubts(
+        self, settings: tuple[int, ...], shown: Shown, lost: tuple[Forgone, ...]
+    ) -> Iterator[str]:
+        if not shown.judged.independent:
+            yield said.UNKNOWN_LAUNCHES
+        for one in lost:
+            if one.loss > WORTH_SAYING:
+                yield said.forgone(one)
+        for setting in settings:
+            yield from not_interleaved(self.known, setting)
+        if shown.picked.table is not None:
+            yield said.TABLE
+
+
+@dataclass(frozen=True)
+class _Taken:
+    label: str
+    method: str
+    k: int | None
+    kind: KKind
+
+
+def _answer(levels: Sequence[Level], operating: Level | None, nowhere_worse: float) -> Answer:
+    """Yes: a settled gain at the operating load, no settled loss, and no interval that reaches
+    further below zero than ``nowhere_worse``. No: nowhere a gain, likely or possible beyond the
+    margin of equivalence."""
+    words = [level.difference.word for level in levels]
+    lows = [level.difference.adjusted_low for level in levels]
+    worst = min((-1.0 if low is None else low for low in lows), default=-1.0)
+    pays = operating is not None and operating.difference.word == GAIN
+    if pays and LOSS not in words and worst > -nowhere_worse:
+        return "yes"
+    if GAIN in words:
+        return "at some loads"
+    return "no" if words and all(_no_gain(level.difference) for level in levels) else "open"
+
+
+def _no_gain(difference: Difference) -> bool:
+    if difference.word in (LOSS, LIKELY_LOSS):
+        return True
+    high = difference.adjusted_high
+    return difference.word != LIKELY_GAIN and high is not None and high < EQUIVALENCE
+
+
+def _saving(shown: Shown, operating: Level | None) -> Saving | None:
+    """At the operating load, where throughput decides and an arm is taken."""
+    if operating is None or operating.difference.metric != "output_throughput":
+        return None
+    if operating.load not in shown.judged.loads:
+        return _saving_between(operating)
+    at = shown.judged.loads.index(operating.load)
+    size, low, high = (number(x[shown.place_at(at), at]) for x in shown.judged.saving)
+    if size is None:
+        return None
+    return Saving(operating.load, size, low, high, operating.difference.word)
+
+
+def _saving_between(operating: Level) -> Saving | None:
+    """At a load between two measured ones, from the difference that stands for it."""
+    told = operating.difference
+    sizes = [None if x is None else x / (1 + x) for x in (told.improvement, told.low, told.high)]
+    if sizes[0] is None:
+        return None
+    return Saving(operating.load, sizes[0], sizes[1], sizes[2], told.word)
+
+
+def _entries(picked: Pick) -> Table | None:
+    return None if picked.table is None else picked.table.entries
+
+
+def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken:
+    """The arm that names the decision: the one at the operating load, else the best overall."""
+    labels = [one.label for one in shown.judged.field.candidates]
+    place = shown.picked.fixed if operating is None else labels.index(operating.arm)
+    one = shown.judged.field.candidates[place]
+    kind: KKind = "engine" if one.k is None else "table" if table else "fixed"
+    return _Taken(one.label, one.family.split(" (")[0], one.k, kind)
+
+
+def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterator[Decision]:
+    """One arm for all datasets of a model on one hardware."""
+    for named in mixes_of(case.known.found, judged, shown):
+        weights = dict(sorted(mix_weights(list(named), case.question.mix).items()))
+        settings = tuple(named[name] for name in weights)
+        # Who filters to some of the datasets asks about these alone.
+        if not case.question.mix and not set(settings) <= set(shown):
+            continue
+        parts = {name: judged[named[name]] for name in weights}
+        blend = mixed(list(parts.values()), list(weights.values()))
+        picked = None if blend is None else blend.picked(case.rule)
+        if blend is not None and picked is not None:
+            traffic = Traffic(None, tuple(weights.items()))
+            lost = tuple(forgone(parts, blend, picked, case.rule))
+            yield case.decision(settings, blend, picked, traffic, lost)
+
+
+def _subject(keys: dict[str, Any]) -> Subject:
+    count = ("gpu_count", "tensor_parallel_size")
+    texts = ("study", "model", "gpu", "engine", "engine_version", "evidence")
+    told = {name: _text(keys.get(name)) for name in texts}
+    whole = {name: None if keys.get(name) is None else int(keys[name]) for name in count}
+    return Subject(**told, **whole)  # type: ignore[arg-type]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """None for what a frame shows as missing."""
+    return None if value is None or (np.isscalar(value) and pd.isna(value)) else value  # type: ignore[arg-type]

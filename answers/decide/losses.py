@@ -1,0 +1,52 @@
+"""What speaks against it: every settled or likely loss of any metric of the study's table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.evidence.words import LIKELY_LOSS, LOSS
+from analysis.frames import records
+from analysis.matching.comparison import STUDY_TABLE
+from answers.decide import words as said
+from answers.decide.read import Ground
+from answers.decide.shown import Shown, number
+from answers.decide.values import Against, Difference
+from warehouse.loads import Load
+
+
+def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
+    """Of the arm shown at each load; settled ones first, the largest first, each once."""
+    rows = known.sure.levels
+    arms = set(shown.taken_at())
+    lines = {*STUDY_TABLE, *shown.judged.lines}
+    datasets = _datasets(known, settings)
+    found: dict[tuple[Load, str, str], Against] = {}
+    bad = rows["setting"].isin(settings) & rows["word"].isin([LOSS, LIKELY_LOSS])
+    for row in records(rows[bad & (rows["load"] >= 0)]):
+        load = known.found.loads[row["load"]]
+        line = (row["metric"], row["statistic"])
+        if line in lines and (load, row["arm_id"]) in arms:
+            one = _against(row, load, shown, datasets.get(row["setting"]))
+            found[load, *line] = min(found.get((load, *line), one), one, key=_weight)
+    yield from sorted(found.values(), key=_weight)
+
+
+def _datasets(known: Ground, settings: tuple[int, ...]) -> dict[int, str]:
+    """Setting -> its dataset, where a mix has several."""
+    if len(settings) < 2:
+        return {}
+    named = known.found.keys["dataset"].groupby(level=0).first()
+    return {setting: str(named.get(setting)) for setting in settings}
+
+
+def _against(row: dict[str, Any], load: Load, shown: Shown, dataset: str | None) -> Against:
+    labels = {one.arm_id: one.label for one in shown.judged.field.candidates}
+    names = ("improvement", "low", "high", "adjusted_low", "adjusted_high")
+    difference = Difference(
+        row["metric"], row["statistic"], row["word"], *(number(row[name]) for name in names)
+    )
+    arm = labels[row["arm_id"]]
+    return Against(load, arm, difference, said.against(load, arm, difference, dataset))
+
+
+def _weight(one: Against) -> tuple[bool, float]:
+    return one.difference.word != LOSS, one.difference.improvement or 0.0

@@ -1,0 +1,92 @@
+"""Decisions put together: one paragraph for each model on one hardware."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from answers import wording
+from answers.decide import words as said
+from answers.decide.values import Decision, Subject
+from answers.wording import known
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All decisions on one model, hardware and engine. ``leads``: those that the paragraph tells:
+    of each tensor parallel size the mix, else every dataset."""
+
+    name: str
+    paragraph: str
+    leads: tuple[Decision, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def headline(self) -> str:
+        """One sentence, or one for each tensor parallel size or dataset."""
+        if len(self.leads) == 1:
+            return self.leads[0].headline
+        return " ".join(f"{self.place(one)}: {one.headline}" for one in self.leads)
+
+    def place(self, one: Decision) -> str:
+        """Which of the leads it is."""
+        sizes = {lead.subject.tensor_parallel_size for lead in self.leads}
+        size = f"TP {known(one.subject.tensor_parallel_size)}, " if len(sizes) > 1 else ""
+        return f"{size}{one.traffic.name}"
+
+
+def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
+    """One overview for each model, hardware, engine and study, in the order of the decisions."""
+    order = list(dict.fromkeys(_system(one.subject) for one in decisions))
+    ranked = sorted(decisions, key=lambda one: (order.index(_system(one.subject)), _size(one)))
+    grouped = [tuple(part) for _, part in groupby(ranked, lambda one: _system(one.subject))]
+    names = [name(part[0].subject) for part in grouped]
+    return tuple(
+        _overview(_apart(names, at, part[0].subject), part) for at, part in enumerate(grouped)
+    )
+
+
+def _system(about: Subject) -> tuple[str | None, ...]:
+    engine = (about.engine, about.engine_version)
+    return (about.study, about.model, about.gpu, *engine, about.evidence)
+
+
+def _size(one: Decision) -> int:
+    return one.subject.tensor_parallel_size or 0
+
+
+def name(about: Subject) -> str:
+    """``gpt-oss on H200, vllm 0.24.0  [CPU lab]``."""
+    told = f"{known(about.model)} on {known(about.gpu)}, {known(about.engine)} {known(about.engine_version)}"
+    return f"{told}{badge(about.evidence)}"
+
+
+def badge(evidence: str | None) -> str:
+    """What stands behind a name or a title: ``  [CPU lab]``; empty for a GPU run."""
+    told = wording.badge(evidence)
+    return f"  [{told}]" if told else ""
+
+
+def _apart(names: Sequence[str], at: int, about: Subject) -> str:
+    """Names that are the same are told apart by their study."""
+    alone = names.count(names[at]) == 1
+    return names[at] if alone else f"{names[at]}, study {known(about.study)}"
+
+
+def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
+    leads = tuple(_leads(decisions))
+    if len(leads) == 1:
+        return Overview(title, leads[0].paragraph, leads, decisions)
+    found = Overview(title, "", leads, decisions)
+    parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
+    paragraph = f"{known(decisions[0].subject.model)}. {' '.join(parts)} {_origin(decisions)}"
+    return Overview(title, paragraph.strip(), leads, decisions)
+
+
+def _leads(decisions: Sequence[Decision]) -> Iterator[Decision]:
+    for _, part in groupby(decisions, _size):
+        there = list(part)
+        yield from [one for one in there if one.traffic.mix] or there
+
+
+def _origin(decisions: Sequence[Decision]) -> str:
+    return said.EVIDENCE.get(decisions[0].subject.evidence or "", "")

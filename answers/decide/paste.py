@@ -1,0 +1,24 @@
+"""What to paste: the value of ``--speculative-config`` and the whole ``vllm serve`` line."""
+
+import json
+
+from analysis.drafts.dynamic_k import DynamicTable
+from analysis.drafts.serve_line import serve_line, speculative_config
+from answers.decide.read import Ground
+from answers.decide.shown import Shown
+
+
+def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
+    """Both for the method taken and its K; None where K or the model is unknown."""
+    arm = shown.judged.field.candidates[shown.picked.fixed]
+    pairs = known.found.pairs
+    mine = pairs[(pairs["setting"] == setting) & (pairs["arm_id"] == arm.arm_id)]
+    if mine.empty or arm.k is None:
+        return None, None
+    cell = str(mine["speculative_id"].iloc[0])
+    row = known.cells[known.cells["cell_id"] == cell].iloc[0]
+    facts = {str(name): value for name, value in row.items()}
+    config = speculative_config(facts, shown.picked.table or DynamicTable(((1, 1, arm.k),), ()))
+    model = facts.get("model")
+    line = serve_line(facts, config) if isinstance(model, str) else None
+    return (None if config is None else json.dumps(config)), line

@@ -1,0 +1,22 @@
+"""What a decision stands on: whole studies, and what an SLO bounds."""
+
+from analysis.service.slo import Slo
+from answers.decide.values import Question
+from answers.ground import Asked
+from answers.ground import Ground as Ground
+from answers.ground import Rows as Rows
+from answers.ground import ground as read
+from answers.ground import ground_of as ground_of
+from warehouse.store_read import Reader
+
+_ALSO = (("output_tokens", "mean"), ("error_rate", "mean"))
+
+
+def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
+    """All cells of every study that the filters touch, compared.
+
+    Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
+    """
+    bounds = () if slo is None else slo.bounds
+    also = (*_ALSO, *((bound.metric, bound.statistic) for bound in bounds))
+    return read(reader, Asked(question.filters, question.allow, also))

@@ -1,0 +1,234 @@
+"""The decision in sentences that a manager can repeat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
+from answers.decide.values import (
+    Decision,
+    Difference,
+    Entry,
+    Forgone,
+    Level,
+    Objective,
+    Saving,
+    Settle,
+    Traffic,
+)
+from answers.wording import ORIGINS, arm_words, directed, known, listed, percent
+from warehouse.catalogue import METRICS, percentile_label
+from warehouse.loads import Load
+
+#: Metric -> (better, worse): what a change of it is called.
+_CHANGES = {
+    "output_throughput": ("more output tokens per second", "fewer output tokens per second"),
+    "total_throughput": ("more tokens per second", "fewer tokens per second"),
+    "request_throughput": ("more requests per second", "fewer requests per second"),
+    "request_attainment": ("more of the offered rate", "less of the offered rate"),
+    "ttft": ("shorter time to first token", "longer time to first token"),
+    "itl": ("shorter gap between tokens", "longer gap between tokens"),
+    "tpot": ("less time per output token", "more time per output token"),
+    "chunk_gap": ("shorter gap between chunks", "longer gap between chunks"),
+    "request_latency": ("shorter request latency", "longer request latency"),
+}
+#: Evidence -> what must not be forgotten when its numbers are repeated.
+EVIDENCE = {
+    "cpu": f"{ORIGINS['cpu']}: this says nothing about the speed of a GPU.",
+    "mock": f"{ORIGINS['mock']}: this says nothing about any model.",
+    "dummy_weights": f"{ORIGINS['dummy_weights']}: acceptance means nothing here.",
+    "simulated": f"{ORIGINS['simulated']}.",
+}
+#: What repeats without stated server starts have to be read with.
+UNKNOWN_LAUNCHES = (
+    "Which files shared a server start is not known, so nothing here is more than likely; say so "
+    "with --set launch=NAME, one name for each start."
+)
+#: What a table of K has to be read with.
+TABLE = (
+    "The table of K is put together from arms with one K each: measure it as an arm of its own "
+    "before you rely on it."
+)
+#: More loads than this are told as a span where there is little room.
+_FEW = 4
+#: Word -> what an arm does at a load.
+_DOES: dict[Word, str] = {
+    GAIN: "pays", LIKELY_GAIN: "probably pays", OPEN: "is open",
+    LIKELY_LOSS: "probably loses", LOSS: "loses",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the sentences are made of."""
+
+    model: str | None
+    evidence: str | None
+    traffic: Traffic
+    objective: Objective
+    answer: str
+    method: str
+    k: int | None
+    table: tuple[Entry, ...] | None
+    levels: tuple[Level, ...]
+    operating: Level | None
+    saving: Saving | None
+    nowhere_worse: float
+
+
+def headline(facts: Facts) -> str:
+    """One sentence: whether, with which arm, up to which load."""
+    arm = arm_words(facts.method, facts.k)
+    if facts.table:
+        arm = f"{arm_words(facts.method, None)} ({k_by_batch(facts.table)})"
+    told = {
+        "yes": f"Yes: serve with {arm}, {_reach(facts)}.",
+        "at some loads": f"At some loads: {arm} {load_map(facts.levels)}.",
+        "no": f"No: do not serve with speculation; the best arm, {arm}, {load_map(facts.levels)}.",
+        "open": f"Open: {arm} is the best so far, but it is not settled that it pays: it "
+        f"{load_map(facts.levels)}.",
+    }
+    return told[facts.answer]
+
+
+def k_by_batch(table: Sequence[Entry]) -> str:
+    """``5 draft tokens in batches up to 2, 3 up to 5, then no drafts``."""
+    (_, end, first), *rest = table
+    told = [f"{first or 'no'} draft token{'' if first == 1 else 's'} in batches up to {end}"]
+    told += [f"{k or 'no drafts'} up to {end}" for _, end, k in rest[:-1]]
+    return f"{', '.join(told)}, then {rest[-1][2] or 'no drafts'}" if rest else told[0]
+
+
+def _reach(facts: Facts) -> str:
+    if all(level.difference.word == GAIN for level in facts.levels):
+        measured = loads_listed([level.load for level in facts.levels])
+        return f"at every load measured ({measured})"
+    return f"nowhere more than {facts.nowhere_worse * 100:g} % worse"
+
+
+def load_map(levels: Sequence[Level]) -> str:
+    """``pays at 8 to 128 at once, loses at 1 at once``: the loads of each word, gains first."""
+    parts = []
+    for word, does in _DOES.items():
+        loads = [level.load for level in levels if level.difference.word == word]
+        if loads:
+            parts.append(f"{does} at {loads_listed(loads)}")
+    return ", ".join(parts)
+
+
+def loads_listed(loads: Sequence[Load]) -> str:
+    """``1, 4 and 16 at once``; loads of other kinds by their own names."""
+    kinds = {load.kind for load in loads}
+    if kinds == {"concurrency"}:
+        return f"{listed([load.short for load in loads], 6)} at once"
+    return listed([load.text for load in loads], 6)
+
+
+def loads_short(loads: Sequence[Load]) -> str:
+    """``1, 4, 16``; a span where there are many."""
+    names = [load.short for load in loads]
+    return ", ".join(names) if len(names) <= _FEW else f"{names[0]} to {names[-1]}"
+
+
+def brief(one: Decision) -> str:
+    """The headline and what happens at the operating load."""
+    return (
+        one.headline if one.operating is None else f"{one.headline} {_at_operating(one.operating)}"
+    )
+
+
+def change(difference: Difference) -> str:
+    """``20.7 % more output tokens per second (95 %: 18.2 to 23.3 %)``, the interval in the direction
+    of the word."""
+    size = difference.improvement
+    if size is None:
+        return f"an unknown change of {METRICS[difference.metric].label}"
+    better, worse = _CHANGES.get(difference.metric, ("better", "worse"))
+    words = better if size >= 0 else worse
+    statistic = _statistic(difference)
+    ends = directed(difference.low, difference.high, size >= 0)
+    sure = f" (95 %: {ends})" if ends else " (one launch: no interval)"
+    return f"{percent(size, sign=False)} {words}{statistic}{sure}"
+
+
+def _statistic(difference: Difference) -> str:
+    metric = METRICS[difference.metric]
+    return f" ({percentile_label(difference.statistic)})" if metric.distribution else ""
+
+
+def paragraph(facts: Facts, extra: Sequence[str]) -> str:
+    """The headline, what happens at the operating load, what it saves, and what to keep in mind."""
+    model = facts.model or "an unknown model"
+    parts = [f"{model} on {facts.traffic.name}: {headline(facts)}"]
+    if facts.operating is not None:
+        parts.append(_at_operating(facts.operating))
+    if facts.saving is not None:
+        parts.append(saved(facts.saving))
+    parts += [sentence for sentence in extra if sentence]
+    if facts.evidence in EVIDENCE:
+        parts.append(EVIDENCE[facts.evidence])
+    return " ".join(parts)
+
+
+def _at_operating(level: Level) -> str:
+    if level.num_speculative_tokens == 0:
+        return (
+            f"At {level.load.text} drafting nothing is expected to be best; {level.arm} gives "
+            f"{change(level.difference)} there: {level.difference.word}."
+        )
+    return f"At {level.load.text}, {level.arm} gives {change(level.difference)}: {level.difference.word}."
+
+
+def saved(saving: Saving) -> str:
+    """What an output token costs less or more at the operating load, in the certainty there is."""
+    size = percent(saving.per_output_token, sign=False)
+    direction = "less" if saving.per_output_token >= 0 else "more"
+    ends = directed(saving.low, saving.high, saving.per_output_token >= 0)
+    sure = f" (95 %: {ends})" if ends else ""
+    if saving.word in (GAIN, LOSS):
+        return f"An output token costs {size} {direction} there on the same GPUs{sure}."
+    how = "probably " if saving.word in (LIKELY_GAIN, LIKELY_LOSS) else "perhaps "
+    return f"An output token {how}costs {size} {direction} there on the same GPUs{sure}."
+
+
+def against(load: Load, arm: str, difference: Difference, dataset: str | None = None) -> str:
+    """``ngram K=3 at 1 at once: 10.2 % longer time to first token (P95), settled``."""
+    sure = "settled" if difference.word == LOSS else "likely"
+    place = f"{arm} on {dataset}" if dataset else arm
+    return f"{place} at {load.text}: {change(difference)}, {sure}"
+
+
+def stake(rivals: Sequence[str], at_stake: float | None, load: Load | None) -> str:
+    """What the choice of K or method leaves open, at the load where that is most."""
+    if at_stake is None:
+        return "One launch of each arm cannot tell a gain from luck: run at least three."
+    if not rivals or load is None:
+        return ""
+    size = percent(at_stake, sign=False)
+    return f"{listed(list(rivals))} may be better at {load.text}: open, at most {size} at stake."
+
+
+def settle(needed: Sequence[Settle]) -> str:
+    """How many more launches would settle what is open; those that take the most."""
+    if not needed:
+        return ""
+    most = max(needed, key=lambda one: one.launches)
+    launches = "1 more launch" if most.launches == 1 else f"{most.launches} more launches"
+    return f"{launches} of each arm would settle what can be settled."
+
+
+def forgone(one: Forgone) -> str:
+    """What one arm for all traffic gives up on a dataset."""
+    return (
+        f"On {one.dataset} alone {one.best} is expected to be {percent(one.loss, sign=False)} better "
+        "than this one arm for all."
+    )
+
+
+def title(decision: Decision) -> str:
+    """What a decision is about, in one line."""
+    about = decision.subject
+    parts = [
+        known(about.model), known(about.gpu), f"TP {known(about.tensor_parallel_size)}",
+        f"{known(about.engine)} {known(about.engine_version)}", decision.traffic.name,
+    ]  # fmt: skip
+    return ", ".join(parts)

@@ -1,0 +1,156 @@
+"""What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pandas as pd
+
+from analysis.choice.gather import DECIDING
+from analysis.evidence.effects import Effects, effects, studies_of
+from analysis.flags.lints import DECIDES_NOTHING
+from analysis.frames import records
+from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
+from analysis.matching.kept_up import ATTAINED
+from analysis.matching.reference import BASELINE, against
+from answers.decide.values import Excluded
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+#: metric, statistic
+Line = tuple[str, str]
+
+#: The lines whose differences are judged, always all of them: how sure each must be depends on how
+#: many there are, and so must not depend on what somebody looks at.
+JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
+_FOR_FLAGS: tuple[Line, ...] = (("output_tokens", "p50"),)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``filters`` choose what is shown, never what it stands on. ``allow``: fields in which pairs
+    may differ; ``also``: lines read beside the judged ones; ``reference``: the arm that the others
+    are compared with."""
+
+    filters: Filters = Filters()
+    allow: tuple[str, ...] = ()
+    also: tuple[Line, ...] = ()
+    reference: str = BASELINE
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Frames as the queries of these names return them."""
+
+    cells: pd.DataFrame
+    measurements: pd.DataFrame
+    flags: pd.DataFrame
+    acceptance: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The comparison of whole studies and its differences. ``shown``: ids of the cells that the
+    filters keep; ``excluded``: cells that decide nothing, by setting."""
+
+    cells: pd.DataFrame
+    found: Comparison
+    sure: Effects
+    acceptance: pd.DataFrame
+    shown: frozenset[str]
+    excluded: dict[str, Excluded]
+
+    @cached_property
+    def hours(self) -> pd.Series:
+        """When each cell started, in hours since the first; by cell_id."""
+        started = pd.to_datetime(self.cells.set_index("cell_id")["started_at"], utc=True)
+        return (started - started.min()).dt.total_seconds() / 3600
+
+    @cached_property
+    def hours_apart(self) -> dict[int, float]:
+        """Setting -> hours between the middles of two arms, where all cells of one started before
+        all of the other; settings whose arms took turns are left out."""
+        pairs = self.found.pairs[["setting", "arm_id", "baseline_id", "speculative_id"]]
+        once = pairs.drop_duplicates(["baseline_id", "speculative_id"])
+        at = {
+            name: self.hours.reindex(once[f"{name}_id"].astype(object)).to_numpy()
+            for name in ("baseline", "speculative")
+        }
+        told = once[["setting", "arm_id"]].assign(**at).dropna()
+        by_arm = told.groupby(["setting", "arm_id"]).agg(["min", "max", "median", "nunique"])
+        one, other = by_arm["baseline"], by_arm["speculative"]
+        in_turn = (one["max"] >= other["min"]) & (other["max"] >= one["min"])
+        repeated = (one["nunique"] > 1) & (other["nunique"] > 1)
+        gaps = (one["median"] - other["median"]).abs()[~in_turn & repeated]
+        largest = gaps.groupby(level="setting").max()
+        return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))
+
+
+def ground(reader: Reader, asked: Asked) -> Ground:
+    """All cells of every study that the filters touch, compared.
+
+    Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
+    """
+    dates = Filters(since=asked.filters.since, until=asked.filters.until)
+    every = queries.cells(reader, dates).to_pandas()
+    shown = every if asked.filters == dates else queries.cells(reader, asked.filters).to_pandas()
+    ids = frozenset(shown["cell_id"])
+    cells = _studies(every, ids)
+    rows = rows_of(reader, cells, _only(dates, cells), asked.also)
+    return ground_of(rows, ids, asked.allow, asked.reference)
+
+
+def rows_of(
+    reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[Line] = ()
+) -> Rows:
+    """What is asked of cells; ``filters`` keep at least these."""
+    metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
+    measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
+    doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
+    flags = queries.flags(reader, doubtful)
+    acceptance = queries.acceptance(reader, filters)
+    return Rows(cells, measured.to_pandas(), flags.to_pandas(), acceptance.to_pandas())
+
+
+def ground_of(
+    rows: Rows, shown: frozenset[str], allow: Collection[str] = (), reference: str = BASELINE
+) -> Ground:
+    """The same from what was read elsewhere. ``shown``: ids of the cells that are asked about."""
+    excluded = _excluded(rows.cells, rows.flags)
+    deciding = against(rows.cells[~rows.cells["cell_id"].isin(excluded)], reference)
+    found = compare(deciding, rows.measurements, allow, rows.flags)
+    judged = replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
+    sure = effects(judged, deciding)
+    return Ground(rows.cells, found, sure, rows.acceptance, shown, excluded)
+
+
+def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
+    """Which rows are of one of the lines."""
+    names = pd.MultiIndex.from_arrays([rows["metric"].astype(str), rows["statistic"].astype(str)])
+    return pd.Series(names.isin(lines), index=rows.index)
+
+
+def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
+    """The cells of the studies that have a shown cell."""
+    keys = studies_of(every)
+    shown = every["cell_id"].isin(ids)
+    wanted = {key for key, is_shown in zip(keys, shown, strict=True) if is_shown}
+    return every[[key in wanted for key in keys]].reset_index(drop=True)
+
+
+def _only(dates: Filters, cells: pd.DataFrame) -> Filters:
+    """Filters that keep the cells' studies, where all of them have a name."""
+    if cells.empty or cells["study"].isna().any():
+        return dates
+    return replace(dates, study=tuple(sorted(cells["study"].unique())))
+
+
+def _excluded(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
+    """Cell -> why it decides nothing."""
+    paths = dict(zip(cells["cell_id"], cells["path"], strict=True))
+    told = flags[flags["name"].isin(DECIDES_NOTHING)]
+    return {
+        str(row["cell_id"]): Excluded(str(paths[row["cell_id"]]), str(row["sentence"]))
+        for row in records(told)
+    }

@@ -1,0 +1,85 @@
+"""What forecasts stand on, read from the warehouse: each arm family of each system."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.drafts.acceptance_tables import position_counts
+from analysis.flags.validity import DECIDES_NOTHING
+from analysis.matching.arms import about, place_arms
+from analysis.matching.load_points import METRICS_READ, load_points, of_family
+from analysis.prediction.rows import Points, Positions, points_of, positions_of
+from answers.predict.values import Place
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.loads import load_of
+from warehouse.store_read import Reader
+
+#: Flags of cells whose times or acceptance are not those of the arm. Acceptance set by hand is
+#: marked in every title instead: the times of such steps are as good as any.
+_UNFIT = DECIDES_NOTHING - {"synthetic_acceptance"}
+_LOAD = ("load_profile", "concurrency", "rate", "trace")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One arm family on one dataset: its points and those of its baseline, on all datasets."""
+
+    place: Place
+    points: Points
+    positions: Positions
+
+
+def subjects(reader: Reader, filters: Filters) -> tuple[Subject, ...]:
+    """Every family of which a draft was measured with latencies, lengths and acceptance, by system,
+    family and dataset. Unfit cells, and loads that are no concurrency, are left out."""
+    cells = queries.cells(reader, filters).to_pandas()
+    if cells.empty:
+        return ()
+    # All cells are placed, so that systems have the same numbers wherever they are shown.
+    usable = _usable(reader, cells)
+    measured = queries.measurements(reader, filters, METRICS_READ, ("mean",)).to_pandas()
+    accepted = queries.acceptance(reader, filters).to_pandas()
+    by_position = queries.acceptance_by_position(reader, filters).to_pandas()
+    points = load_points(cells, _of(measured, usable))
+    counted = position_counts(cells, _of(accepted, usable), _of(by_position, usable))
+    return tuple(_subjects(cells, points, counted))
+
+
+def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
+    """Ids of the cells of a concurrency that are fit to forecast from."""
+    doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
+    flags = queries.flags(reader, doubtful).to_pandas()
+    barred = set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"])
+    ids, facts = cells["cell_id"], zip(*(cells[name] for name in _LOAD), strict=True)
+    loads = dict(zip(ids, (load_of(*known) for known in facts), strict=True))
+    return frozenset(
+        cell for cell, load in loads.items() if load is not None and load.kind == "concurrency"
+    ) - frozenset(barred)
+
+
+def _of(rows: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
+    return rows[rows["cell_id"].isin(ids)]
+
+
+def _subjects(
+    cells: pd.DataFrame, points: pd.DataFrame, counted: pd.DataFrame
+) -> Iterator[Subject]:
+    placed = place_arms(cells)
+    drafted = points.loc[points["k"] > 0, ["system", "family", "dataset"]].drop_duplicates()
+    for system, family in drafted[["system", "family"]].drop_duplicates().to_numpy():
+        mine = points_of(of_family(points, system, family))
+        here = (counted["system"] == system) & (counted["family"] == family)
+        positions = positions_of(counted[here])
+        theirs = (drafted["system"] == system) & (drafted["family"] == family)
+        arms = placed[(placed["system"] == system) & (placed["family"] == family)]
+        for dataset in drafted.loc[theirs, "dataset"]:
+            one = str(arms.index[arms["dataset"] == dataset][0])
+            yield Subject(_place((system, family, dataset), about(cells, one)), mine, positions)
+
+
+def _place(where: tuple[int, str, str], facts: dict[str, Any]) -> Place:
+    system, family, dataset = where
+    return Place(int(system), str(family), str(dataset), **facts)

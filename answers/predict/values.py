@@ -1,0 +1,204 @@
+"""A forecast as values: the page, the table and the JSON render these. None is unknown."""
+
+from dataclasses import dataclass, field
+
+from analysis.money.cost import Basis
+from analysis.money.paying import Refusal
+from analysis.prediction.mixture import LEVEL
+from analysis.prediction.step_time import Choice
+from analysis.prediction.trials import LeftOut
+from analysis.prediction.whatif import Model
+from analysis.prediction.withheld import Withheld
+
+
+@dataclass(frozen=True)
+class Place:
+    """One arm family, whatever its K, on one dataset of one system (``analysis.matching.arms``)."""
+
+    system: int
+    family: str
+    dataset: str
+    model: str | None
+    gpu: str | None
+    gpu_count: int | None
+    tensor_parallel_size: int | None
+    evidence: str | None
+    synthetic_acceptance: bool | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader asks. ``rate``: accepted / drafted tokens (0-1), or ``length``: tokens of a
+    step; ``prompt`` and ``output``: tokens of a request. None: as measured."""
+
+    k: int
+    load: int
+    rate: float | None = None
+    length: float | None = None
+    prompt: float | None = None
+    output: float | None = None
+
+    @property
+    def as_measured(self) -> bool:
+        """Whether K and load alone are asked for."""
+        return self.rate is self.length is self.prompt is self.output is None
+
+
+@dataclass(frozen=True)
+class Span:
+    """What may be asked: from ``low`` to ``high``; ``usual``: the mean of what was measured."""
+
+    low: int
+    high: int
+    usual: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What may be asked of a place, and the K and load to begin with. ``prompts_count``: whether
+    the results tell what a prompt token costs; ``accepts``: whether acceptance was measured;
+    ``k_range`` and ``load_range``: the lowest and the highest that was measured."""
+
+    ks: tuple[int, ...]
+    loads: tuple[int, ...]
+    prompt: Span
+    output: Span
+    start: tuple[int, int]
+    prompts_count: bool
+    accepts: bool
+    k_range: tuple[int, int]
+    load_range: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured at one K (0: the baseline) and load: means over ``repeats``."""
+
+    k: int
+    load: int
+    repeats: int
+    output_throughput: float
+    itl: float
+    ttft: float
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What forecasts of one place rest on. ``withheld``: every measured point that was predicted
+    from the others."""
+
+    place: Place
+    offer: Offer
+    points: tuple[Measured, ...]
+    withheld: tuple[Withheld, ...]
+    model: Model
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One metric in the catalogue's unit. ``low`` and ``high``: the band, None where nothing is
+    known of the error; ``baseline``: predicted without drafts; ``improvement``: ratio, positive is
+    better; ``compared``: whether the metric was measured at loads at all."""
+
+    metric: str
+    predicted: float
+    low: float | None
+    high: float | None
+    measured: float | None
+    baseline: float | None
+    improvement: float | None
+    compared: bool
+
+
+@dataclass(frozen=True)
+class Cost:
+    """USD per million output tokens, with its basis."""
+
+    basis: Basis
+    predicted: float
+    baseline: float | None
+
+    @property
+    def sentence(self) -> str:
+        """The basis."""
+        return self.basis.sentence
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far predictions of withheld points were off (ratios), one metric. ``worst_inside``: of
+    those that the rest surrounds; ``held``: how many lay within their bands."""
+
+    left_out: LeftOut
+    metric: str
+    points: int
+    typical: float
+    worst: float
+    typical_inside: float | None
+    worst_inside: float | None
+    held: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``warnings``: how the question leaves what was measured; ``trust``: how far to believe it;
+    ``laws``: what a step's time was taken to follow, with the errors of withheld points;
+    ``cost``: None where no price was given;
+    ``residual`` and ``worst_residual``: relative errors of the fit on its own data."""
+
+    place: Place
+    asked: Asked
+    headline: str
+    figures: tuple[Figure, ...]
+    mean_length: float
+    break_even_length: float | None
+    warnings: tuple[str, ...]
+    trust: tuple[str, ...]
+    laws: tuple[Choice, ...]
+    residual: float
+    worst_residual: float
+    checks: tuple[Check, ...]
+    withheld: tuple[Withheld, ...]
+    cost: Cost | Refusal | None = None
+    level: float = field(default=LEVEL)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A place of which the question has no answer, and why."""
+
+    place: Place
+    reason: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One point of a line: a K, a load, what is predicted there. ``beyond``: whether anything of
+    the question lies beyond what was measured."""
+
+    k: int
+    load: int
+    figures: tuple[Figure, ...]
+    beyond: bool
+
+    def of(self, metric: str) -> Figure:
+        """The figure of one metric."""
+        return next(figure for figure in self.figures if figure.metric == metric)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Predictions over the load at the asked K and without drafts (none without a baseline), and
+    over K at the asked load."""
+
+    over_load: tuple[Step, ...]
+    baseline: tuple[Step, ...]
+    over_k: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]

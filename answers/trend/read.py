@@ -1,0 +1,35 @@
+"""What a trend is read from: the nights of every series, and what was accepted."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.matching.comparison import STUDY_TABLE
+from analysis.nightly.acceptance import Acceptance
+from analysis.nightly.nights import Series, series_over_nights
+from warehouse import annotations, queries
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+
+def series(reader: Reader, filters: Filters, since: datetime | None = None) -> list[Series]:
+    """Every setting and line of the study's table over its nights, from the day ``since`` on."""
+    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
+    cells = queries.cells(reader, filters).to_pandas()
+    values = queries.measurements(reader, filters, metrics, statistics).to_pandas()
+    if since is not None:
+        cells = cells[cells["started_at"] >= pd.Timestamp(since, tz="UTC")]
+    lines = pd.DataFrame(list(STUDY_TABLE), columns=["metric", "statistic"])
+    return series_over_nights(cells, values.merge(lines, on=["metric", "statistic"]))
+
+
+def accepted(root: Path) -> tuple[Acceptance, ...]:
+    """The nights that people accepted, in the order in which they said so."""
+    return tuple(
+        Acceptance(
+            night=str(event.target.night), why=event.text, by=event.author, at=event.at,
+            study=event.target.study, series=event.target.series,
+        )
+        for event in annotations.accepted(root)
+    )  # fmt: skip

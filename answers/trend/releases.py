@@ -1,0 +1,56 @@
+"""One release against another, in a sentence: what the newer one did to every series."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.nightly.nights import Series
+from analysis.nightly.releases import Released, against
+from answers.trend import words
+
+Word = Literal["better", "worse", "no clear difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Of one series: ratios, positive is better; None where nothing tells the noise."""
+
+    series: Series
+    word: Word
+    improvement: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The series that know both releases, and what the newer did to them in a sentence."""
+
+    effects: tuple[Effect, ...]
+    headline: str
+
+
+def release(series: Sequence[Series], before: str, after: str) -> Release:
+    """The release ``after`` held against ``before``."""
+    effects = tuple(
+        Effect(one.series, _word(one), one.improvement, one.low, one.high)
+        for one in against(series, before, after)
+    )
+    return Release(effects, _headline(effects, before, after))
+
+
+def _word(one: Released) -> Word:
+    if one.low is not None and one.low > 0:
+        return "better"
+    return "worse" if one.high is not None and one.high < 0 else "no clear difference"
+
+
+def _headline(effects: Sequence[Effect], before: str, after: str) -> str:
+    if not effects:
+        return f"No series was measured with both {before} and {after}."
+    said = [effect.word for effect in effects]
+    return (
+        f"{after} against {before}: {said.count('better')} better, {said.count('worse')} worse and "
+        f"{said.count('no clear difference')} without a clear difference, of "
+        f"{words.series(len(effects))}."
+    )

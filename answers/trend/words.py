@@ -1,0 +1,106 @@
+"""A trend in words: the same on a page, in a terminal and in a message."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.nightly.acceptance import Acceptance
+    from analysis.nightly.regressions import Assessment, Reason
+
+UNKNOWN = "unknown"
+NOTHING = "Did something break? Nothing to hold against each other yet."
+#: Why a series is judged as it is.
+WHY: "dict[Reason, str]" = {
+    "one night": "there is one night only, so nothing to hold it against",
+    "two nights": "there are two nights only: a third tells how far nights lie apart by chance",
+    "no noise": "nothing tells how far nights lie apart by chance",
+    "accepted": "accepted as it is, and no night since then",
+    "worse": "worse by more than the budget, and noise does not explain it",
+    "lasts": "it became worse by more than the budget, and its end is not shown; "
+    "mend it, or accept it with draftboard gate accept",
+    "excluded": "a regression beyond the budget is excluded",
+    "chance": "worse by itself, but among so many series chance gives one like it",
+    "more repeats": "the interval reaches beyond the budget: run more repeats a night",
+    "more nights": "the interval reaches beyond the budget: more nights settle it, and more "
+    "repeats a night do not",
+}
+
+
+def percent(ratio: float | None) -> str:
+    """``-62.1 %``, ``+0.4 %``; positive is better."""
+    return UNKNOWN if ratio is None else f"{ratio * 100:+.1f} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``-65.9 % to -58.0 %``."""
+    return UNKNOWN if low is None or high is None else f"{percent(low)} to {percent(high)}"
+
+
+def sized(line: str, improvement: float, low: float, high: float) -> str:
+    """``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
+    return f"{line} {percent(improvement)} (95 %: {interval(low, high)})"
+
+
+def series(count: int) -> str:
+    """``1 series``, ``2,000 series``."""
+    return f"{count:,} series"
+
+
+def nights(count: int) -> str:
+    """``1 night``, ``12 nights``."""
+    return f"{count:,} night" + ("" if count == 1 else "s")
+
+
+def drift(per_night: float, total: float, since: str) -> str:
+    """A drift in a clause; two decimals, since a night's part is small."""
+    return f"drifts by {per_night * 100:+.2f} % a night since {since}, {percent(total)} so far"
+
+
+def accepted(by: "Acceptance") -> str:
+    """``night 2026-11-21 was accepted by Ann: new driver``."""
+    return f"night {by.night} was accepted by {by.by}: {by.why}"
+
+
+def said(one: "Assessment") -> str:
+    """What one series shows, in a sentence or three: also for those who cannot see its chart."""
+    parts = [_standing(one), *_moved(one)]
+    if one.drift is not None:
+        label = one.series.nights[one.drift.first].label
+        parts.append(f"It {drift(one.drift.per_night, one.drift.total, label)}.")
+    if one.accepted is not None:
+        parts.append(f"Judged from there on: {accepted(one.accepted)}.")
+    return " ".join(parts)
+
+
+def _standing(one: "Assessment") -> str:
+    labels = [night.label for night in one.series.nights]
+    if one.improvement is None or one.against is None or one.now is None:
+        return f"{nights(len(labels))}: {WHY[one.reason]}."
+    since = f" since {labels[one.since]}" if one.since is not None else ""
+    return (
+        f"{percent(one.improvement)} (95 %: {interval(one.low, one.high)}){since}: "
+        f"{_stretch(labels[one.now :])} against the best level before, {against(one)}. "
+        f"Verdict: {one.status}, {WHY[one.reason]}."
+    )
+
+
+def against(one: "Assessment") -> str:
+    """The nights that the last ones are held against: ``2026-11-02 to 2026-11-06``."""
+    if one.against is None:
+        return UNKNOWN
+    return _stretch([night.label for night in one.series.nights[slice(*one.against)]])
+
+
+def _stretch(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+
+
+def _moved(one: "Assessment") -> list[str]:
+    if not one.moves:
+        return [] if one.improvement is None else ["No move of the level is shown."]
+    last = one.moves[-1]
+    more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
+    return [
+        f"The level moved by {percent(last.improvement)} (95 %: {interval(last.low, last.high)}) "
+        f"with {one.series.nights[last.first].label}{more}."
+    ]

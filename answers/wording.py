@@ -1,0 +1,81 @@
+"""Numbers and names as every face shows them: one rounding, one word for unknown."""
+
+UNKNOWN = "unknown"
+#: Between a number and its unit, so that no line ends there.
+_SPACE = "\u202f"
+#: Evidence other than a GPU's -> how a sentence about its origin begins.
+ORIGINS = {
+    "cpu": "Measured on a CPU",
+    "mock": "Measured against a mock server",
+    "dummy_weights": "Measured with dummy weights",
+    "simulated": "Simulated, not measured",
+}
+METHODS = {
+    "eagle": "EAGLE",
+    "eagle3": "EAGLE-3",
+    "draft_model": "a draft model",
+    "ngram": "n-gram lookup",
+    "mtp": "multi-token prediction",
+    "suffix": "suffix decoding",
+    "medusa": "Medusa",
+}
+
+
+def percent(ratio: float | None, sign: bool = True) -> str:
+    """``+20.7 %``; without a sign where a word beside it says the direction."""
+    if ratio is None:
+        return UNKNOWN
+    text = f"{ratio * 100:+.1f}" if sign else f"{abs(ratio) * 100:.1f}"
+    return f"{text}{_SPACE}%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``+18.2 to +23.3 %``; empty where there is none."""
+    if low is None or high is None:
+        return ""
+    return f"{low * 100:+.1f} to {high * 100:+.1f}{_SPACE}%"
+
+
+def directed(low: float | None, high: float | None, better: bool) -> str:
+    """``18.2 to 23.3 %`` beside a word that says the direction; below zero is the other direction."""
+    if low is None or high is None:
+        return ""
+    first, last = (low, high) if better else (-high, -low)
+    return f"{first * 100:.1f} to {last * 100:.1f}{_SPACE}%"
+
+
+def known(value: object) -> str:
+    """A fact in words; unknown is said so."""
+    return UNKNOWN if value is None else str(value)
+
+
+def arm_words(method: str, k: int | None) -> str:
+    """``EAGLE-3 with 3 draft tokens``."""
+    name = METHODS.get(method, method)
+    if k is None:
+        return name
+    return f"{name} with {k} draft token{'' if k == 1 else 's'}"
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """``a, b and c``; ``a, b, c and 4 more``."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+_BADGES = {
+    "gpu": "", "cpu": "CPU lab", "mock": "mock", "dummy_weights": "dummy weights",
+    "simulated": "simulated",
+}  # fmt: skip
+SYNTHETIC = "synthetic acceptance"
+
+
+def badge(evidence: object) -> str:
+    """What a reader must know about the origin of numbers: empty for a real GPU run."""
+    return _BADGES.get(str(evidence), "evidence unknown")
+
+
+def badges(evidence: str | None, set_by_hand: bool) -> tuple[str, ...]:
+    """The badge of the evidence, and that of an acceptance which nobody measured; often none."""
+    return tuple(part for part in (badge(evidence), SYNTHETIC if set_by_hand else "") if part)

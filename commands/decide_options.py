@@ -1,0 +1,62 @@
+"""What a decision is asked for, as the options of every command that shows one."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.options import Command, allow_option, filters_from
+from warehouse.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from answers.decide.values import Question
+
+_OPTIONS = (
+    click.option(
+        "--load", type=click.FloatRange(min=0, min_open=True), metavar="NUMBER",
+        help="Your load: requests at once (or a second) [the largest measured that meets the SLO].",
+    ),
+    click.option("--slo", help="Only arms that meet it, e.g. 'ttft:p95<200ms; itl:p99<10ms'."),
+    click.option(
+        "--objective", type=click.Choice(["throughput", "latency", "cost"]), default="throughput",
+        show_default=True, help="What the choice is for.",
+    ),
+    click.option(
+        "--mix", metavar="DATASET=SHARE,…",
+        help="Your traffic, e.g. code=0.7,prose=0.3 [all datasets alike].",
+    ),
+    click.option(
+        "--nowhere-worse", default="3%", show_default=True, metavar="SIZE",
+        help="A yes allows no load to be worse than this.",
+    ),
+)  # fmt: skip
+
+
+def question_options(command: Command) -> Command:
+    """``--load``, ``--slo``, ``--objective``, ``--mix``, ``--nowhere-worse`` and ``--allow``."""
+    command = allow_option(command)
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def question_from(given: dict[str, Any]) -> "Question":
+    """What is asked, from a command's parameters. Raises InvalidInput for a mix that is none."""
+    from answers.decide.asked import mix_from
+    from answers.decide.values import Question
+
+    return Question(
+        filters=filters_from(given), objective=given["objective"], load=given["load"],
+        slo=given["slo"], mix=mix_from(given["mix"]), allow=tuple(given["allow"]),
+        nowhere_worse=_share(given["nowhere_worse"]),
+    )  # fmt: skip
+
+
+def _share(text: str) -> float:
+    """``3%`` as 0.03."""
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise InvalidInput(f"--nowhere-worse: {text!r} is no size; write one like 3%.")
+    return share

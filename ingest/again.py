@@ -1,0 +1,50 @@
+"""``draftboard ingest --rebuild`` without paths: all that a warehouse holds, read again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ingest.discovery import Unit, find_units
+from ingest.pipeline import Options, Outcome, Store, take
+from ingest.settings import checked_facts
+from warehouse.errors import InvalidInput
+from warehouse.store_known import Known
+
+_NAMED = 3
+
+
+def read_again(
+    known: Sequence[Known],
+    store: Store,
+    options: Options,
+    advance: Callable[[Unit], None] = lambda unit: None,
+) -> Outcome:
+    """Take in every source anew, each with what ``--set`` said of it, and publish all at once.
+
+    Raises InvalidInput, and publishes nothing, where one of them is not there as it was.
+    """
+    outcome = Outcome()
+    for source in known:
+        settings = checked_facts(source.settings | options.settings)
+        for unit in find_units([source.path]):
+            if isinstance(unit, Unit):
+                take(unit, store, replace(options, settings=settings), outcome)
+                advance(unit)
+    lost = [source for source in known if not store.known(source.source_id)]
+    if lost:
+        raise _incomplete(lost, len(known), outcome)
+    outcome.generation = store.commit()
+    return outcome
+
+
+def _incomplete(lost: Sequence[Known], total: int, outcome: Outcome) -> InvalidInput:
+    reasons = {rejection.path: rejection.reason for rejection in outcome.rejected}
+    named = [
+        f"{source.path}: {reasons.get(str(source.path), 'not there, or changed since')}"
+        for source in lost[:_NAMED]
+    ]
+    more = f"; and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    return InvalidInput(
+        f"Nothing was changed, since {len(lost)} of {total} results cannot be read again as they "
+        f"were ({'; '.join(named)}{more}): put them back, or start anew from others with: "
+        "draftboard ingest PATHS --rebuild"
+    )

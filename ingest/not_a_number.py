@@ -1,0 +1,39 @@
+"""``NaN`` and ``Infinity`` in a report: Python writes them, JSON has none."""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from warehouse.rows import Flag
+
+FLAG = Flag(
+    "not_a_number", "warning",
+    "The report holds NaN or Infinity where a number belongs; these values count as unknown.",
+)  # fmt: skip
+_WORDS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+_Read = TypeVar("_Read")
+
+
+def decoded(
+    data: memoryview, decode: Callable[[bytes | memoryview], _Read], infinity: bytes = b"null"
+) -> tuple[_Read, tuple[Flag, ...]]:
+    """What ``decode`` makes of the data, read again with null for NaN where it is no JSON.
+
+    ``infinity`` stands for Infinity; texts stay as they are. Raises what ``decode`` raises.
+    """
+    try:
+        return decode(data), ()
+    except msgspec.DecodeError as error:
+        malformed = not isinstance(error, msgspec.ValidationError)
+        if not malformed or "invalid character" not in str(error):
+            raise
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        word = match[0]
+        if word.startswith(b'"'):
+            return word
+        return infinity if word == b"Infinity" else b"null"
+
+    return decode(_WORDS.sub(replaced, data)), (FLAG,)

@@ -1,0 +1,81 @@
+"""The trend in words: one sentence for all series, one for each."""
+
+import json
+
+import pytest
+
+from analysis.nightly.budgets import Budgets
+from answers.trend.answer import Trend, trend
+from answers.trend.plain import as_json
+from tests.analysis.in_a_row import history
+from tests.analysis.test_accepted_nights import falling, said_on
+
+
+def of(*levels: float, **given: float) -> Trend:
+    """The trend of one series."""
+    return trend(history(*levels, **given), Budgets())
+
+
+@pytest.mark.parametrize(
+    ("levels", "headline"),
+    [
+        ((100.0,), "Did something break? Not known yet: every series has one night only"),
+        ((100.0, 100.0), "Nothing is shown to be worse, but 1 of 1 series are not settled"),
+        ([100.0] * 8, "Nothing became worse: in all 1 series a regression is excluded"),
+        (
+            (*[100.0] * 8, *[90.0] * 4),
+            "1 of 1 series became worse, the worst by 10.2 % since 2026-11-09 (2)",
+        ),
+    ],
+)
+def test_the_headline_says_whether_something_broke(
+    levels: tuple[float, ...], headline: str
+) -> None:
+    assert of(*levels).headline == headline
+
+
+def test_no_series_at_all_is_said_and_is_not_enough_evidence() -> None:
+    found = trend([], Budgets())
+
+    assert found.headline == "Did something break? Nothing to hold against each other yet."
+    assert (found.status, found.summary) == ("not enough evidence", "")
+
+
+def test_a_drift_is_in_the_headline_the_summary_and_its_own_sentence() -> None:
+    found = of(*falling(0.002, 20), noise=0.01, repeats=2)
+
+    assert found.headline == (
+        "Nothing became worse beyond its budget, but 1 of 1 series drift downwards"
+    )
+    assert "1 drift. 32 nights, 2026-11-01 to 2026-12-02." in found.summary
+    assert "It drifts by -0." in found.lines[0].said
+
+
+def test_a_line_says_size_since_when_against_what_and_what_to_do() -> None:
+    line = of(*[100.0] * 10, *[90.0] * 8, *[92.7] * 12).lines[0]
+
+    assert "since 2026-11-11 (2)" in line.said
+    assert "against the best level before, 2026-11-01 (1) to 2026-11-10 (1)" in line.said
+    assert "accept it with draftboard gate accept" in line.said
+    assert "the last of 2 moves" in line.said
+
+
+def test_an_acceptance_is_said_with_who_and_why() -> None:
+    series = history(*[100.0] * 8, *[90.0] * 6)
+
+    line = trend(series, Budgets(), [said_on("2026-11-12")]).lines[0]
+
+    assert "night 2026-11-12 was accepted by Ann: the new sampler is right" in line.said
+
+
+def test_the_worst_series_comes_first() -> None:
+    series = [*history(*[100.0] * 8), *history(*[100.0] * 6, 80.0, 80.0, dataset="chat")]
+
+    assert [line.status for line in trend(series, Budgets()).lines] == ["regression", "fine"]
+
+
+@pytest.mark.parametrize("levels", [(100.0,), (100.0, 90.0), (*[100.0] * 8, 80.0)])
+def test_json_has_null_for_unknown_and_nothing_that_is_no_number(levels: tuple[float, ...]) -> None:
+    told = json.dumps(as_json(of(*levels)), allow_nan=False, default=str)
+
+    assert json.loads(told)["series"][0]["nights"] == len(levels)

@@ -1,0 +1,64 @@
+"""``python -m benchmarks`` measures all it can, and says what broke."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.large import QUICK, large_warehouse
+from benchmarks.queries import asked, bare_connection, of_everything
+from warehouse.store import Reader
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the small warehouse of the benchmarks stands already."""
+    made = tmp_path_factory.mktemp("bench")
+    large_warehouse(made / "small", QUICK)
+    return made
+
+
+@pytest.fixture
+def damaged(folder: Path, tmp_path: Path) -> Path:
+    """The same without its requests: the queries end in an error when they come to these."""
+    shutil.copytree(folder, tmp_path / "bench")
+    shutil.rmtree(tmp_path / "bench" / "small" / "requests")
+    return tmp_path / "bench"
+
+
+def bench(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "--folder", str(folder), *words],
+        cwd=ROOT, env=os.environ | {"COLUMNS": "120"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_what_was_measured_before_an_error_is_printed_and_the_next_benchmark_runs(
+    damaged: Path,
+) -> None:
+    done = bench(damaged, "--only", "queries", "--only", "ingest")
+
+    assert done.returncode == 1
+    assert "query overview" in done.stdout
+    assert "ingest 60 MB, memory" in done.stdout
+    assert "Traceback" not in done.stderr
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("queries broke off at queries.py:")
+    assert last.endswith("mend it, then run it alone: --only queries.")
+
+
+def test_every_query_finds_as_many_rows_without_us(folder: Path) -> None:
+    root = folder / "small"
+    with (
+        Reader(root) as reader,
+        bare_connection(root / f"warehouse-{reader.generation}.duckdb") as bare,
+    ):
+        for query in (*asked(reader), *of_everything()):
+            text = (ROOT / "warehouse" / "sql" / f"{query.sql}.sql").read_text(encoding="utf-8")
+            theirs = bare.sql(text, params=query.parameters or None).to_arrow_table()
+            assert theirs.num_rows == query.ours(reader).num_rows, query.name

@@ -1,0 +1,289 @@
+"""One question, one answer: every page, command and report tells the decision that JSON tells."""
+
+import hashlib
+import math
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+
+from answers.decide.answer import decide
+from answers.decide.tables import arm_taken, by_load, summary, words_by_load
+from answers.decide.values import Decision, Decisions, Question
+from answers.wording import percent
+from dashboard.data.report import Wanted, report
+from dashboard.shelf import open_shelf
+from tests.commands.asking import run, told
+from tests.conftest import FACTS
+from tests.dashboard.opening import opened
+from warehouse.contract import Facts
+from warehouse.rows import Acceptance, Cell, Measurement, Source
+from warehouse.store import Reader, open_writer
+
+ROOT = Path(__file__).parents[1]
+LOADS = (1, 4, 16)
+START = datetime(2026, 11, 2, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Study:
+    """``gains``: by method and K the log gain at each load; measured ``launches`` times, with noise
+    that is the same in every run of the tests. ``rate``: loads are rates."""
+
+    name: str
+    gains: dict[tuple[str, int], tuple[float, float, float]]
+    datasets: tuple[str, ...] = ("code",)
+    sizes: tuple[int, ...] = (1,)
+    launches: int = 4
+    rate: bool = False
+
+
+#: A gain everywhere; one that ends and K that follows the load, on two datasets; two sizes with
+#: rates.
+STUDIES = (
+    Study("gains", {("eagle3", 3): (0.4, 0.35, 0.3), ("ngram", 2): (0.1, 0.1, 0.1)}),
+    Study(
+        "ends",
+        {("draft_model", k): (0.1 * k, 0.1, 0.03 - 0.1 * k) for k in (1, 2, 4)},
+        datasets=("code", "prose"),
+    ),
+    Study("sizes", {("eagle3", 2): (0.2, 0.2, -0.3)}, sizes=(1, 2), rate=True),
+)
+
+
+def cells(study: Study, source: Source) -> Iterator[Cell]:
+    chance = random.Random(study.name)
+    arms = [("none", None, (0.0, 0.0, 0.0)), *((m, k, g) for (m, k), g in study.gains.items())]
+    number = 0
+    for launch in range(study.launches):
+        for dataset in study.datasets:
+            for size in study.sizes:
+                for method, k, gains in arms:
+                    for load, gain in zip(LOADS, gains, strict=True):
+                        speed = math.exp(gain + chance.gauss(0, 0.01))
+                        at = {"dataset": dataset, "tensor_parallel_size": size, "repeat": launch}
+                        known = facts(study, at, method, k, load)
+                        yield cell(source, number, known, speed)
+                        number += 1
+
+
+def facts(study: Study, at: dict[str, Any], method: str, k: int | None, load: int) -> Facts:
+    rate = {"load_profile": "constant", "rate": float(load), "concurrency": None}
+    own = {
+        "study": study.name, "gpu_count": at["tensor_parallel_size"], "spec_method": method,
+        "num_speculative_tokens": k, "launch": f"{method}-{k}-{at}",
+    }  # fmt: skip
+    return Facts(**FACTS | at | own | (rate if study.rate else {"concurrency": load}))
+
+
+def cell(source: Source, number: int, known: Facts, speed: float) -> Cell:
+    level = (known.concurrency or known.rate or 1) ** 0.8
+    values = {
+        "output_throughput": 100 * level * speed, "itl": 10 / speed,
+        "request_latency": 2 / speed, "ttft": 100.0, "error_rate": 0.0,
+    }  # fmt: skip
+    statistics = {"output_throughput": ("mean",), "error_rate": ("mean",)}
+    drafted = known.num_speculative_tokens
+    rate = 0.6
+    length = 1 + rate * (drafted or 0)
+    return Cell(
+        cell_id=hashlib.sha256(f"{source.source_id}:{number}".encode()).hexdigest()[:20],
+        index=number, facts=known, load_generator="guidellm", load_generator_version="0.8.1",
+        schema_generation="G4", reported_definition="guidellm>=0.7.4", run_id="run",
+        started_at=START + timedelta(minutes=number), duration=60.0, requests_made=100,
+        completed=100, errored=0, incomplete=0, requests_complete=True, stop_reason=None,
+        status="good", samples=(), flags=(), requests=None,
+        measurements=tuple(
+            Measurement("canonical", metric, statistic, value)
+            for metric, value in values.items()
+            for statistic in statistics.get(metric, ("mean", "p50", "p95"))
+        ),
+        acceptance=()
+        if drafted is None
+        else (
+            Acceptance(
+                "counters", 1000, 1000 * drafted, int(600 * drafted), rate, length,
+                (rate,) * drafted,
+            ),
+        ),
+    )  # fmt: skip
+
+
+def generated(root: Path, study: Study) -> Path:
+    source = Source(
+        hashlib.sha256(study.name.encode()).hexdigest(), f"{study.name}.json", "guidellm", 1000,
+        "made by a test", {}, {},
+    )  # fmt: skip
+    with open_writer(root) as writer:
+        writer.add(source, cells(study, source))
+        writer.commit()
+    return root
+
+
+@pytest.fixture(scope="module", params=["examples", *(study.name for study in STUDIES)])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of the examples, or of one generated study."""
+    root = tmp_path_factory.mktemp("one-answer") / "warehouse"
+    if request.param == "examples":
+        done = run("ingest", str(ROOT / "examples"), "--warehouse", str(root))
+        assert done.exit_code == 0, done.output
+        return root
+    return generated(root, next(study for study in STUDIES if study.name == request.param))
+
+
+@pytest.fixture
+def shown(results: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Decisions]:
+    """The decisions, and the warehouse as the one that pages and commands open."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(results))
+    with Reader(results) as reader:
+        yield decide(reader, Question())
+    st.cache_resource.clear()
+
+
+def plain(text: str) -> str:
+    """Without what Streamlit needs to read it as text, without line ends."""
+    return " ".join(text.replace("\\", "").split())
+
+
+def tables(found: list[Any]) -> list[list[list[str]]]:
+    return [[[str(v) for v in row] for row in one.value.to_numpy().tolist()] for one in found]
+
+
+def rows(header_and_rows: tuple[list[str], list[list[str]]]) -> list[list[str]]:
+    return [[text or "–" for text in row] for row in header_and_rows[1]]
+
+
+def test_verdict_and_tune_print_the_json_of_the_decision(shown: Decisions) -> None:
+    verdict, tune = told("verdict"), told("tune")
+
+    for one, left, right in zip(
+        shown.decisions, verdict["decisions"], tune["decisions"], strict=True
+    ):
+        extra = {"acceptance", "rules"}
+        assert {name: value for name, value in right.items() if name not in extra} == left
+        assert (left["arm"], left["answer"]) == (one.arm, one.answer)
+        assert left["num_speculative_tokens"] == one.num_speculative_tokens
+        assert left["paragraph"] == one.paragraph
+        told_loads = [
+            (x["load"]["value"], x["word"], x["num_speculative_tokens"]) for x in left["loads"]
+        ]
+        assert told_loads == [
+            (x.load.value, x.difference.word, x.num_speculative_tokens) for x in one.levels
+        ]
+
+
+def test_the_terminal_prints_the_same_arm_loads_and_words(shown: Decisions) -> None:
+    verdict = plain(run("verdict", "--all").output)
+    tune = plain(run("tune").output)
+
+    for one in shown.decisions:
+        assert plain(one.paragraph) in verdict
+        assert plain(one.headline) in tune
+        assert plain(f"{arm_taken(one)} {words_by_load(one.levels)}") in verdict
+        for level in rows(by_load(one)):
+            assert plain(" ".join(level)) in verdict
+            assert plain(" ".join(level)) in tune
+        for config in filter(None, (one.config, one.serve)):
+            assert plain(config) in verdict
+            assert plain(config) in tune
+
+
+def place(one: Decision, found: Decisions) -> dict[str, str]:
+    """The parameters of a link to a decision."""
+    from answers.decide.overview import overviews
+    from dashboard.data.decide import traffics
+
+    overview = next(x for x in overviews(found.decisions) if one in x.decisions)
+    names = {id(known): name for name, known in traffics(overview).items()}
+    return {"about": overview.name, "traffic": names[id(one)]}
+
+
+def chosen(found: Decisions) -> list[Decision]:
+    """The first and the last decision: a mix and a dataset where there are both."""
+    return list({id(one): one for one in (found.decisions[0], found.decisions[-1])}.values())
+
+
+def test_the_verdict_page_shows_that_decision(shown: Decisions) -> None:
+    for one in chosen(shown):
+        page = opened("verdict", **place(one, shown))
+
+        assert plain(page.subheader[0].value) == plain(one.headline)
+        there = tables(page.dataframe)
+        line = rows(summary([one]))[0]
+        assert any(line[3:5] == row[3:5] for row in there[0])
+        assert rows(by_load(one)) in there
+        assert one.serve is None or one.serve in [code.value for code in page.code]
+        _outlined(page, one)
+
+
+def test_the_draft_tokens_page_shows_that_decision(shown: Decisions) -> None:
+    for one in chosen(shown):
+        page = opened("draft-tokens", **place(one, shown))
+
+        assert plain(page.header[0].value) == plain(one.headline)
+        assert rows(by_load(one)) in tables(page.dataframe)
+        assert one.serve is None or one.serve in [code.value for code in page.code]
+        _outlined(page, one)
+
+
+def _outlined(page: Any, one: Decision) -> None:
+    """Exactly one field of a load is outlined: the arm that is taken, with its expected gain."""
+    from dashboard.answers.decide import NO_DRAFTS, heat_map
+    from dashboard.downloads import vega_lite
+
+    (marks,) = vega_lite(heat_map(one))["datasets"].values()
+    outlined = {mark["load"]: mark for mark in marks if mark["taken"]}
+    assert len(outlined) == sum(mark["taken"] for mark in marks) == len(one.levels)
+    for level in one.levels:
+        mark = outlined[level.load.short]
+        off = level.num_speculative_tokens == 0
+        assert mark["draft"] == (NO_DRAFTS if off else level.arm)
+        assert off or mark["text"] == percent(level.difference.improvement)
+    assert [chart.proto.spec for chart in page.get("vega_lite_chart")][0]
+
+
+def test_the_report_tells_that_decision(shown: Decisions) -> None:
+    from answers.decide.overview import overviews
+
+    for overview in overviews(shown.decisions):
+        made = report(open_shelf(), Wanted(Question(), overview.name))
+
+        assert made.headline == overview.headline
+        (pays, loads, *_) = made.sections
+        assert pays.paragraphs == (overview.paragraph,)
+        assert [list(row) for row in pays.grids[0].rows] == rows(summary(overview.decisions))
+        for one, grid in zip(overview.decisions, loads.grids, strict=False):
+            assert [list(row) for row in grid.rows] == rows(by_load(one))
+
+
+def test_the_generated_studies_are_decided_as_they_were_made(tmp_path: Path) -> None:
+    answers = {}
+    for study in STUDIES:
+        with Reader(generated(tmp_path / study.name, study)) as reader:
+            answers[study.name] = decide(reader, Question()).decisions
+
+    (gains,) = answers["gains"]
+    assert (gains.answer, gains.arm) == ("yes", "eagle3 K=3")
+    mix, *parts = answers["ends"]
+    assert mix.answer == "at some loads"
+    assert [level.num_speculative_tokens for level in mix.levels] == [4, 4, 0]
+    assert [one.traffic.dataset for one in parts] == ["code", "prose"]
+    assert [one.subject.tensor_parallel_size for one in answers["sizes"]] == [1, 2]
+    assert {level.difference.metric for level in answers["sizes"][0].levels} != set()
+
+
+def test_a_filter_chooses_what_is_shown_and_changes_no_decision(shown: Decisions) -> None:
+    one = shown.decisions[-1]
+    with Reader(Path(os.environ["DRAFTBOARD_WAREHOUSE"])) as reader:
+        asked = Question()
+        narrow = replace(asked, filters=replace(asked.filters, dataset=(str(one.traffic.dataset),)))
+        found = decide(reader, narrow)
+
+    assert one in found.decisions
+    assert {x.traffic.dataset for x in found.decisions} == {one.traffic.dataset}

@@ -1,0 +1,90 @@
+"""Generated studies decided: all of ``decide`` but the files. ``same`` shows that these change nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.evidence.words import GAIN, SETTLED, Word
+from answers.decide.answer import decide_on
+from answers.decide.read import Ground, Rows, ground_of
+from answers.decide.values import Decision, Question
+from tests.truth.frames import Frames, frames
+from tests.truth.studies import Drawn
+
+#: Studies in one frame: some are faster together, many slower.
+TOGETHER = 200
+
+
+@dataclass(frozen=True)
+class Decided:
+    """One study. ``settled``: how many differences of any arm and metric, of levels and means, are
+    settled; ``mean``: the word for the mean throughput of its first arm over all loads."""
+
+    decision: Decision
+    settled: int
+    mean: Word | None
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        return tuple(level.difference.word for level in self.decision.levels)
+
+    @property
+    def arms(self) -> tuple[int, ...]:
+        """The number of the arm behind each level, where it is told by its K."""
+        return tuple(int(level.arm.rpartition("=")[2]) for level in self.decision.levels)
+
+    @property
+    def improvements(self) -> tuple[float, ...]:
+        """What is told of each load."""
+        return tuple(level.difference.improvement or 0.0 for level in self.decision.levels)
+
+    @property
+    def says_yes(self) -> bool:
+        return self.decision.answer == "yes"
+
+    @property
+    def promises(self) -> bool:
+        """Whether it says yes, or that it pays at every load."""
+        return self.says_yes or set(self.words) == {GAIN}
+
+
+def decided(trials: Drawn) -> Iterator[Decided]:
+    """The decision of each study, in order."""
+    for start in range(0, len(trials.speed), TOGETHER):
+        yield from _decided(frames(trials.some(slice(start, start + TOGETHER)), start))
+
+
+def _decided(made: Frames) -> Iterator[Decided]:
+    known = known_of(made)
+    settled, means = _settled(known), _means(known)
+    by_study = {one.subject.study: one for one in decide_on(known, Question()).decisions}
+    for name in made.cells["study"].unique():
+        yield Decided(by_study[name], settled[name], means.get(name))
+
+
+def known_of(made: Frames) -> Ground:
+    """What is read from a warehouse that holds these cells."""
+    flags = pd.DataFrame(columns=["cell_id", "name", "sentence", "severity"])
+    acceptance = pd.DataFrame(columns=["cell_id", "source", "mean_length"])
+    rows = Rows(made.cells, made.measurements, flags, acceptance)
+    return ground_of(rows, frozenset(made.cells["cell_id"]))
+
+
+def _settled(known: Ground) -> dict[str, int]:
+    """Study -> how many differences, of levels and of means, are settled."""
+    rows = pd.concat([known.sure.levels, known.sure.means])
+    counts = rows["word"].isin(SETTLED).groupby(_studies(known, rows)).sum()
+    return {str(study): int(count) for study, count in counts.items()}
+
+
+def _means(known: Ground) -> dict[str, Word]:
+    """Study -> the word for the mean of its first arm."""
+    rows = known.sure.means
+    rows = rows[rows["metric"] == "output_throughput"].drop_duplicates("setting")
+    return dict(zip(_studies(known, rows).tolist(), rows["word"].tolist(), strict=True))
+
+
+def _studies(known: Ground, rows: pd.DataFrame) -> pd.Series:
+    keys = known.found.keys["study"]
+    return rows["setting"].map(keys[~keys.index.get_level_values(0).duplicated()].droplevel(1))

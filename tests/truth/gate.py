@@ -1,0 +1,158 @@
+"""The gate on nights whose truth is known: steps, a drift, and nights on which nothing happens.
+
+The night-to-night deviation is 2 % unless a row says otherwise; twenty steady nights come first.
+What is judged is what the gate judges: series of nights, by ``assess``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from math import log, nan
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.nightly.acceptance import Acceptance
+from analysis.nightly.budgets import Budgets
+from analysis.nightly.nights import Night, Series
+from analysis.nightly.regressions import REGRESSION, Assessment, assess
+from tests.truth.row import Row, share
+
+Floats = NDArray[np.float64]
+#: The level of each night, as a ratio to the first.
+Levels = Sequence[float]
+
+FAMILY = "gate"
+STEADY = [1.0] * 20
+QUIET, NOISY = 0.02, 0.036
+#: Nights of a drift that are looked at: one of -0.15 % a night is at -4 % with the 27th.
+RATE = 0.0015
+FIRST = pd.Timestamp("2026-01-01T22:00Z")
+
+
+def rows(trials: int) -> list[Row]:
+    """Every goal of the gate, each over so many simulated series."""
+    draw = np.random.default_rng(20261122)
+    return [
+        *_after_better(draw, trials),
+        *_stays(draw, trials),
+        *_drifts(draw, trials),
+        *_false(draw, trials),
+        *_delays(draw, trials),
+    ]
+
+
+def nights(levels: Levels, noise: float, draw: np.random.Generator) -> Series:
+    """A series with the truth ``levels``, one point a night."""
+    logs = np.log(levels) + noise * draw.standard_normal(len(levels))
+    days = [FIRST + timedelta(days=place) for place in range(len(levels))]
+    points = zip(days, logs, strict=True)
+    return Series(
+        {}, "output_throughput", "mean",
+        tuple(Night(f"{at:%Y-%m-%d}", at, float(value), nan, 1, {}) for at, value in points),
+    )  # fmt: skip
+
+
+def judged(series: Series, count: int, accepted: Iterable[Acceptance] = ()) -> Assessment:
+    """The series as it was judged after its first ``count`` nights."""
+    known = Series(series.about, series.metric, series.statistic, series.nights[:count])
+    return assess([known], Budgets(), accepted)[0]
+
+
+def is_red(series: Series, counts: Iterable[int]) -> bool:
+    """Whether it was red after any of these counts of nights."""
+    return any(judged(series, count).status == REGRESSION for count in counts)
+
+
+def _hits(trials: int, hit: Callable[[], bool]) -> int:
+    return sum(hit() for _ in range(trials))
+
+
+def _after_better(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    for better in (20, 10):
+        levels = [*STEADY, *[1.1] * better, *[1.1 * 0.93] * 2]
+
+        def within_two(levels: Levels = levels) -> bool:
+            return is_red(nights(levels, QUIET, draw), (len(levels), len(levels) - 1))
+
+        what = f"-7 % after {better} nights at +10 %: red within two nights"
+        yield share(FAMILY, what, _hits(trials, within_two), trials, at_least=0.95)
+
+
+def _stays(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    levels = [*STEADY, *[0.9] * 10, *[0.9 * 1.03] * 30]
+
+    def every_night(series: Series) -> bool:
+        looks = (len(STEADY) + 2, *range(len(STEADY) + 5, len(levels) + 1, 5))
+        return all(judged(series, count).status == REGRESSION for count in looks)
+
+    def stays() -> bool:
+        return every_night(nights(levels, QUIET, draw))
+
+    def passes() -> bool:
+        series = nights([*levels, levels[-1]], QUIET, draw)
+        return judged(series, len(levels) + 1, [accepted(series, len(levels))]).status != REGRESSION
+
+    what = "-10 %, then +3 %: red for 40 nights"
+    yield share(FAMILY, what, _hits(trials, stays), trials, at_least=0.95)
+    what = "the same, accepted: not red the night after"
+    yield share(FAMILY, what, _hits(trials, passes), trials, at_least=0.95)
+
+
+def accepted(series: Series, count: int) -> Acceptance:
+    """The last of the first ``count`` nights, accepted."""
+    return Acceptance(series.nights[count - 1].day, "as meant", "Ann", datetime.now(UTC))
+
+
+def _falling(nights_: int) -> list[float]:
+    return [*STEADY, *((1 - RATE) ** np.arange(1, nights_ + 1))]
+
+
+def _before(level: float) -> int:
+    """The last count of nights at which the drift has not yet lost ``level`` (a ratio)."""
+    return len(STEADY) + int(log(1 - level) / log(1 - RATE))
+
+
+def _drifts(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    what = "-0.15 % a night: named as a drift before -4 %"
+    hits = _hits(trials, lambda: _is_named(nights(_falling(30), QUIET, draw)))
+    yield share(FAMILY, what, hits, trials, at_least=0.85)
+    what = "-0.15 % a night: red between -5 % and -6.5 %"
+    looks = range(_before(0.065), _before(0.05), -1)
+    hits = _hits(trials, lambda: is_red(nights(_falling(45), QUIET, draw), looks))
+    yield share(FAMILY, what, hits, trials, at_least=0.9)
+
+
+def _is_named(series: Series) -> bool:
+    counts = range(_before(0.04), len(STEADY) + 9, -1)
+    found = (judged(series, count).drift for count in counts)
+    return any(one is not None and one.per_night < 0 for one in found)
+
+
+def _false(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    for noise in (QUIET, NOISY):
+        wrong = {"red": 0, "named a drift": 0}
+        for _ in range(trials):
+            count = int(draw.integers(21, 61))
+            one = judged(nights([1.0] * count, noise, draw), count)
+            wrong["red"] += one.status == REGRESSION
+            wrong["named a drift"] += one.drift is not None
+        for name, hits in wrong.items():
+            what = f"nothing happens, {noise:.1%}: {name}"
+            yield share(FAMILY, what, hits, trials, at_most=0.01)
+
+
+def _delays(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    """How long it takes where nights lie far apart: printed, no goal."""
+    delays = (1, 2, 3, 5, 8, 12)
+    levels = [*STEADY, *[0.93] * delays[-1]]
+    first = []
+    for _ in range(trials):
+        series = nights(levels, NOISY, draw)
+        first.append(next((d for d in delays if is_red(series, [len(STEADY) + d])), None))
+    for delay in delays:
+        hits = sum(one is not None and one <= delay for one in first)
+        yield share(FAMILY, f"-7 % at {NOISY:.1%}: red within {delay} nights", hits, trials)
+    what = f"-0.15 % a night at {NOISY:.1%}: named as a drift before -4 %"
+    hits = _hits(trials, lambda: _is_named(nights(_falling(30), NOISY, draw)))
+    yield share(FAMILY, what, hits, trials)

@@ -1,0 +1,62 @@
+"""Files that are only ever added to, a JSON object a line, beside the generations."""
+
+import os
+from pathlib import Path
+
+from warehouse.errors import WarehouseBusy
+from warehouse.store_files import (
+    current_generation,
+    full_disk_explained,
+    no_current,
+    refuse_bundle,
+    sync,
+)
+
+#: Nobody holds the lock for longer than a few lines take to write.
+_WAIT = 10.0
+
+
+def append(root: Path, name: str, lines: bytes) -> None:
+    """Write lines behind the others, durably; several processes may do so at once.
+
+    Raises WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps
+    the file locked, and a sentence for a full disk.
+    """
+    # Whoever only reads does without its import.
+    from filelock import FileLock, Timeout
+
+    refuse_bundle(root)
+    if current_generation(root) is None:
+        raise no_current(root)
+    lock = FileLock(
+        (root / name).with_suffix(".lock"), fallback_to_soft=False, preserve_lock_file=True
+    )
+    with full_disk_explained(root):
+        try:
+            with lock.acquire(timeout=_WAIT):
+                _append(root / name, lines)
+        except Timeout as error:
+            raise WarehouseBusy(
+                f"Another process has kept {lock.lock_file} locked for {_WAIT:g} s; try again."
+            ) from error
+
+
+def _append(path: Path, lines: bytes) -> None:
+    new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        if _is_half_written(descriptor):
+            lines = b"\n" + lines
+        while lines:
+            lines = lines[os.write(descriptor, lines) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if new:
+        sync(path.parent)
+
+
+def _is_half_written(descriptor: int) -> bool:
+    """Whether the last line has no end: a writer was killed in the middle of it."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

@@ -1,0 +1,138 @@
+"""A load: what one level of a benchmark asked of the server, one idea for every load generator.
+
+So many requests at once, so many a second with their arrival process, a trace, or as fast as the
+server takes them. Two levels have the same load where their ``Load`` is equal.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal, get_args
+
+LoadKind = Literal["concurrency", "constant", "poisson", "trace", "unbounded"]
+
+_KINDS: tuple[LoadKind, ...] = get_args(LoadKind)
+_ONE_AT_A_TIME = ("synchronous",)
+_CLOSED = ("concurrent", *_ONE_AT_A_TIME)
+_RATES: dict[str, LoadKind] = {"constant": "constant", "poisson": "poisson"}
+_TRACES = ("trace", "replay")
+#: Arrivals of ``vllm bench serve`` with a burstiness other than 1; the profile says which.
+_GAMMA = "gamma"
+_UNKNOWN_ARRIVALS = "arrivals unknown"
+
+
+@dataclass(frozen=True, order=False)
+class Load:
+    """``value`` is requests at once or requests per second; None for a trace and without a bound.
+
+    ``poisson`` is every process with random arrivals at a mean rate: where it is not Poisson's,
+    ``name`` says which it is. ``name`` also says that arrivals are unknown, and the limit of
+    requests at once that a rate has, so that only equal loads are equal.
+    """
+
+    kind: LoadKind
+    value: float | None
+    name: str | None = None
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether requests are offered at a rate, whether or not the server keeps up."""
+        return self.kind in ("constant", "poisson")
+
+    @property
+    def offered_rate(self) -> float | None:
+        """Requests per second that are offered; None where the load is no rate."""
+        return self.value if self.is_rate else None
+
+    @property
+    def text(self) -> str:
+        """How a sentence says it: ``16 at once``, ``8 requests/s (Poisson)``."""
+        if self.kind == "concurrency":
+            return f"{_number(self.value)} at once"
+        if self.is_rate:
+            return _qualified(f"{_number(self.value)} requests/s", self._arrivals)
+        return f"trace {self.name}" if self.kind == "trace" else "as fast as it takes them"
+
+    @property
+    def short(self) -> str:
+        """How an axis says it: ``16``, ``8/s``, ``8/s Poisson``; different for different loads."""
+        if self.kind == "concurrency":
+            return _number(self.value)
+        if self.is_rate:
+            return " ".join(filter(None, (f"{_number(self.value)}/s", self._arrivals)))
+        return self.name or "trace" if self.kind == "trace" else "unbounded"
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """Sorts loads by kind, value and name."""
+        return _KINDS.index(self.kind), self.value or 0.0, self.name or ""
+
+    def as_json(self) -> dict[str, str | float | None]:
+        """``kind``, ``value`` and ``name``; null where there is none."""
+        return {"kind": self.kind, "value": self.value, "name": self.name}
+
+    @property
+    def _arrivals(self) -> str | None:
+        return self.name or ("Poisson" if self.kind == "poisson" else None)
+
+
+def load_of(
+    profile: str | None,
+    concurrency: float | int | None,
+    rate: float | None,
+    trace: str | None = None,
+) -> Load | None:
+    """The load that a cell's facts state; None where they do not say which.
+
+    ``profile`` is a load generator's own word. A rate of infinity, and ``throughput``, are bounded
+    only by the concurrency. A rate with a limit of requests at once is that rate, limited.
+    """
+    profile, trace = _text(profile), _text(trace)
+    at_once = 1.0 if profile in _ONE_AT_A_TIME else _positive(concurrency)
+    if trace is not None or profile in _TRACES:
+        return None if trace is None else Load("trace", None, trace)
+    if profile == "throughput" or (profile is None and _is_endless(rate)):
+        return Load("unbounded", None) if at_once is None else Load("concurrency", at_once)
+    per_second = None if profile in _CLOSED else _positive(rate)
+    if per_second is not None:
+        return _rate(profile, per_second, at_once)
+    if at_once is None or _is_rate(profile):
+        return None
+    return Load("concurrency", at_once)
+
+
+def _rate(profile: str | None, per_second: float, at_once: float | None) -> Load:
+    name = None if profile in _RATES else _UNKNOWN_ARRIVALS
+    kind = _RATES.get(profile or "", "constant")
+    if profile is not None and profile.startswith(_GAMMA):
+        kind, name = "poisson", profile
+    limit = None if at_once is None else f"at most {_number(at_once)} at once"
+    if limit and name is None and kind == "poisson":
+        name = "Poisson"
+    return Load(kind, per_second, ", ".join(filter(None, (name, limit))) or None)
+
+
+def _is_rate(profile: str | None) -> bool:
+    return profile is not None and (profile in _RATES or profile.startswith(_GAMMA))
+
+
+def _qualified(text: str, by: str | None) -> str:
+    return text if by is None else f"{text} ({by})"
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.10g}"
+
+
+def _text(value: object) -> str | None:
+    """A name; None for what a frame holds where it holds none (NaN, NA)."""
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _is_endless(rate: object) -> bool:
+    return isinstance(rate, Real) and float(rate) == math.inf
+
+
+def _positive(value: object) -> float | None:
+    number = float(value) if isinstance(value, Real) else math.nan
+    return number if 0 < number < math.inf else None

@@ -1,0 +1,43 @@
+"""What a warehouse of any schema was read from: enough to read it all again."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from warehouse.errors import WarehouseDamaged
+from warehouse.store_files import current_generation, generation_name, no_current
+from warehouse.store_read import attach
+
+
+@dataclass(frozen=True)
+class Known:
+    """One source: where it lay, and what ``--set`` said of it."""
+
+    source_id: str
+    path: Path
+    settings: dict[str, Any]
+
+
+def known_sources(root: Path) -> tuple[Known, ...]:
+    """The sources of the published generation in the order in which they came.
+
+    Raises WarehouseMissing where there is none, WarehouseDamaged where it does not list them.
+    """
+    generation = current_generation(root)
+    if generation is None:
+        raise no_current(root)
+    try:
+        with attach(root / generation_name(generation)) as connection:
+            rows = connection.execute(
+                "select source_id, path, settings from store.sources order by ingested_at, path"
+            ).fetchall()
+    except (duckdb.Error, FileNotFoundError) as error:
+        raise WarehouseDamaged(
+            f"The warehouse {root} does not say what it was read from "
+            f"({str(error).splitlines()[0]}); start anew with: draftboard ingest PATHS --rebuild "
+            f"--warehouse {root}"
+        ) from error
+    return tuple(Known(one, Path(path), json.loads(settings)) for one, path, settings in rows)
