@@ -66,7 +66,7 @@ def _decided(made: Frames) -> Iterator[Decided]:
 def known_of(made: Frames) -> Ground:
     """What is read from a warehouse that holds these cells."""
     flags = pd.DataFrame(columns=["cell_id", "name", "sentence", "severity"])
-    acceptance = pd.DataFrame(columns=["cell_id", "source", "mean_length"])
+    acceptance = pd.DataFrame(columns=["cell_id", "source", "rate", "mean_length"])
     rows = Rows(made.cells, made.measurements, flags, acceptance)
     return ground_of(rows, frozenset(made.cells["cell_id"]))
 
