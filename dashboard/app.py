@@ -70,7 +70,7 @@ def _draw(user: User) -> None:
         )
         for view in VIEWS
     ]
-    page = st.navigation(pages, position="top")
+    page = st.navigation([*pages, *links.former(VIEWS, pages)], position="top")
     notes = st.container()
     # It appears after half a second: what takes longer should not look like nothing.
     with st.spinner("Reading the warehouse…", show_time=True):

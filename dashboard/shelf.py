@@ -6,7 +6,8 @@ Values come from ``cache_resource`` and are shared between sessions without copi
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -36,6 +37,8 @@ class Shelf:
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
+Said = TypeVar("Said")
+Asked = TypeVarTuple("Asked")
 
 
 def _text_key(value: object) -> str:
@@ -78,3 +81,25 @@ def frame(rows: pa.Table) -> pd.DataFrame:
 def reader(shelf: Shelf) -> Reader:
     """The open generation, shared by all sessions."""
     return Reader(Path(shelf.root), shelf.everything)
+
+
+def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked) -> Said:
+    """``question(reader, *asked)`` of ``answers/``, kept for all sessions of this generation.
+
+    ``asked`` are frozen values or text: equal ones are asked once.
+    """
+    said: Said = _answered(shelf, question, asked)
+    return said
+
+
+def _name(question: Callable[..., Any]) -> str:
+    return f"{question.__module__}.{question.__qualname__}"
+
+
+@st.cache_resource(
+    max_entries=256,
+    show_spinner=False,
+    hash_funcs={Shelf: _text_key, FunctionType: _name, tuple: _text_key},
+)
+def _answered(shelf: Shelf, question: Callable[..., Any], asked: tuple[Any, ...]) -> Any:
+    return question(reader(shelf), *asked)

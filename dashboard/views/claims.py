@@ -16,6 +16,7 @@ from warehouse.filters import Filters
 
 TITLE = "Claims"
 URL_PATH = "claims"
+ORDER = 100
 _HOW = (
     "Every improvement, mean, acceptance length and cost is recomputed from the values printed "
     "beside it, in percent with positive being better. A figure is flagged only where no rounding "

@@ -27,6 +27,7 @@ from warehouse.filters import Filters
 
 TITLE = "Compare"
 URL_PATH = "compare"
+ORDER = 20
 NOTHING = "How do the arms compare? No result to compare yet."
 _LABELS = {METRICS[key].label: key for key in (*panels.CHARTED, *panels.MORE)}
 _OF_LATENCIES = {statistic for metric, statistic in JUDGED if METRICS[metric].distribution}

@@ -20,6 +20,7 @@ from warehouse.filters import Filters
 
 TITLE = "Cost"
 URL_PATH = "cost"
+ORDER = 50
 _LARGEST, _LOAD, _SLO = "at the largest load", "at one load", "within a service level"
 _HOW = (
     "USD per million output tokens = 1,000,000 / (output tok/s × 3,600 × utilisation) × USD per "

@@ -25,6 +25,7 @@ from warehouse.filters import Filters
 
 TITLE = "Draft tokens"
 URL_PATH = "draft-tokens"
+ORDER = 30
 _QUESTION = "How many draft tokens, at which load?"
 _MEASURES = {METRICS[key].label: key for key in ("acceptance_rate", "mean_acceptance_length")}
 _BY_POSITION = "by position"

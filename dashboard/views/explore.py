@@ -10,6 +10,7 @@ from warehouse.filters import Filters
 
 TITLE = "Explore"
 URL_PATH = "explore"
+ORDER = 110
 #: What the reader can do here -> the part of the page that does it.
 _PARTS = {"Charts": explore_charts, "SQL": explore_sql, "Your own report": uploaded}
 

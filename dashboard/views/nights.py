@@ -15,6 +15,7 @@ from warehouse.nights import NightSummary
 
 TITLE = "Last nights"
 URL_PATH = "nights"
+ORDER = 80
 _HOW = (
     "A night is a fresh set of measurements of a study by `draftboard nightly`, from noon to noon "
     "UTC. Its outcome is what the command ended with: a regression comes before a stage that failed, "

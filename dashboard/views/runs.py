@@ -16,6 +16,7 @@ from warehouse.filters import Filters
 
 TITLE = "Runs"
 URL_PATH = "runs"
+ORDER = 90
 
 
 def render(shelf: Shelf, filters: Filters) -> None:

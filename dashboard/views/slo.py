@@ -22,6 +22,7 @@ from warehouse.filters import Filters
 
 TITLE = "SLO & Pareto"
 URL_PATH = "slo"
+ORDER = 40
 _HOW_LOAD = (
     "A load is judged by its mean over the repeats. The largest load is the largest measured one up "
     "to which every load meets all bounds; throughput and cost are those at it. USD per million "

@@ -23,6 +23,7 @@ from warehouse.filters import Filters
 
 TITLE = "Trends"
 URL_PATH = "trends"
+ORDER = 70
 _HOW = (
     "A series is one model, hardware, arm, dataset and load; a point is a night (from noon to noon "
     "UTC) and version: the geometric mean of its repeats. The last nights are held against the best "

@@ -23,6 +23,7 @@ from warehouse.filters import Filters
 
 TITLE = "Verdict"
 URL_PATH = "verdict"
+ORDER = 10
 _UNKNOWN = "Not known yet: nothing to decide on."
 _LINKS = {
     "compare": "Every metric and load",

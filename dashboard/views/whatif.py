@@ -26,6 +26,7 @@ from warehouse.filters import Filters
 
 TITLE = "What-if"
 URL_PATH = "what-if"
+ORDER = 60
 _QUESTION = "What if K, load, acceptance or lengths were others?"
 _MEASURED, _TEXTBOOK = "what was measured", "textbook models"
 _METRICS = {METRICS[name].label: name for name in DRAWN}
