@@ -11,9 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import zstandard
+from hypothesis import settings
 
 from warehouse.contract import Facts
 from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement, Sample, Source
+
+# How long an example takes says how busy the machine is, never whether the code is right.
+settings.register_profile("draftboard", deadline=None)
+settings.load_profile("draftboard")
 
 #: A small recorded study that tests read: real measurements of a tiny model.
 RECORDED = Path(__file__).parent / "fixtures" / "lab-first"

@@ -4,8 +4,9 @@ The highest of several noisy means overstates itself, so an arm is not taken at 
 
 1. Within a method, acceptance is counted over thousands of drafts and is nearly free of noise; what
    scatters is the time of a step, and that is smooth in K. log(step time) = log(mean acceptance
-   length) - log(speed) is fitted at each load by a quadratic in K, the baseline being K = 0. A point
-   keeps the share of its distance from the curve that noise does not explain.
+   length) - log(speed) is taken apart, over K with the baseline as K = 0, into orthogonal
+   polynomials. A straight line is kept whole; of each higher degree the share is kept that noise does
+   not explain over all loads.
 2. Among the arms of a setting, distances from their mean are shrunken by the share that noise
    explains (positive-part shrinkage; Efron and Morris 1973, doi:10.1080/01621459.1973.10481350): an
    arm's mean over the loads, and its own way over them, each by its own share.
@@ -15,8 +16,8 @@ import numpy as np
 
 from analysis.choice.field import Field, Floats
 
-#: A curve has at most this degree, and one degree of freedom is left to judge it by.
-_DEGREE = 2
+#: The degrees of a straight line, which every step time is taken to hold.
+_LINE = 2
 #: The least share that is kept: tells arms apart that noise explains wholly.
 _LEAST = 1e-6
 #: Fewer arms than this have no scatter to judge by.
@@ -35,7 +36,7 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
     for places in field.families().values():
         ks = [field.candidates[place].k for place in places]
         rows = np.array(places)
-        if None in ks or len(set(ks)) < len(ks) or len(ks) < _DEGREE:
+        if None in ks or len(set(ks)) < len(ks) or len(ks) < _LINE:
             continue
         steps = np.log(field.length[rows]) - field.log[rows]
         there = np.isfinite(steps).all(axis=0)
@@ -49,26 +50,20 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
 
 
 def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
-    """``steps`` (K without the baseline, loads) on their curve through the baseline's 0, and the
-    share of noise that is left of a point."""
+    """``steps`` (K without the baseline, loads) as smooth in K as noise allows, and the share of
+    noise that is left of a point. ``ks`` starts with the baseline's 0, whose step is 0."""
     points = np.vstack([np.zeros(steps.shape[1]), steps])
-    degree = min(_DEGREE, len(ks) - 2)
-    design = np.vander(ks / ks.max(), degree + 1)
-    fitted = design @ np.linalg.lstsq(design, points, rcond=None)[0]
-    rest, spare = points - fitted, len(ks) - degree - 1
-    own = _own_share((rest**2 / _with_baseline(error)).sum() / (spare * points.shape[1]))
-    told = fitted + own * rest
-    smoothing = (degree + 1) / len(ks)
-    return told[1:] - told[0], own + (1 - own) * smoothing
-
-
-def _with_baseline(error: Floats) -> Floats:
-    """The baseline's error stands for K = 0: that of an arm with as many launches."""
-    return np.vstack([error.mean(axis=0), error])
+    shapes = np.linalg.qr(np.vander(ks / ks.max(), increasing=True))[0]
+    held = shapes.T @ points
+    # The baseline's error is taken to be that of an arm with as many launches.
+    ratios = (held**2 / error.mean(axis=0)).mean(axis=1)
+    keep = np.array([1.0 if at < _LINE else _own_share(x) for at, x in enumerate(ratios)])
+    told = shapes @ (keep[:, None] * held)
+    return told[1:] - told[0], float((keep**2).mean())
 
 
 def _own_share(ratio: float) -> float:
-    """The share of a distance that noise does not explain; ``ratio``: mean square / noise.
+    """The share of a square that noise does not explain; ``ratio``: mean square / noise.
 
     Where the noise is unknown nothing is known to be more than noise. Never quite nothing, so that
     equal arms keep their order, whatever order they were read in.

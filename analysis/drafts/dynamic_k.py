@@ -15,7 +15,7 @@ import pandas as pd
 from warehouse.errors import InvalidInput
 
 #: What a change of K between two loads has to gain.
-MARGIN = 0.01
+MARGIN = 0.005
 #: Prefers the smaller of K that are worth the same; far below anything measurable.
 _SMALLER_FIRST = 1e-9
 

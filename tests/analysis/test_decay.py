@@ -72,7 +72,7 @@ def test_one_length_means_one_acceptance_for_all_positions() -> None:
     assert decay.mean_length(3) == pytest.approx(1.875)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     first=st.floats(0.05, 0.99),
     ratio=st.floats(0.3, 1.0),

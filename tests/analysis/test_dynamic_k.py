@@ -80,7 +80,7 @@ measured = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(worth=measured, margin=st.floats(0, 0.3))
 def test_a_table_covers_every_batch_once_and_changes_k_at_every_entry(
     worth: dict[int, dict[int, float]], margin: float
@@ -97,7 +97,7 @@ def test_a_table_covers_every_batch_once_and_changes_k_at_every_entry(
         assert next(at for start, end, at in found.entries if start <= load <= end) == k
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(worth=measured, unit=st.sampled_from([0.001, 1000.0]))
 def test_the_unit_of_the_worth_does_not_matter(
     worth: dict[int, dict[int, float]], unit: float
@@ -118,7 +118,7 @@ def schedule_of_vllm() -> ModuleType:
 
 
 @pytest.mark.skipif(not SCHEDULE.exists(), reason="vLLM is not installed in the lab")
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(worth=measured)
 def test_vllm_reads_the_table_as_it_was_meant(worth: dict[int, dict[int, float]]) -> None:
     found = dynamic_table(candidates(worth))

@@ -18,7 +18,7 @@ LINES = (("output_throughput", "mean"), ("ttft", "p95"), ("output_tokens", "p50"
 BY = ["setting", "arm_id"]
 seeds = st.integers(0, 10**6)
 #: Shapes are drawn by numpy: what matters is how they meet, not their smallest example.
-drawn = settings(max_examples=25, deadline=None)
+drawn = settings(max_examples=25)
 
 
 def measured(seed: int) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def study(seed: int) -> Comparison:
     return compare(cells, values, ("prompt_set_hash",), doubts)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seeds)
 def test_a_pair_is_compared_by_the_values_of_its_own_two_cells(seed: int) -> None:
     cells, values, doubts = cells_of(seed)

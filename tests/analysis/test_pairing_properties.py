@@ -32,9 +32,7 @@ small = st.lists(
     max_size=14,
 )
 FIELDS = ("spec_method", "status", "repeat", "concurrency", "started_at")
-relaxed = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+relaxed = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def drawn(row: Row, values: list[tuple[Any, ...]]) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def answer(cells: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return found.pairs[told], levels[numbers].assign(load=loads)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(STRANGER, st.integers(0, len(MATCHED)))
 def test_an_unmatched_cell_changes_no_pair_and_no_interval(facts: dict[str, Any], at: int) -> None:
     stranger = cell(facts["spec_method"], 1, 0) | facts

@@ -97,7 +97,7 @@ def test_noise_gives_a_band_that_holds_as_many_as_it_says() -> None:
     assert LEVEL - 0.04 < np.mean(held) < LEVEL + 0.05
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.floats(0.1, 100), min_size=16, max_size=16))
 def test_no_step_takes_less_than_nothing_whatever_was_measured(times: list[float]) -> None:
     rows = grid()
@@ -109,7 +109,7 @@ def test_no_step_takes_less_than_nothing_whatever_was_measured(times: list[float
     assert found.worst >= found.residual
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.floats(1e-3, 1e3))
 def test_the_unit_of_time_changes_nothing_else(unit: float) -> None:
     rows = grid()
