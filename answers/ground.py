@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.choice.gather import DECIDING
 from analysis.evidence.effects import Effects, effects, studies_of
+from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.frames import records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
@@ -62,9 +63,26 @@ class Ground:
     excluded: dict[str, Excluded]
 
     @cached_property
+    def losing(self) -> dict[int, pd.DataFrame]:
+        """Setting -> its differences at a load that are, or are likely, a loss."""
+        rows = self.sure.levels
+        bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
+        return by_setting(rows[bad])
+
+    @cached_property
+    def pairs(self) -> dict[int, pd.DataFrame]:
+        """Setting -> the pairs of its cells."""
+        return by_setting(self.found.pairs)
+
+    @cached_property
+    def by_id(self) -> pd.DataFrame:
+        """The cells by their ids."""
+        return self.cells.set_index("cell_id", drop=False)
+
+    @cached_property
     def hours(self) -> pd.Series:
         """When each cell started, in hours since the first; by cell_id."""
-        started = pd.to_datetime(self.cells.set_index("cell_id")["started_at"], utc=True)
+        started = pd.to_datetime(self.by_id["started_at"], utc=True)
         return (started - started.min()).dt.total_seconds() / 3600
 
     @cached_property
@@ -85,6 +103,12 @@ class Ground:
         gaps = (one["median"] - other["median"]).abs()[~in_turn & repeated]
         largest = gaps.groupby(level="setting").max()
         return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))
+
+
+def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """The rows of each setting, looked up once instead of searched for each."""
+    places = rows.groupby("setting", sort=False).indices
+    return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
 
 def ground(reader: Reader, asked: Asked) -> Ground:

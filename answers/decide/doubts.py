@@ -37,7 +37,7 @@ def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     apart = known.hours_apart.get(setting)
     if apart is None:
         return
-    slope = _slope(_deciding(known.found.pairs, setting), known.hours)
+    slope = _slope(_deciding(known.pairs[setting]), known.hours)
     hidden = (
         ""
         if slope is None
@@ -50,10 +50,9 @@ def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     )
 
 
-def _deciding(pairs: pd.DataFrame, setting: int) -> pd.DataFrame:
-    """The rows of the first line that may decide, of one setting."""
-    mine = pairs[(pairs["setting"] == setting) & (pairs["baseline"] > 0)]
-    mine = mine[mine["speculative"] > 0]
+def _deciding(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first line that may decide."""
+    mine = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
     there = set(zip(mine["metric"].astype(str), mine["statistic"].astype(str), strict=True))
     metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
     chosen: pd.DataFrame = mine[(mine["metric"] == metric) & (mine["statistic"] == statistic)]

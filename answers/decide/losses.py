@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from analysis.evidence.words import LIKELY_LOSS, LOSS
+from analysis.evidence.words import LOSS
 from analysis.frames import records
 from analysis.matching.comparison import STUDY_TABLE
 from answers.decide import words as said
@@ -15,13 +15,12 @@ from warehouse.loads import Load
 
 def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
     """Of the arm shown at each load; settled ones first, the largest first, each once."""
-    rows = known.sure.levels
     arms = set(shown.taken_at())
     lines = {*STUDY_TABLE, *shown.judged.lines}
     datasets = _datasets(known, settings)
     found: dict[tuple[Load, str, str], Against] = {}
-    bad = rows["setting"].isin(settings) & rows["word"].isin([LOSS, LIKELY_LOSS])
-    for row in records(rows[bad & (rows["load"] >= 0)]):
+    there = [known.losing[setting] for setting in settings if setting in known.losing]
+    for row in (row for rows in there for row in records(rows)):
         load = known.found.loads[row["load"]]
         line = (row["metric"], row["statistic"])
         if line in lines and (load, row["arm_id"]) in arms:
@@ -34,8 +33,8 @@ def _datasets(known: Ground, settings: tuple[int, ...]) -> dict[int, str]:
     """Setting -> its dataset, where a mix has several."""
     if len(settings) < 2:
         return {}
-    named = known.found.keys["dataset"].groupby(level=0).first()
-    return {setting: str(named.get(setting)) for setting in settings}
+    named = known.found.keys["dataset"]
+    return {setting: str(named.loc[setting].iloc[0]) for setting in settings}
 
 
 def _against(row: dict[str, Any], load: Load, shown: Shown, dataset: str | None) -> Against:

@@ -11,12 +11,12 @@ from answers.decide.shown import Shown
 def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
     """Both for the method taken and its K; None where K or the model is unknown."""
     arm = shown.judged.field.candidates[shown.picked.fixed]
-    pairs = known.found.pairs
-    mine = pairs[(pairs["setting"] == setting) & (pairs["arm_id"] == arm.arm_id)]
+    pairs = known.pairs[setting]
+    mine = pairs[pairs["arm_id"] == arm.arm_id]
     if mine.empty or arm.k is None:
         return None, None
     cell = str(mine["speculative_id"].iloc[0])
-    row = known.cells[known.cells["cell_id"] == cell].iloc[0]
+    row = known.by_id.loc[cell]
     facts = {str(name): value for name, value in row.items()}
     config = speculative_config(facts, shown.picked.table or DynamicTable(((1, 1, arm.k),), ()))
     model = facts.get("model")

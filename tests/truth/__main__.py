@@ -25,8 +25,11 @@ def main(trials: int, only: str | None) -> None:
         running = {pool.submit(_rows, *job, trials): place for place, job in enumerate(jobs)}
         found = {}
         for done in as_completed(running):
-            found[running[done]] = done.result()
-            click.echo(f"{len(found)} of {len(jobs)} families", err=True)
+            rows = found[running[done]] = done.result()
+            click.echo(f"{len(found)} of {len(jobs)} families: {rows[0].family}", err=True)
+            for row in rows:
+                if not row.passed:
+                    click.echo(table([row]), err=True)
     rows = [row for place in sorted(found) for row in found[place]]
     click.echo(table(rows))
     missed = [row for row in rows if not row.passed]
