@@ -9,6 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 
+def plain(value: Any) -> Any:
+    """A cell of a frame as Python knows it; None where the frame shows it as missing."""
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows as dicts by column name."""
     rows: list[Any] = frame.to_dict("records")

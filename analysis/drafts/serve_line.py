@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.drafts.dynamic_k import DynamicTable
+from analysis.frames import plain
 
 Config = dict[str, Any]
 
@@ -33,7 +34,7 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str:
     """``vllm serve MODEL …`` for a shell; ``facts`` as above with model, tensor_parallel_size and
     server_args (JSON text)."""
     words = ["vllm", "serve", str(facts["model"])]
-    if _known_value(facts.get("tensor_parallel_size")) is not None:
+    if plain(facts.get("tensor_parallel_size")) is not None:
         words += ["--tensor-parallel-size", str(int(facts["tensor_parallel_size"]))]
     for name, value in _object(facts.get("server_args")).items():
         words += _argument(f"--{name.lstrip('-').replace('_', '-')}", value)
@@ -47,10 +48,10 @@ def _known(facts: Mapping[str, Any]) -> Config:
     if stated:
         return dict(stated)
     config: Config = {"method": facts["spec_method"]}
-    draft = _known_value(facts.get("draft_model"))
+    draft = plain(facts.get("draft_model"))
     if draft is not None and facts["spec_method"] not in _WITHOUT_MODEL:
         config["model"] = draft
-        revision = _known_value(facts.get("draft_revision"))
+        revision = plain(facts.get("draft_revision"))
         config |= {"revision": revision} if revision is not None else {}
     return config
 
@@ -66,8 +67,3 @@ def _argument(name: str, value: Any) -> list[str]:
 def _object(text: Any) -> dict[str, Any]:
     found: Any = json.loads(text) if isinstance(text, str) and text else {}
     return found if isinstance(found, dict) else {}
-
-
-def _known_value(value: Any) -> Any:
-    """None for what a data frame shows as missing."""
-    return None if value is None or value != value else value

@@ -7,10 +7,9 @@ over all datasets and output limits, a *family* one method with one draft, whate
 import json
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from analysis.frames import numbered
+from analysis.frames import numbered, plain
 from analysis.matching.comparison import SETTING
 
 #: What may differ between the datasets of one system.
@@ -55,13 +54,11 @@ TOLD: tuple[str, ...] = (
 def about(cells: pd.DataFrame, cell_id: str, names: tuple[str, ...] = TOLD) -> dict[str, Any]:
     """The named facts of one cell as plain values; None for unknown."""
     row = cells[cells["cell_id"] == cell_id].iloc[0]
-    return {name: _plain(row.get(name)) for name in names}
+    return {name: _whole(row.get(name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
-    if value is None or pd.isna(value):
-        return None
-    value = value.item() if isinstance(value, np.generic) else value
+def _whole(value: Any) -> Any:
+    value = plain(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
+from analysis.frames import plain
 from analysis.money.cost import Basis
 from analysis.money.prices import PRICES, Price, by_name, for_gpu
 from warehouse.errors import InvalidInput
@@ -57,16 +56,12 @@ class Refusal:
 
 def hardware_of(row: Mapping[str, Any]) -> Hardware:
     """The GPUs of a row of a frame, whatever it shows as missing."""
-    gpu, count, parallel = (_plain(row.get(name)) for name in _FACTS)
+    gpu, count, parallel = (plain(row.get(name)) for name in _FACTS)
     return Hardware(
         None if gpu is None else str(gpu),
         None if count is None else int(count),
         None if parallel is None else int(parallel),
     )
-
-
-def _plain(value: Any) -> Any:
-    return None if value is None or pd.isna(value) else value
 
 
 def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.evidence.effects import Effects
-from analysis.frames import objects, records
+from analysis.frames import objects, plain, records
 from analysis.matching.comparison import Comparison
 from analysis.matching.kept_up import THROUGHPUTS, kept_up
 from analysis.metric_words import Named, read_metric
@@ -121,7 +121,8 @@ def _told(row: Mapping[str, Any], keys: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str | None:
-    return None if value is None or pd.isna(value) else str(value)
+    known = plain(value)
+    return None if known is None else str(known)
 
 
 def _percent(ratio: float) -> float | None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.choice.gather import Terms, judged_settings
 from analysis.choice.judged import Judged, Rule, mixed
 from analysis.choice.pick import Pick
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.frames import plain
 from analysis.service.slo import parse
 from answers.decide import words as said
 from answers.decide.doubts import not_interleaved, settings_excluded
@@ -127,7 +127,7 @@ class Case:
         """The facts of a setting; None for unknown."""
         table = self.known.found.keys
         row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
-        return {str(name): _plain(value) for name, value in row.items()}
+        return {str(name): plain(value) for name, value in row.items()}
 
     def decision(
         self, settings: tuple[int, ...], judged: Judged, picked: Pick, traffic: Traffic,
@@ -300,8 +300,3 @@ def _subject(keys: dict[str, Any]) -> Subject:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """None for what a frame shows as missing."""
-    return None if value is None or (np.isscalar(value) and pd.isna(value)) else value  # type: ignore[arg-type]
