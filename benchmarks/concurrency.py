@@ -115,6 +115,6 @@ def judged(root: Path, committed: int, seen: list[Seen]) -> Iterator[Result]:
     with Reader(root) as reader:
         there = set(queries.sources(reader).column("source_id").to_pylist())
     lost = len({identity(n) for n in range(committed)} - there)
-    yield Result("reader errors", "0", f"{errors} in {reads:,} reads", errors == 0)
-    yield Result("torn reads", "0", f"{torn} in {reads:,} reads", torn == 0)
+    yield Result("reader errors", "0", f"{errors} in {reads:,} reads", reads > 0 and errors == 0)
+    yield Result("torn reads", "0", f"{torn} in {reads:,} reads", reads > 0 and torn == 0)
     yield Result("lost commits", "0", f"{lost} of {committed:,}", lost == 0)
