@@ -97,11 +97,15 @@ def for_gpu(gpu: str | None, prices: Sequence[Price] = PRICES) -> Price | None:
 
     None where there is none: a price is never guessed.
     """
-    words = set(_words(gpu or ""))
     for price in prices:
-        if price.kind in ("on-demand", "own") and set(_words(price.gpu)) <= words:
+        if price.kind in ("on-demand", "own") and is_gpu(gpu or "", price):
             return price
     return None
+
+
+def is_gpu(gpu: str, price: Price) -> bool:
+    """Whether a price is that of a GPU, however its name goes on (``NVIDIA H200 141GB``)."""
+    return set(_words(price.gpu)) <= set(_words(gpu))
 
 
 def instances_at(usd_per_hour: float, decimals: int, prices: Sequence[Price]) -> list[Price]:

@@ -9,6 +9,7 @@ from analysis.money.prices import PRICES, Price
 from analysis.published.claims_costs import costs
 from analysis.published.claims_file import Row, Tables, positive
 from analysis.published.claims_improvements import acceptances, better_of, improvements, means
+from analysis.published.errors import Error, errors
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
 
@@ -27,11 +28,26 @@ class Claims:
         """The figures that do not follow, or whose basis does not fit."""
         return tuple(finding for finding in self.findings if finding.flagged)
 
+    @property
+    def errors(self) -> tuple[Error, ...]:
+        """What went wrong: the flagged figures, each under the error that it comes from."""
+        return errors(self.flagged)
+
     def as_json(self) -> dict[str, Any]:
-        """``{"checked", "flagged", "rows": [...], "not_checked": [...]}``."""
+        """``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...]}``; an
+        error holds the places of its figures in ``rows``, that where it was made first."""
+        places = {id(finding): at for at, finding in enumerate(self.findings)}
         return {
             "checked": len(self.findings),
             "flagged": len(self.flagged),
+            "errors": [
+                {
+                    "kind": error.kind,
+                    "sentence": error.sentence,
+                    "rows": [places[id(finding)] for finding in error.findings],
+                }
+                for error in self.errors
+            ],
             "rows": [finding.as_json() for finding in self.findings],
             "not_checked": list(self.unclaimed),
         }

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from analysis.money.cost import MILLION, Basis, saving, usd_per_million
 from analysis.money.demand import DAYS_PER_YEAR
-from analysis.money.prices import PRICES, Price, instances_at
+from analysis.money.prices import PRICES, Price, instances_at, is_gpu
 from analysis.published.claims_file import Row, number, positive
 from analysis.published.printed import Range, decimal, decimals, printed, propagated
 from analysis.verdicts.finding import Figure, Finding, shown
@@ -58,8 +58,8 @@ def costs(
     say of how many GPUs a throughput is.
 
     A cost that follows from its row is flagged all the same where the price is that of another
-    number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``), else by
-    the price list and the tables' ``tp``. Savings in percent do not depend on the basis.
+    number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``, ``tp``),
+    else by the price list and the tables' ``tp``. Savings in percent do not depend on the basis.
     """
     known = [_bill(row, tables, prices) for row in rows]
     return [finding for bill in known for finding in _findings(bill)]
@@ -76,8 +76,8 @@ def _bill(row: Row, tables: Sequence[Row], prices: Sequence[Price]) -> _Bill:
     daily = positive(row, "tokens_per_day") if "tokens_per_day" in row.fields else 0
     return _Bill(
         row, float(decimal(price)), rates, float(decimal(daily)),
-        _stated(row, "gpus_per_instance") or _listed(price, prices),
-        _stated(row, "gpus_used") or _gpus_of(row, tables),
+        _stated(row, "gpus_per_instance") or _listed(row, price, prices),
+        _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
     )  # fmt: skip
 
 
@@ -154,11 +154,17 @@ def _stated(row: Row, name: str) -> int | None:
     return int(value)
 
 
-def _listed(price: Decimal, prices: Sequence[Price]) -> int | None:
-    """How many GPUs a price buys by the price list; None for a round figure or an unknown one."""
+def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
+    """How many GPUs a price buys by the price list: that of its name (``price``), else that of the
+    same sum, among those of the row's ``gpu`` where it names one. None for a round sum, which may be
+    anybody's, and where the list says different numbers."""
+    named = str(row.fields.get("price", "")).casefold()
     digits = decimals(price)
-    found = {p.gpus_per_instance for p in instances_at(float(decimal(price)), digits, prices)}
-    return found.pop() if digits and len(found) == 1 else None
+    found = [p for p in prices if p.name.casefold() == named]
+    found = found or (instances_at(float(decimal(price)), digits, prices) if digits else [])
+    gpu = row.fields.get("gpu")
+    counts = {p.gpus_per_instance for p in found if gpu is None or is_gpu(str(gpu), p)}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:

@@ -22,6 +22,8 @@ from warehouse.errors import InvalidInput
 
 #: A claims file is a table somebody typed; more than this is something else.
 MOST_ROWS = 100_000
+#: Sections that say what the tables are about.
+_ABOUT = ("study", "figures")
 _VALUES = {"baseline", "speculative", "published_pct", "metric", "what", "note", "better"}
 
 
@@ -51,7 +53,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Tables:
-    """A claims file sorted by kind of row. ``ignored`` names the parts that hold no such row."""
+    """A claims file sorted by kind of row. ``ignored`` names the parts that hold no such row;
+    ``study`` and ``figures`` say what the tables are about and which drawings came with them."""
 
     where: str
     improvements: tuple[Row, ...]
@@ -59,6 +62,7 @@ class Tables:
     costs: tuple[Row, ...]
     ignored: tuple[str, ...]
     study: Mapping[str, Any]
+    figures: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def model(self) -> str | None:
@@ -79,14 +83,15 @@ def read_claims(text: str, where: str) -> Tables:
         rows = [row for row in _rows(section, part, where) if _kind(row) is not None]
         for row in rows:
             kinds[str(_kind(row))].append(row)
-        if not rows and section != "study":
+        if not rows and section not in _ABOUT:
             ignored.append(section)
     if not any(kinds.values()):
         raise InvalidInput(
             f"{where} holds no figure that can be recomputed; give rows with metric, baseline, "
             "speculative and published_pct (examples/claims shows the format)."
         )
-    study = document.get("study") if isinstance(document, Mapping) else None
+    document = document if isinstance(document, Mapping) else {}
+    study, figures = document.get("study"), document.get("figures")
     return Tables(
         where,
         tuple(kinds["improvement"]),
@@ -94,6 +99,9 @@ def read_claims(text: str, where: str) -> Tables:
         tuple(kinds["cost"]),
         tuple(ignored),
         study if isinstance(study, Mapping) else {},
+        tuple(one for one in figures if isinstance(one, Mapping))
+        if isinstance(figures, list)
+        else (),
     )
 
 

@@ -1,7 +1,12 @@
-"""Published improvements, geometric means and acceptance lengths, recomputed from their rows."""
+"""Published improvements, geometric means and acceptance lengths, recomputed from their rows.
 
-from collections import defaultdict
+A table prints either improvements (positive is better) or changes (a latency that falls by a fifth
+is −20 %). A section of a file is read by the convention that more of its rows follow.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from analysis.matching.improvement import geometric_mean, improvement
 from analysis.metric_words import read_metric
@@ -18,7 +23,27 @@ MEAN = ("geomean", "geometric mean", "geometric_mean")
 def improvements(rows: Sequence[Row]) -> list[Finding]:
     """Every row with a printed improvement, in order; two whose values are exchanged say so."""
     figures = [(row, _figure(row)) for row in rows if "published_pct" in row.fields]
-    return [_judge(row, figure, figures) for row, figure in figures]
+    of_changes = _sections_of_changes(figures)
+    figures = [
+        (row, replace(one, printed=one.printed.scaled(-1)) if _falls(row, of_changes) else one)
+        for row, one in figures
+    ]
+    return [_judge(row, one, figures, _falls(row, of_changes)) for row, one in figures]
+
+
+def _sections_of_changes(figures: Sequence[tuple[Row, Figure]]) -> set[str]:
+    """The sections whose latencies are printed as changes: more rows print a fall with a minus than
+    print it as an improvement."""
+    votes: Counter[str] = Counter()
+    for row, one in figures:
+        if better_of(row) == "lower" and one.follows.low > 0:
+            votes[row.section] += one.printed.scaled(-1).meets(one.follows) - one.agrees
+    return {section for section, more in votes.items() if more > 0}
+
+
+def _falls(row: Row, of_changes: set[str]) -> bool:
+    """Whether the row's figure is a change of something of which less is better."""
+    return row.section in of_changes and better_of(row) == "lower"
 
 
 def means(rows: Sequence[Row]) -> list[Finding]:
@@ -75,9 +100,14 @@ def _percent(old: float, new: float, direction: Better) -> float:
     return float("nan") if value is None else 100 * value
 
 
-def _judge(row: Row, figure: Figure, others: Sequence[tuple[Row, Figure]]) -> Finding:
+def _judge(
+    row: Row, figure: Figure, others: Sequence[tuple[Row, Figure]], as_change: bool
+) -> Finding:
     if figure.agrees:
-        return figure.finding()
+        if not as_change:
+            return figure.finding()
+        printed_as = shown(-figure.printed.value, "%")
+        return figure.finding(f"Follows from its own row: printed as a change of {printed_as}.")
     if figure.printed.scaled(-1).meets(figure.follows):
         word = "regression" if figure.follows.value < 0 else "improvement"
         return figure.finding(
