@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ingest.formats.drop import is_drop
 from ingest.formats.vllm_sweep import is_by_product
+from warehouse.published import is_table
 from warehouse.rows import Rejection
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
@@ -26,8 +27,8 @@ class Unit:
 def find_units(paths: Iterable[Path]) -> Iterator[Unit | Rejection]:
     """Every unit under the given files and folders, in the order of their names.
 
-    A file named by the user is taken whatever its name; in folders only ``SUFFIXES`` count. Hidden
-    names are passed over. Something that cannot be looked at becomes a Rejection.
+    A file named by the user is taken whatever its name; in folders only ``SUFFIXES`` and published
+    tables count. Hidden names are passed over. Something that cannot be looked at becomes a Rejection.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
@@ -43,7 +44,7 @@ def _visit(path: Path, seen: set[tuple[int, int]], named: bool) -> Iterator[Unit
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _folder(path, status, seen)
-    elif named or (path.name.endswith(SUFFIXES) and not is_by_product(path)):
+    elif named or is_table(path) or (path.name.endswith(SUFFIXES) and not is_by_product(path)):
         yield from _file(path, status, seen)
 
 

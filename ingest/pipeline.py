@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import msgspec
 from pydantic import ValidationError
 
+from analysis.published.claims import judge
+from analysis.published.claims_file import read_claims
 from ingest.acceptance import finished
 from ingest.attainment import with_attainment
 from ingest.checks import require_storable
@@ -27,6 +29,10 @@ from warehouse.rows import Cell, Rejection, Source
 BATCH_SECONDS = 10.0
 
 
+#: A published table is YAML; results are JSON.
+_TABLES = (".yaml", ".yml")
+
+
 class Store(Protocol):
     """What the pipeline needs of ``warehouse.store.Writer``."""
 
@@ -35,6 +41,7 @@ class Store(Protocol):
     def add(self, source: Source, cells: Iterable[Cell]) -> int: ...
     def reject(self, rejection: Rejection) -> None: ...
     def unreject(self, path: str) -> None: ...
+    def keep_table(self, name: str, text: str) -> bool: ...
     def commit(self) -> int: ...
 
 
@@ -99,7 +106,8 @@ def ingest_units(
 def take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
     """Take one unit in, or reject it with a reason; nothing is published yet."""
     try:
-        read = _take_drop if unit.is_drop else _take_file
+        is_table = unit.path.suffix in _TABLES
+        read = _take_drop if unit.is_drop else _take_table if is_table else _take_file
         read(unit, store, options, outcome)
     except InvalidInput as error:
         _reject(Rejection(str(unit.path), str(error)), store, outcome)
@@ -123,6 +131,21 @@ def _take_file(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
         return
     source = _source(unit, source_id, content, parsed, options)
     _add(source, parsed.cells, store, options, outcome)
+
+
+def _take_table(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
+    """A published table: read once to see that it can be, and kept as it is."""
+    try:
+        text = unit.path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = unreadable(error) if isinstance(error, OSError) else "This is no text in UTF-8."
+        raise InvalidInput(why) from None
+    judge(read_claims(text, unit.path.name))
+    if store.keep_table(unit.path.name, text):
+        outcome.accepted += 1
+    else:
+        outcome.known += 1
+    store.unreject(clean_text(str(unit.path)))
 
 
 def _take_drop(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:

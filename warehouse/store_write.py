@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from warehouse import published
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Rejection, Source
 from warehouse.store_files import (
@@ -113,6 +114,10 @@ class Writer:
     def unreject(self, path: str) -> None:
         """Forget a rejection: what lies there now is taken in, perhaps from elsewhere."""
         self._rejections.pop(path, None)
+
+    def keep_table(self, name: str, text: str) -> bool:
+        """Keep a published table; False where it is there already. It waits for no commit."""
+        return published.keep(self.root, name, text)
 
     def commit(self) -> int:
         """Publish what was collected; the generation number (0: there is still no warehouse)."""
