@@ -23,8 +23,8 @@ def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | Non
     """Two buttons: the rows as CSV and as Parquet (``whole``: what Parquet holds, if it can hold
     more than a spreadsheet). ``name`` becomes the file's name and the widgets' keys."""
     with st.container(horizontal=True):
-        _button(f"{name}.csv", "Rows as CSV", lambda: downloads.csv_bytes(rows()), "text/csv")
-        _button(
+        file_button(f"{name}.csv", "Rows as CSV", lambda: downloads.csv_bytes(rows()), "text/csv")
+        file_button(
             f"{name}.parquet",
             "Rows as Parquet",
             lambda: downloads.parquet_bytes(rows() if whole is None else whole),
@@ -42,11 +42,12 @@ def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
         title = st.selectbox("Chart", titles, key=f"{name}-chart") if len(titles) > 1 else titles[0]
         with st.container(horizontal=True):
             for ending, (make, kind) in _CHART_FILES.items():
-                _button(f"{name}.{ending}", _CHART_LABELS[ending],
+                file_button(f"{name}.{ending}", _CHART_LABELS[ending],
                         functools.partial(make, drawings[title]), kind)  # fmt: skip
 
 
-def _button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
+def file_button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
+    """A button for one file, made when it is clicked."""
     st.download_button(
         label, make, file_name=f"draftboard-{file}", mime=kind, key=file, on_click="ignore"
     )

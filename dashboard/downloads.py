@@ -5,6 +5,7 @@ Charts are rendered in this process, from fonts and code that are installed: no 
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,8 @@ from dashboard.answers import Drawing
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 #: A chart in a file has no page that gives it a width.
 _WIDTH = 640
+#: Of a chart beside others, and how many stand in a row.
+_BESIDE, _ACROSS = 380, 3
 #: Twice the resolution of the page, so that it prints well.
 _SCALE = 2.0
 
@@ -45,7 +48,23 @@ def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
 def vega_lite(drawing: Drawing) -> Drawing:
     """The chart with its data as plain rows, as any Vega-Lite tool reads it."""
     data = {name: _rows(sent) for name, sent in drawing.get("datasets", {}).items()}
-    return {"width": _WIDTH, "background": "white"} | drawing | {"datasets": data}
+    width = {} if "concat" in drawing else {"width": _WIDTH}
+    return {**width, "background": "white"} | drawing | {"datasets": data}
+
+
+def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
+    """Several charts as one, at most three to a row."""
+    parts = [vega_lite(drawing) for drawing in drawings]
+    sets = {name: rows for part in parts for name, rows in part["datasets"].items()}
+    own = ("$schema", "config", "datasets", "background")
+    charts = [
+        {"width": _BESIDE} | {k: v for k, v in part.items() if k not in (*own, "width")}
+        for part in parts
+    ]
+    frame = {name: parts[0][name] for name in own if parts and name in parts[0]}
+    columns = min(len(charts), _ACROSS)
+    return {**frame, "title": {"text": title, "anchor": "start", "fontSize": 16},
+            "concat": charts, "columns": columns, "datasets": sets}  # fmt: skip
 
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:

@@ -123,9 +123,10 @@ def _lead_on(page: st.Page) -> None:
     st.switch_page(page, query_params=parameters())
 
 
-def address() -> str:
-    """The address that shows this view again, also in a fresh browser."""
-    words = urlencode(parameters(), doseq=True)
+def address(more: Mapping[str, str] | None = None) -> str:
+    """The address that shows this view again, also in a fresh browser; ``more``: parameters that
+    it states though they are at their first value."""
+    words = urlencode({**parameters(), **(more or {})}, doseq=True)
     here = str(st.context.url or "").partition("?")[0]
     return f"{here}?{words}" if words else here
 

@@ -1,24 +1,32 @@
 """Charts of the requests of two cells: how they fared, and what the prompt's length does."""
 
+from collections.abc import Sequence
+
 import altair as alt
 import pandas as pd
 
+from answers.compare.pair import Distribution, FirstTokens
 from dashboard.charts import Chart
 from dashboard.charts.axes import colour, tip
 from dashboard.charts.axes import title as heading
-from warehouse.catalogue import METRICS, Metric
+from warehouse.catalogue import METRICS
 
 HEIGHT = 260
 #: Cells of the density along the prompt's length and along the time to first token.
 _ACROSS, _UP = 28, 20
 
 
-def distributions(rows: pd.DataFrame, metric: Metric, note: str) -> Chart:
-    """The share of requests that took at most so long, a line per arm.
+#: Shares of requests at which the names of the two lines stand: far enough apart to be read.
+_NAMED_AT = (0.2, 0.8)
 
-    ``rows``: arm, share (0-1), value in the metric's unit, label (the arm where its line ends,
-    else empty). ``note``: what a title says of the origin.
-    """
+
+def distribution(known: Distribution, note: str) -> Chart:
+    """The share of requests that took at most so long, a line per arm. ``note``: badges."""
+    metric = METRICS[known.metric]
+    rows = pd.concat(
+        [_named(arm, points, at) for (arm, points), at in zip(known.arms, _NAMED_AT, strict=True)],
+        ignore_index=True,
+    )
     lines = alt.Chart(rows).encode(
         x=alt.X(field="value", type="quantitative", title=metric.unit),
         y=alt.Y(
@@ -40,11 +48,19 @@ def distributions(rows: pd.DataFrame, metric: Metric, note: str) -> Chart:
     return alt.layer(steps, names).properties(title=title, height=HEIGHT)
 
 
-def first_token_by_prompt(rows: pd.DataFrame, title: str, ends: tuple[float, float]) -> Chart:
-    """How many requests lie where: TTFT over prompt length, one arm.
+def _named(arm: str, points: Sequence[tuple[float, float]], at: float) -> pd.DataFrame:
+    """arm, share, value, label: the arm's name where so many of its requests are done."""
+    rows = pd.DataFrame(list(points), columns=["share", "value"])
+    place = (rows["share"] - at).abs().idxmin() if len(rows) else None
+    return rows.assign(arm=arm, label=[arm if row == place else "" for row in rows.index])
 
-    ``rows``: arm, prompt_tokens, ttft (ms). ``ends``: the largest of each in any of the arms.
-    """
+
+def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, float]) -> Chart:
+    """How many requests lie where: TTFT over prompt length, one arm. ``ends``: the largest of each
+    in any of the arms; ``note``: badges."""
+    rows = pd.DataFrame(list(known.points), columns=["prompt_tokens", "ttft"]).assign(arm=known.arm)
+    of = "" if len(rows) == known.total else f" of {known.total:,}"
+    title = f"{known.arm}: {len(rows):,}{of} requests{note}"
     longest, latest = ends
     count = alt.Opacity(
         aggregate="count", type="quantitative", scale=alt.Scale(range=[0.15, 1]), legend=None

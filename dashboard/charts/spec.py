@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from altair.utils import schemapi
 
+Drawing = dict[str, Any]
 #: Frames of the chart that is being taken apart: by identity its name, its bytes, itself.
 _Frames = dict[int, tuple[str, bytes, pd.DataFrame]]
 _FRAMES: ContextVar[_Frames | None] = ContextVar("frames", default=None)

@@ -1,0 +1,99 @@
+"""What was compared, by subject: one model on one hardware with one engine, and its settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from answers.compare import words
+from answers.compare.values import Arm, Comparison, Mean, Setting
+from answers.decide.overview import name
+from answers.decide.values import Decision
+from answers.wording import known, percent
+
+#: The line by which arms are ranked where nothing is decided.
+_SPEED = ("output_throughput", "mean")
+#: Losses that are told above the charts.
+_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One subject: its name with badges, and its settings, those with most loads first."""
+
+    name: str
+    settings: tuple[Setting, ...]
+
+    def setting(self, label: str) -> Setting:
+        """The one of a name."""
+        return next(one for one in self.settings if one.name == label)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a setting says: ``arm`` is the one that its decision takes, else the fastest on average;
+    ``against``: what became worse with it."""
+
+    headline: str
+    arm: str
+    against: tuple[str, ...]
+
+
+def subjects(found: Comparison) -> tuple[Compared, ...]:
+    """Every subject of a comparison, by name; two of one name are told apart by their study."""
+    names = {id(one): name(one.subject) for one in found.settings}
+    studies: dict[str, set[str | None]] = {}
+    for one in found.settings:
+        studies.setdefault(names[id(one)], set()).add(one.subject.study)
+    grouped: dict[str, list[Setting]] = {}
+    for one in found.settings:
+        told = names[id(one)]
+        if len(studies[told]) > 1:
+            told = f"{told}, study {known(one.subject.study)}"
+        grouped.setdefault(told, []).append(one)
+    return tuple(
+        Compared(told, tuple(sorted(settings, key=lambda one: -_loads(one))))
+        for told, settings in grouped.items()
+    )
+
+
+def _loads(one: Setting) -> int:
+    return sum(len(arm.changes) for arm in one.arms)
+
+
+def answer(setting: Setting, decisions: Sequence[Decision], reference: str) -> Answer:
+    """The decision on a setting, as it is told everywhere; without one, what the means say."""
+    for one in decisions:
+        same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
+        if same and not one.traffic.mix:
+            against = tuple(loss.sentence for loss in one.against[:_LISTED])
+            return Answer(one.headline, _taken(setting, one), against)
+    arm = _fastest(setting)
+    return Answer(_by_mean(arm, reference), arm.name, ())
+
+
+def _taken(setting: Setting, one: Decision) -> str:
+    labels = {arm.label: arm.name for arm in setting.arms}
+    return labels.get(one.arm, _fastest(setting).name)
+
+
+def _fastest(setting: Setting) -> Arm:
+    return max(setting.arms, key=_speed)
+
+
+def _speed(arm: Arm) -> float:
+    mean = _mean(arm)
+    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
+
+
+def _mean(arm: Arm) -> Mean | None:
+    return next((one for one in arm.means if (one.metric, one.statistic) == _SPEED), None)
+
+
+def _by_mean(arm: Arm, reference: str) -> str:
+    mean = _mean(arm)
+    if mean is None or mean.improvement is None:
+        return f"{arm.name} beside {reference}: nothing is decided."
+    speed = words.metric_name(*_SPEED).lower()
+    return (
+        f"{arm.name} against {reference}: {speed} {percent(mean.improvement)} on average over the "
+        f"loads {', '.join(mean.loads)}; nothing is decided."
+    )

@@ -1,0 +1,63 @@
+"""Compare: how do arms compare, figure by figure, as the published study shows it?"""
+
+from pathlib import Path
+
+import streamlit as st
+
+from answers.compare.answer import compare
+from answers.compare.subjects import subjects
+from answers.published.answer import studies
+from answers.published.values import Study
+from dashboard import data
+from dashboard.empty import nothing
+from dashboard.links import follow_first
+from dashboard.shelf import Shelf, ask
+from dashboard.views.compare import controls, measured, printed
+from warehouse import published
+from warehouse.filters import Filters
+
+TITLE = "Compare"
+URL_PATH = "compare"
+ORDER = 20
+_NOTHING = "How do the arms compare? No result to compare yet."
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page: the subject that is chosen, a published study first."""
+    studied = {one.title: one for one in kept(shelf, filters)}
+    if data.cells(shelf, filters).empty and not studied:
+        st.header(_NOTHING)
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        return
+    top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
+    last = folded.container()
+    with last:
+        question = controls.question(data.arms(shelf, filters), filters)
+    found = ask(shelf, compare, question)
+    ours = {one.name: one for one in subjects(found)}
+    with choice:
+        name = _subject([*studied, *ours])
+    if name in studied:
+        folded.empty()
+        with body:
+            printed.render(studied[name], top)
+        return
+    with body:
+        measured.render(shelf, measured.Chosen(question, found, ours.get(name)), top)
+    with last:
+        measured.left_out(found)
+
+
+def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
+    """The published studies, but for those that a filter of model, GPU or dataset rules out."""
+    version = published.version(Path(shelf.root))
+    known = ask(shelf, studies, version) if version else ()
+    return tuple(one for one in known if one.meets(filters))
+
+
+def _subject(names: list[str]) -> str:
+    if not names:
+        return ""
+    follow_first("subject", names)
+    chosen: str = st.selectbox("Subject", names, key="subject", bind="query-params")
+    return chosen

@@ -1,0 +1,232 @@
+"""A measured subject on the Compare page: the study's figures of each dataset and size."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from analysis.matching.comparison import STUDY_TABLE
+from answers.compare import words
+from answers.compare.answer import compare
+from answers.compare.subjects import Answer, Compared, answer
+from answers.compare.values import Comparison, Line, Question, Setting
+from answers.decide.answer import decide
+from answers.decide.values import Question as Decide
+from dashboard.charts.compare import View, over_load
+from dashboard.charts.compare import answer as said_by
+from dashboard.charts.spec import Drawing, specification
+from dashboard.components import explanation, plain
+from dashboard.empty import nothing
+from dashboard.links import follow_first
+from dashboard.shelf import Shelf, ask, cached
+from dashboard.views.compare import controls, pair, tables
+from dashboard.views.compare.figure import files, grid
+from warehouse.catalogue import METRICS
+
+DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
+#: Name of a figure -> the lines that it draws, as the published study groups them.
+FIGURES: dict[str, tuple[Line, ...]] = {
+    "All metrics": STUDY_TABLE,
+    "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
+    "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
+    "Between tokens": (("itl", "p95"), ("tpot", "p95")),
+    DRAFTS: (("output_throughput", "mean"), ("request_latency", "p50")),
+}
+_ALL = (*FIGURES, ONE_METRIC, ONE_PAIR)
+#: Charts that are drawn at once; settings that are offered side by side, and of more in a list.
+_MOST = _FEW = 6
+_HOW = (
+    "Grey is the reference. Click on a faint line's point to see that arm in colour. Bands reach "
+    "from the lowest to the highest repeat; hollow: a single one."
+)
+_HOW_IMPROVED = (
+    "Above the dashed line is better than the reference. Bands are 95 % intervals from server "
+    "starts; hollow: a single one. Throughput at a rate that every arm keeps up with is what was "
+    f"offered and is not compared ({words.KEPT_UP})."
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was asked and found, and the subject that is shown; None where nothing has a partner."""
+
+    question: Question
+    found: Comparison
+    subject: Compared | None
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """One setting of a subject, its answer, and the arm in colour."""
+
+    question: Question
+    subject: Compared
+    setting: Setting
+    told: Answer
+    arm: str
+
+    def link(self, figure: str) -> dict[str, str]:
+        """The parameters that show a figure again."""
+        return {
+            "subject": self.subject.name, "setting": self.setting.name, "chart": figure,
+            "in_colour": self.arm,
+        }  # fmt: skip
+
+
+def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
+    """Draw the subject: its answer at the top, the figure, the study's table."""
+    found, subject = chosen.found, chosen.subject
+    if subject is None:
+        top.header(plain(found.why_none or words.why_none(True, ())))
+        nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        setting = _setting(subject)
+        decisions = ask(shelf, decide, Decide(chosen.question.filters)).decisions
+        told = answer(setting, decisions, found.reference)
+        arm = _arm(setting, told)
+    shown = _Shown(chosen.question, subject, setting, told, arm)
+    figure = _figure()
+    with top:
+        _say(shown)
+    if figure == ONE_PAIR:
+        pair.render(shelf, found, setting)
+    elif figure == ONE_METRIC:
+        _one_metric(shelf, shown)
+    else:
+        _draw(shelf, shown, figure)
+    tables.means(setting, arm, found.reference)
+    tables.levels(shelf, chosen.question, setting)
+
+
+def left_out(found: Comparison) -> None:
+    """What has no partner, and what decides nothing."""
+    tables.left_out(found)
+
+
+def _setting(subject: Compared) -> Setting:
+    """Which dataset and tensor parallel size."""
+    names = [one.name for one in subject.settings]
+    if len(names) == 1:
+        return subject.settings[0]
+    follow_first("setting", names)
+    label = "Dataset and tensor parallel size"
+    if len(names) > _FEW:
+        return subject.setting(st.selectbox(label, names, key="setting", bind="query-params"))
+    return subject.setting(
+        st.segmented_control(
+            label, names, default=names[0], required=True, key="setting", bind="query-params"
+        )
+    )
+
+
+def _figure() -> str:
+    """Which figure; a former link that names a metric or requests leads to where they are now."""
+    asked = st.query_params
+    first = ONE_METRIC if "metric" in asked else ONE_PAIR if "requests" in asked else _ALL[0]
+    chosen: str = st.segmented_control(
+        "Figure", list(_ALL), default=first, required=True, key="chart", bind="query-params"
+    )
+    return chosen
+
+
+def _arm(setting: Setting, told: Answer) -> str:
+    names = sorted((arm.name for arm in setting.arms), key=lambda name: name != told.arm)
+    if len(names) == 1:
+        return names[0]
+    follow_first("in_colour", names)
+    chosen: str = st.selectbox("Arm in colour", names, key="in_colour", bind="query-params")
+    return chosen
+
+
+def _say(shown: _Shown) -> None:
+    st.header(plain(shown.told.headline))
+    badges = sorted({badge for arm in shown.setting.arms for badge in arm.badges})
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for text in badges:
+            st.badge(text, color="gray")
+        st.caption(plain(f"Decided on {shown.setting.name}. {_against(shown.told)}"))
+
+
+def _against(told: Answer) -> str:
+    return f"Against it: {'; '.join(told.against)}." if told.against else ""
+
+
+def _draw(shelf: Shelf, shown: _Shown, figure: str) -> None:
+    """A figure of the study: each metric with its own statistic."""
+    seen = _every_k(shown) if figure == DRAFTS else (shown.arm,)
+    st.caption(_HOW)
+    reference, badge = shown.question.reference, _badge(shown.setting)
+    views = [View(line, seen, reference, True, _title(line) + badge) for line in FIGURES[figure]]
+    drawings = [_drawing(shelf, shown.question, shown.setting.name, view) for view in views]
+    name = f"{figure}: {shown.setting.name}"
+    grid(drawings, [_alt(shown.setting, view) for view in views])
+    files(name, drawings, shown.link(figure))
+
+
+def _one_metric(shelf: Shelf, shown: _Shown) -> None:
+    """One metric over the load, a panel for each setting of the subject, on one scale."""
+    one = controls.one_metric()
+    settings = shown.subject.settings
+    unit = METRICS[one.line[0]].unit if one.absolute else "improvement"
+    name = f"{words.metric_name(*one.line)}, {unit}"
+    st.subheader(plain(name), help=explanation(METRICS[one.line[0]], one.line[1]))
+    st.caption(_HOW if one.absolute else _HOW_IMPROVED)
+    if len(settings) > _MOST:
+        st.caption(
+            f"{_MOST} of {len(settings)} settings are drawn, those with most loads. Choose a "
+            "dataset or a GPU in the sidebar to see the others."
+        )
+    reference = shown.question.reference
+    views = {
+        each.name: View(one.line, (_same(each, shown.arm),), reference, one.absolute,
+                        f"{each.name}{_badge(each)}")
+        for each in settings[:_MOST]
+    }  # fmt: skip
+    beside = tuple(views)
+    drawings = [_drawing(shelf, shown.question, each, view, beside) for each, view in views.items()]
+    grid(drawings, [_alt(each, views[each.name]) for each in settings[:_MOST]])
+    files(name, drawings, shown.link(ONE_METRIC))
+
+
+def _same(setting: Setting, arm: str) -> str:
+    """The arm in another setting; where it was not measured there, the first."""
+    names = [one.name for one in setting.arms]
+    return arm if arm in names else names[0]
+
+
+def _badge(setting: Setting) -> str:
+    badges = sorted({badge for arm in setting.arms for badge in arm.badges})
+    return "".join(f"  [{badge}]" for badge in badges)
+
+
+def _every_k(shown: _Shown) -> tuple[str, ...]:
+    """The chosen arm, then the others of its method and draft."""
+    family = _without_k(shown.arm)
+    more = (one.name for one in shown.setting.arms if _without_k(one.name) == family)
+    return tuple(dict.fromkeys((shown.arm, *more)))
+
+
+def _without_k(arm: str) -> tuple[str, str]:
+    method, _, rest = arm.partition(" K=")
+    return method, rest.partition(" ")[2]
+
+
+def _title(line: Line) -> str:
+    return f"{words.short_name(*line)}, {METRICS[line[0]].unit}"
+
+
+def _alt(setting: Setting, view: View) -> str:
+    """What a chart says to those who do not see it."""
+    told = said_by(setting, view.line, view.seen[0])
+    return f"{words.with_unit(*view.line)} over the load on {setting.name}: {told}."
+
+
+@cached(128, Question, View)
+def _drawing(
+    shelf: Shelf, question: Question, name: str, view: View, beside: tuple[str, ...] = ()
+) -> Drawing:
+    """The chart of a setting, by its name."""
+    settings = {one.name: one for one in ask(shelf, compare, question).settings}
+    others = [settings[other] for other in beside if other != name]
+    return specification(over_load(settings[name], view, others))

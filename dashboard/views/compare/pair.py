@@ -1,0 +1,64 @@
+"""One pair of cells within the Compare page; their requests are read only when asked for."""
+
+import pandas as pd
+import streamlit as st
+
+from answers.compare.pair import Pair, Requests, configuration, pairs, requests
+from answers.compare.values import Comparison, Setting
+from dashboard.charts import pair as drawn_pair
+from dashboard.charts.spec import specification
+from dashboard.components import plain, shown, table
+from dashboard.links import cell_link, follow_first
+from dashboard.shelf import Shelf, ask
+from dashboard.views.compare.figure import grid
+from warehouse.catalogue import METRICS
+
+
+def render(shelf: Shelf, found: Comparison, setting: Setting) -> None:
+    """What differs between two cells, and how their single requests fared."""
+    named = {one.name: one for one in pairs(found, setting)}
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    follow_first("pair", list(named))
+    chosen = named[left.selectbox("Pair", list(named), key="pair", bind="query-params")]
+    asked = right.toggle("Load single requests", key="requests", bind="query-params")
+    if asked:
+        with st.spinner("Reading the requests of both cells"):
+            _requests(chosen, ask(shelf, requests, chosen))
+    _configuration(shelf, chosen)
+
+
+def _configuration(shelf: Shelf, chosen: Pair) -> None:
+    links = " and ".join(f"[{plain(arm)}]({cell_link(cell)})" for arm, cell in chosen.cells)
+    changes = ask(shelf, configuration, chosen)
+    with st.expander("Configuration: what differs between the two", expanded=True):
+        st.markdown(f"The cells: {links}.")
+        if not changes:
+            st.caption("Nothing that is recorded differs.")
+            return
+        rows = [
+            (one.setting, one.reference or "not stated", one.arm or "not stated") for one in changes
+        ]
+        table(shown(pd.DataFrame(rows, columns=["setting", *(arm for arm, _ in chosen.cells)])),
+              "settings")  # fmt: skip
+
+
+def _requests(chosen: Pair, found: Requests) -> None:
+    note = "".join(f"  [{badge}]" for badge in chosen.badges)
+    if not found.distributions:
+        st.caption("These reports hold no requests, so there is no distribution.")
+    grid(
+        [specification(drawn_pair.distribution(one, note)) for one in found.distributions],
+        [f"{METRICS[one.metric].label}: share of requests at most so long, by arm"
+         for one in found.distributions],
+    )  # fmt: skip
+    there = [one for one in found.first_tokens if one.points]
+    if there:
+        longest, latest = (max(p[i] for one in there for p in one.points) for i in (0, 1))
+        grid(
+            [specification(drawn_pair.first_token_by_prompt(one, note, (longest, latest)))
+             for one in there],
+            [f"Time to first token over prompt length, {one.arm}" for one in there],
+        )  # fmt: skip
+    st.markdown("Did both arms answer the same?")
+    for sentence in found.outputs:
+        st.markdown(f"- {plain(sentence)}")
