@@ -1,24 +1,32 @@
-"""The Compare page: which cells it compares, and that it never draws two things as one."""
+"""The Compare page: which cells it compares, the study's figures, and what was published."""
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from analysis.matching.comparison import STUDY_TABLE
+from answers.compare import pair as answers_pair
+from answers.compare.answer import compare, pair_lines
+from answers.compare.subjects import answer, subjects
+from answers.compare.values import Comparison, Question, Setting
 from answers.compare.words import interval
-from dashboard.answers import MOST_PANELS, compare_marks
-from dashboard.data import compare as data
-from dashboard.data import pair as data_pair
-from dashboard.data.compare import Question
-from dashboard.downloads import csv_bytes
-from dashboard.load_places import load_places
-from dashboard.panels import CHARTED
-from dashboard.shelf import open_shelf
+from answers.decide.answer import decide
+from answers.decide.values import Question as Decide
+from answers.published.values import BADGE
+from dashboard.charts.compare import View, over_load
+from dashboard.charts.spec import specification
+from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
+from dashboard.shelf import ask, open_shelf, reader
+from dashboard.views.compare import kept
+from dashboard.views.compare.measured import FIGURES
+from dashboard.views.compare.tables import pair_rows
+from tests.commands.asking import run
 from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.contract import Facts
@@ -32,8 +40,25 @@ BASELINE = {"spec_method": "none"}
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "one"}
 
 
-def _question(**changes: Any) -> Question:
-    return Question(**({"filters": Filters()} | changes))
+SPEED = ("output_throughput", "mean")
+STUDY = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
+
+
+def found(**asked: Any) -> Comparison:
+    return ask(open_shelf(), compare, Question(**asked))
+
+
+def setting(**asked: Any) -> Setting:
+    (one,) = found(**asked).settings
+    return one
+
+
+def header(page: AppTest) -> str:
+    return str(page.header[0].value).replace("\\", "")
+
+
+def charts(page: AppTest) -> int:
+    return len(page.get("vega_lite_chart"))
 
 
 @pytest.fixture
@@ -46,12 +71,12 @@ def other_engine(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., 
 
 @pytest.mark.usefixtures("other_engine")
 def test_cells_without_a_partner_are_listed_with_the_field_and_both_values() -> None:
-    known = data.page(open_shelf(), _question())
+    known = found()
 
-    reasons = known.unmatched.rows.column("reason").to_pylist()
-    assert known.unmatched.total == 2
+    reasons = [cell.reason for cell in known.unmatched]
+    assert len(reasons) == 2
     assert all("engine version" in r and "0.26.0" in r and "0.25.1" in r for r in reasons)
-    assert not known.titles
+    assert not known.settings
 
 
 @pytest.mark.usefixtures("other_engine")
@@ -59,29 +84,27 @@ def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
     page = opened("compare")
 
     assert "No cell has a partner" in page.info[0].value
-    assert any("Without a partner: 2 cells" in text.value for text in page.markdown)
+    assert any("Without a partner: 2 cells" in fold.label for fold in page.expander)
+    assert "reason" in page.dataframe[-1].value.columns
 
 
 @pytest.mark.usefixtures("other_engine")
 def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
-    question = _question(allow=("engine_version",))
+    asked = Question(allow=("engine_version",))
 
-    rows = data.pair_rows(open_shelf(), question)
-    assert set(CHARTED) <= set(rows["metric"])
+    rows = pair_rows(ask(open_shelf(), pair_lines, asked))
+    assert {metric for metric, _ in STUDY_TABLE} <= set(rows["metric"])
     assert set(rows["allowed"]) == {"engine_version"}
-    assert not data.page(open_shelf(), question).unmatched.total
+    assert not found(allow=("engine_version",)).unmatched
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_csv_holds_the_pairs_unrounded() -> None:
-    shelf, question = open_shelf(), _question()
+    rows = pair_rows(ask(open_shelf(), pair_lines, Question()))
 
-    read = pd.read_csv(
-        io.BytesIO(csv_bytes(data.pair_rows(shelf, question))), keep_default_na=False
-    )
+    read = pd.read_csv(io.BytesIO(csv_bytes(rows)), keep_default_na=False)
 
-    cells = [pair.arm_cell for setting in data.comparison(shelf, question).settings
-             for arm in setting.arms for pair in arm.pairs]  # fmt: skip
+    cells = [met.arm_cell for one in found().settings for arm in one.arms for met in arm.pairs]
     assert set(read["cell"]) == set(cells)
     rates = read[read["metric"] == "output_throughput"]
     assert len(rates) == len(cells)
@@ -98,10 +121,10 @@ def test_levels_with_prompts_and_seeds_of_their_own_share_one_panel(
         ]
         fill_cells(empty_place, name, known)
 
-    known_answer = data.page(open_shelf(), _question())
+    (known,) = found().settings
 
-    assert list(known_answer.titles) == ["code · TP 1"]
-    (arm,) = data.comparison(open_shelf(), _question()).settings[0].arms
+    assert known.name == "code · TP 1"
+    (arm,) = known.arms
     assert {change.load for change in arm.changes} == {
         Load("concurrency", float(at)) for at in (1, 2, 4)
     }
@@ -114,34 +137,95 @@ def test_two_drafts_with_one_label_are_two_arms_with_their_names(
     for draft in ("one", "two"):
         fill_cells(empty_place, draft, [make_facts(**(DRAFT | {"draft_model": draft}))])
 
-    (setting,) = data.comparison(open_shelf(), _question()).settings
+    assert {arm.name for arm in setting().arms} == {
+        "draft_model K=3 (one)",
+        "draft_model K=3 (two)",
+    }
 
-    assert {arm.name for arm in setting.arms} == {"draft_model K=3 (one)", "draft_model K=3 (two)"}
 
-
-def test_at_most_twelve_panels_are_drawn(
+def test_at_most_six_panels_are_drawn_and_the_others_are_counted(
     empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
 ) -> None:
-    names = [f"set {i}" for i in range(MOST_PANELS + 2)]
+    names = [f"set {i}" for i in range(8)]
     for arm in (BASELINE, DRAFT):
         known = [make_facts(dataset=name, **arm) for name in names]
         fill_cells(empty_place, arm["spec_method"], known)
 
-    known_answer = data.page(open_shelf(), _question())
+    page = opened("compare", chart="One metric, every dataset")
 
-    assert len(known_answer.titles) == MOST_PANELS + 2
-    assert len(data.improvement_drawings(open_shelf(), _question(), "ttft")) == MOST_PANELS
+    assert charts(page) == 6
+    assert any(text.value.startswith("6 of 8 settings are drawn") for text in page.caption)
+    assert len(page.selectbox(key="setting").options) == 8
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_the_table_stands_in_the_order_of_the_study() -> None:
-    rows = data.page(open_shelf(), _question()).totals.rows.to_pylist()
+def test_each_chart_has_its_own_statistic_in_the_order_of_the_study() -> None:
+    page = opened("compare")
 
-    assert [row["metric"].split(" (")[0] for row in rows[:6]] == [
+    assert charts(page) == len(STUDY_TABLE) == 6
+    assert FIGURES["All metrics"] == STUDY_TABLE
+    table = page.dataframe[0].value
+    assert [name.split(" (")[0] for name in table["metric, geometric mean"]] == [
         "Output throughput", "Total throughput", "Time to first token", "Time per output token",
         "Inter-token latency", "Request latency, median",
     ]  # fmt: skip
-    assert all(row["improvement"][0] in "+-" for row in rows)
+    assert all(text[0] in "+-" for text in table["improvement"])
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("figure", list(FIGURES))
+def test_each_figure_is_one_click_away_and_has_one_picture_and_one_link(figure: str) -> None:
+    page = opened("compare")
+    page.segmented_control(key="chart").set_value(figure).run()
+
+    assert not page.exception
+    assert charts(page) == len(FIGURES[figure])
+    assert [one.label for one in page.get("download_button")][:3] == ["PNG", "SVG", "Vega-Lite"]
+    link = next(one.value for one in page.code if "chart=" in one.value)
+    assert f"chart={figure.replace(' ', '+')}" in link
+    assert "setting=" in link
+    assert "subject=" in link
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_picture_of_a_figure_holds_all_its_charts() -> None:
+    one = found().settings[0]
+    view = View(SPEED, (one.arms[0].name,), "baseline", True, "speed")
+    other = View(("ttft", "p95"), (one.arms[0].name,), "baseline", True, "first token")
+    drawings = [specification(over_load(one, each)) for each in (view, other)]
+
+    figure = vega_lite(one_figure("Two", drawings))
+
+    assert [chart["title"]["text"] for chart in figure["concat"]] == ["speed", "first token"]
+    assert png_bytes(one_figure("Two", drawings)).startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_page_stands_under_the_decision_on_its_setting_and_colours_its_arm() -> None:
+    shelf = open_shelf()
+    decided = ask(shelf, decide, Decide(Filters())).decisions
+    page = opened("compare")
+    first = subjects(found())[0].settings[0]
+
+    told = answer(first, decided, "baseline")
+
+    assert told.headline in [one.headline for one in decided]
+    assert header(page) == told.headline
+    assert page.selectbox(key="in_colour").value == told.arm
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_other_arms_are_faint_until_they_are_clicked_and_the_reference_is_not() -> None:
+    one = found().settings[0]
+    chosen = one.arms[0].name
+
+    spec = over_load(one, View(SPEED, (chosen,), "baseline", True, "speed")).to_dict()
+
+    (picked,) = spec["params"]
+    assert picked["value"] == [{"arm": chosen}, {"arm": "baseline"}]
+    assert picked["select"]["fields"] == ["arm"]
+    shades = [layer["encoding"].get("opacity") for layer in spec["layer"]]
+    assert {shade["value"] for shade in shades if shade} <= {0, 0.22}
 
 
 @pytest.fixture
@@ -182,82 +266,76 @@ def _values(rate: float) -> tuple[Measurement, ...]:
 
 @pytest.mark.usefixtures("repeated")
 def test_launches_give_an_interval_and_a_word_to_every_line_and_load() -> None:
-    shelf, question = open_shelf(), _question()
-    (setting,) = data.comparison(shelf, question).settings
-    first = setting.arms[0].changes[0]
+    first = setting().arms[0].changes[0]
 
-    levels = data.level_table(shelf, question, setting.name).rows.to_pylist()
+    levels = opened("compare").dataframe[1].value
 
-    assert levels[0]["95 % interval"] == interval(first.low, first.high)
-    assert levels[0]["word"] == first.word == "gain"
-    assert {row["load"] for row in levels} == {"1 at once", "8 at once"}
-    assert all("%" in row["95 % interval"] for row in levels)
+    assert levels["95 % interval"][0] == interval(first.low, first.high)
+    assert levels["word"][0] == first.word == "gain"
+    assert set(levels["load"]) == {"1 at once", "8 at once"}
+    assert levels["95 % interval"].str.contains("%").all()
 
 
 @pytest.mark.usefixtures("repeated")
 def test_the_band_of_the_chart_is_the_interval() -> None:
-    found = data.comparison(open_shelf(), _question())
-    line = ("output_throughput", "mean")
-    told = [c for setting in found.settings for arm in setting.arms for c in arm.changes
-            if c.line == line]  # fmt: skip
+    one = setting()
+    told = [c for arm in one.arms for c in arm.changes if c.line == SPEED]
 
-    marks = compare_marks.improvements(found.settings, line, load_places(c.load for c in told))
+    chart = over_load(one, View(SPEED, (one.arms[0].name,), "baseline", False, "code"))
 
-    assert sorted(marks["high"]) == sorted(c.high or 0 for c in told)
-    assert all(words.endswith(": gain") for words in marks["interval"])
+    rows = next(layer.data for layer in chart.layer if isinstance(layer.data, pd.DataFrame))
+    assert sorted(rows["high"]) == sorted(c.high or 0 for c in told)
+    assert all(words.endswith(": gain") for words in rows["told"])
 
 
 @pytest.mark.usefixtures("repeated")
 def test_any_arm_can_stand_where_the_baseline_stands_under_the_same_decision() -> None:
     page = opened("compare")
-    before = page.header[0].value
+    before = header(page)
     page.selectbox(key="reference").set_value("ngram K=5").run()
 
-    assert page.header[0].value == before
-    rows = data.page(open_shelf(), _question(reference="ngram K=5")).totals.rows.to_pylist()
-    assert {row["arm"] for row in rows} == {"baseline", "eagle3 K=3"}
+    assert header(page) == before
+    assert {arm.name for arm in setting(reference="ngram K=5").arms} == {"baseline", "eagle3 K=3"}
 
 
 @pytest.mark.usefixtures("repeated")
 def test_a_filtered_arm_keeps_its_reference_and_its_words() -> None:
-    shelf = open_shelf()
-    whole = data.comparison(shelf, _question()).settings[0].arms
+    whole = setting().arms
 
-    (arm,) = (
-        data.comparison(shelf, _question(filters=Filters(arm=("eagle3 K=3",)))).settings[0].arms
-    )
+    (arm,) = setting(filters=Filters(arm=("eagle3 K=3",))).arms
 
     assert arm in whole
 
 
 @pytest.mark.usefixtures("repeated")
 def test_a_metric_of_which_neither_direction_is_better_is_drawn_in_its_own_unit() -> None:
-    page = opened("compare")
+    page = opened("compare", metric="Achieved concurrency")
 
-    page.selectbox(key="metric").set_value("Achieved concurrency").run()
-
-    assert not page.exception
     assert any(text.value == "Achieved concurrency, requests" for text in page.subheader)
+    assert charts(page) == 1
 
 
 @pytest.mark.usefixtures("repeated")
 def test_any_percentile_can_be_chosen() -> None:
-    page = opened("compare")
+    page = opened("compare", chart="One metric, every dataset")
     page.selectbox(key="metric").set_value("Time to first token (TTFT)").run()
     page.selectbox(key="statistic").set_value("P99").run()
 
-    found = data.comparison(open_shelf(), _question(statistic="p99"))
+    assert not page.exception
     assert any("TTFT\\), P99, improvement" in text.value for text in page.subheader)
-    lines = {change.line for change in found.settings[0].arms[0].changes}
-    assert ("ttft", "p99") in lines
+    levels = page.dataframe[1].value
+    assert "Time to first token (TTFT), P99 (ms)" in set(levels["metric"])
+
+
+def configuration_of(page: AppTest) -> pd.DataFrame:
+    return next(f.value for f in page.dataframe if "setting" in f.value.columns
+                and len(f.value.columns) == 3)  # fmt: skip
 
 
 @pytest.mark.usefixtures("repeated")
 def test_a_pair_shows_what_differs_in_its_configuration_and_nothing_else() -> None:
-    page = opened("compare")
+    rows = configuration_of(opened("compare", chart="One pair"))
 
-    rows = next(f.value for f in page.dataframe if "setting" in f.value.columns
-                and len(f.value.columns) == 3)  # fmt: skip
     told = {row.setting: (row.iloc[1], row.iloc[2]) for _, row in rows.iterrows()}
     assert told["spec_method"] == ("none", "eagle3")
     assert told["num_speculative_tokens"] == ("not stated", "3")
@@ -267,11 +345,9 @@ def test_a_pair_shows_what_differs_in_its_configuration_and_nothing_else() -> No
 
 @pytest.mark.usefixtures("repeated")
 def test_a_pair_whose_baseline_the_filter_hides_is_shown_whole() -> None:
-    page = opened("compare", Filters(arm=("eagle3 K=3",)))
+    page = opened("compare", Filters(arm=("eagle3 K=3",)), chart="One pair")
 
-    rows = next(f.value for f in page.dataframe if "setting" in f.value.columns
-                and len(f.value.columns) == 3)  # fmt: skip
-    assert "spec_method" in set(rows["setting"])
+    assert "spec_method" in set(configuration_of(page)["setting"])
 
 
 @pytest.mark.usefixtures("repeated")
@@ -282,27 +358,31 @@ def test_single_requests_are_read_only_when_asked_for(monkeypatch: pytest.Monkey
         queries, "requests", lambda reader, cell, *rest: (asked.append(cell), known(reader, cell, *rest))[1]
     )  # fmt: skip
 
-    page = opened("compare")
-    charts_before = len(page.get("vega_lite_chart"))
+    page = opened("compare", chart="One pair")
     assert not asked
+    assert not charts(page)
     page.toggle(key="requests").set_value(True).run()
 
     assert len(asked) == 2
-    assert len(page.get("vega_lite_chart")) == charts_before + 5
+    assert charts(page) == 5
     assert any("Median output over 20 prompts" in text.value for text in page.markdown)
 
 
 @pytest.mark.usefixtures("repeated")
-def test_the_charts_of_a_pair_say_where_they_come_from_and_how_many_they_draw() -> None:
-    shelf, question = open_shelf(), _question()
-    name = next(iter(data.page(shelf, question).titles))
-    pair = next(iter(data_pair.pairs(shelf, question, name).values()))
+def test_a_former_link_to_single_requests_leads_to_them() -> None:
+    assert charts(opened("compare", requests="true")) == 5
 
-    found = data_pair.requests(shelf, replace(pair, note="CPU lab"))
 
-    drawings = [*found.distributions, *found.first_tokens]
-    assert all("[CPU lab]" in drawing["title"]["text"] for drawing in drawings)
-    assert found.first_tokens[0]["title"]["text"].startswith("baseline: 20 requests")
+@pytest.mark.usefixtures("repeated")
+def test_the_requests_of_a_pair_are_told_for_both_arms_and_counted() -> None:
+    known = found()
+    one = answers_pair.pairs(known, known.settings[0])[0]
+
+    told = answers_pair.requests(reader(open_shelf()), one)
+
+    assert [arm for arm, _ in told.distributions[0].arms] == ["baseline", "eagle3 K=3"]
+    assert [first.total for first in told.first_tokens] == [20, 20]
+    assert [len(first.points) for first in told.first_tokens] == [20, 20]
 
 
 LOADS: tuple[dict[str, Any], ...] = (
@@ -319,11 +399,11 @@ def test_loads_of_other_kinds_are_drawn_by_their_own_names(
     for arm in (BASELINE, DRAFT):
         fill_cells(empty_place, arm["spec_method"], [make_facts(**(arm | load)) for load in LOADS])
 
-    (drawing,) = data.improvement_drawings(open_shelf(), _question(), "ttft")
+    one = setting(also=(("ttft", "p50"),))
+    drawing = over_load(one, View(("ttft", "p50"), (one.arms[0].name,), "baseline", False, "code"))
 
-    axes = [
-        layer["encoding"]["x"]["axis"] for layer in drawing["layer"] if "x" in layer["encoding"]
-    ]
+    spec = drawing.to_dict()
+    axes = [layer["encoding"]["x"]["axis"] for layer in spec["layer"] if "x" in layer["encoding"]]
     names = '["4", "4/s", "4/s Poisson", "azure"][datum.value - 1]'
     assert {axis["labelExpr"] for axis in axes} == {names}
     page = opened("compare")
@@ -345,3 +425,87 @@ def test_unknown_values_everywhere_are_told_as_unknown(
 
     assert page.header
     assert not page.exception
+
+
+@pytest.fixture
+def with_study(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Path:
+    """The published study, and one of its arms measured here at two loads."""
+    place = {
+        "model": "openai/gpt-oss-120b", "dataset": "sharegpt", "gpu": "H200", "evidence": "gpu",
+    }  # fmt: skip
+    for method, k in (("none", None), ("eagle3", 3)):
+        arm = {"spec_method": method, "num_speculative_tokens": k, "draft_model": None}
+        known = [make_facts(**(place | arm), concurrency=load) for load in (1, 100)]
+        fill_cells(empty_place, method, known)
+    assert run("ingest", str(STUDY), "--warehouse", str(empty_place)).exit_code == 0
+    return empty_place
+
+
+@pytest.mark.usefixtures("with_study")
+def test_the_page_opens_on_the_published_study_and_says_so_everywhere() -> None:
+    page = opened("compare")
+
+    assert header(page) == (
+        "Published: EAGLE-3 with 3 draft tokens, 9.5 to 20.7 % more output tokens per second on "
+        "average over loads 1 to 200."
+    )
+    assert page.selectbox(key="subject").value == f"gpt-oss-120b on NVIDIA H200 141GB  [{BADGE}]"
+    assert len(page.segmented_control(key="figure").options) == 8
+    words = " ".join(str(e.value) for e in (*page.header, *page.subheader, *page.caption))
+    assert not any(word in words for word in ("likely", "pays", "open:", "Yes:", "serve with"))
+
+
+@pytest.mark.usefixtures("with_study")
+@pytest.mark.parametrize(("number", "count"), list(enumerate((2, 2, 2, 2, 6, 6, 2, 3))))
+def test_each_of_the_eight_figures_is_one_click_away(number: int, count: int) -> None:
+    page = opened("compare")
+    names = page.segmented_control(key="figure").options
+    page.segmented_control(key="figure").set_value(names[number]).run()
+
+    assert not page.exception
+    assert charts(page) == count
+    assert any(text.value.startswith(f"Figure {number + 1}\\: ") for text in page.subheader)
+    assert "PNG" in [one.label for one in page.get("download_button")]
+    assert any("figure=" in one.value for one in page.code)
+
+
+@pytest.mark.usefixtures("with_study")
+def test_the_printed_table_of_a_figure_stands_beside_what_its_rows_give_and_what_was_measured() -> (
+    None
+):
+    table = opened("compare").dataframe[0].value
+
+    speed = table.iloc[0]
+    assert (speed["baseline"], speed["eagle3 K=3"], speed["printed"]) == (
+        "970.9", "1,171.7", "+20.7 %",
+    )  # fmt: skip
+    assert speed["measured here"].startswith("eagle3 K=3 +")
+    other = opened("compare", figure="6: MLPerf, TP 2: all metrics").dataframe[0].value
+    first = other[other["geometric mean over the loads"].str.startswith("Time to first")].iloc[0]
+    assert (first["printed"], first["its row gives"].replace("\u202f", " "), first["check"]) == (
+        "+9.3 %", "-9.2 %", "wrong sign",
+    )  # fmt: skip
+    assert set(other["measured here"]) == {"not measured"}
+
+
+@pytest.mark.usefixtures("with_study")
+def test_the_errors_in_print_are_four_with_their_consequences_under_them() -> None:
+    page = opened("compare")
+
+    assert any("11 of 51 figures do not follow" in text.value for text in page.markdown)
+    folded = [fold.label.replace("\\", "") for fold in page.expander]
+    assert (
+        "MLPerf, TP 2: Time to first token (TTFT), P95, printed +9.3 %, its row gives -9.2 %"
+        in folded
+    )
+    assert sum("printed" in label and "figures" not in label for label in folded) >= 4
+
+
+@pytest.mark.usefixtures("with_study")
+def test_a_filter_that_a_published_study_cannot_meet_hides_it() -> None:
+    shelf = open_shelf()
+
+    assert kept(shelf, Filters(model=("openai/gpt-oss-120b",)))
+    assert not kept(shelf, Filters(model=("other",)))
+    assert not kept(shelf, Filters(arm=("eagle3 K=3",)))
+    assert BADGE not in opened("compare", Filters(gpu=("H200",))).selectbox(key="subject").value

@@ -10,7 +10,6 @@ from analysis.money.paying import Paying
 from answers.decide.values import Question
 from dashboard.answers import cost as answers_cost
 from dashboard.answers import slo as answers_slo
-from dashboard.data import compare as data_compare
 from dashboard.data import cost as data_cost
 from dashboard.data import decide as data_decide
 from dashboard.data import slo as data_slo
@@ -20,17 +19,6 @@ from warehouse.filters import Filters
 
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "tiny-draft"}
 PAYING = Paying(usd_per_hour=2.0)
-
-
-@pytest.mark.usefixtures("warehouse")
-def test_compare_stands_under_the_headline_of_the_verdict() -> None:
-    shelf = open_shelf()
-
-    decided = data_decide.found(shelf, Question(Filters())).decisions
-
-    page = data_compare.page(shelf, data_compare.Question(Filters()))
-    assert page.headline == decided[0].headline
-    assert page.against == tuple(one.sentence for one in decided[0].against[:3])
 
 
 def test_subjects_that_differ_in_their_evidence_are_decided_apart(

@@ -71,8 +71,7 @@ def _also() -> tuple[Line, ...]:
     key = _LABELS.get(str(st.session_state.get("metric", st.query_params.get("metric"))))
     told = str(st.session_state.get("statistic", st.query_params.get("statistic", "median")))
     line = None if key is None else (key, _shown(METRICS[key], _STATISTICS.get(told, "p50")))
-    first = (STUDY_TABLE[0][0], "mean")
-    return () if line in (None, first) or line in JUDGED else (line,)
+    return () if line is None or line in STUDY_TABLE else (line,)
 
 
 def _shown(metric: Metric, statistic: str) -> str:

@@ -44,7 +44,15 @@ def test_the_rows_of_a_chart_are_the_same_as_csv_and_as_parquet(page: Page, addr
     assert text["cell_id"].tolist() == rows["cell_id"].tolist()
 
 
-@pytest.mark.parametrize("path", ["", "/compare", "/slo"])
+def test_a_figure_of_the_study_is_one_picture(page: Page, address: str) -> None:
+    visit(page, f"{address}/compare")
+
+    assert _downloaded(page, "PNG").startswith(b"\x89PNG")
+    spec = json.loads(_downloaded(page, "Vega-Lite"))
+    assert len(spec["concat"]) == 2
+
+
+@pytest.mark.parametrize("path", ["", "/slo"])
 def test_a_chart_is_downloaded_as_png_svg_and_vega_lite(
     page: Page, address: str, path: str
 ) -> None:
@@ -149,6 +157,7 @@ def test_the_report_stands_alone_in_a_browser_and_prints_on_few_pages(
 
 def test_what_is_shown_and_what_is_downloaded_are_the_same_cells(page: Page, address: str) -> None:
     visit(page, f"{address}/compare?dataset=code")
+    page.get_by_text("Every arm and load, with interval and word").click()
 
     rows = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
 
