@@ -9,8 +9,11 @@ from pathlib import Path
 
 import jinja2
 
+from answers.report.values import Figure, Map, Report
+from dashboard.answers.decide import heat_map
+from dashboard.charts.compare import View, over_load
+from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
-from dashboard.report_parts import Figure, Report
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
@@ -49,5 +52,12 @@ _BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript
 
 def _specs(charts: list[Figure]) -> str:
     """The charts as JSON that cannot end the script it stands in."""
-    text = json.dumps([vega_lite(figure.drawing) for figure in charts], separators=(",", ":"))
+    text = json.dumps([vega_lite(_drawn(figure)) for figure in charts], separators=(",", ":"))
     return text.replace("<", "\\u003c")
+
+
+def _drawn(figure: Figure) -> Drawing:
+    if isinstance(figure, Map):
+        return heat_map(figure.decision)
+    view = View(figure.line, (figure.arm,), figure.reference, True, figure.title)
+    return specification(over_load(figure.setting, view))

@@ -3,18 +3,19 @@
 import streamlit as st
 
 from answers.decide.values import Question
+from answers.report.answer import report
+from answers.report.values import Wanted
 from dashboard import links
-from dashboard.data.report import Wanted, report
 from dashboard.report import html
-from dashboard.shelf import Shelf
+from dashboard.shelf import Shelf, reader
 
 
 def report_button(shelf: Shelf, question: Question, subject: str) -> None:
-    """Offer the report on a subject, named as on the Verdict page."""
+    """Offer the report on a subject, named as its overview."""
     wanted = Wanted(question, subject, link=links.address())
     st.download_button(
         "Report",
-        lambda: html(report(shelf, wanted)),
+        lambda: html(report(reader(shelf), wanted)),
         file_name="draftboard-report.html",
         mime="text/html",
         key="report",

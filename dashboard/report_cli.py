@@ -31,19 +31,18 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     Example: draftboard report --model openai/gpt-oss-120b --tokens-per-day 50e6 --out report.html
     """
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
-    from dashboard.data.report import Wanted
-    from dashboard.data.report import report as collected
+    from answers.report.answer import report as collected
+    from answers.report.values import Wanted
     from dashboard.report import html, library
-    from dashboard.shelf import open_shelf
-    from warehouse.store import warehouse_path
+    from warehouse.store import Reader, warehouse_path
 
     library()
-    shelf = open_shelf(warehouse_path(warehouse))
     wanted = Wanted(
         question_from(given), given["subject"], _paying(given), given["tokens_per_day"],
         given["link"],
     )  # fmt: skip
-    text = html(collected(shelf, wanted))
+    with Reader(warehouse_path(warehouse)) as reader:
+        text = html(collected(reader, wanted))
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

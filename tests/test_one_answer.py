@@ -16,9 +16,10 @@ import streamlit as st
 from answers.decide.answer import decide
 from answers.decide.tables import arm_taken, by_load, summary, words_by_load
 from answers.decide.values import Decision, Decisions, Question
+from answers.report.answer import report
+from answers.report.values import Wanted
 from answers.wording import percent
-from dashboard.data.report import Wanted, report
-from dashboard.shelf import open_shelf
+from dashboard.shelf import open_shelf, reader
 from tests.commands.asking import run, told
 from tests.conftest import FACTS
 from tests.dashboard.opening import opened
@@ -252,7 +253,7 @@ def test_the_report_tells_that_decision(shown: Decisions) -> None:
     from answers.decide.overview import overviews
 
     for overview in overviews(shown.decisions):
-        made = report(open_shelf(), Wanted(Question(), overview.name))
+        made = report(reader(open_shelf()), Wanted(Question(), overview.name))
 
         assert made.headline == overview.headline
         (pays, loads, *_) = made.sections

@@ -15,16 +15,17 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from answers.decide.values import Question
+from answers.report.answer import report
+from answers.report.values import Wanted
 from dashboard import data
 from dashboard.data import decide as data_decide
 from dashboard.data import explore as data_explore
 from dashboard.data import notes as data_notes
 from dashboard.data import trends as data_trends
-from dashboard.data.report import Wanted, report
 from dashboard.data.trends import Watch
 from dashboard.explore_sql import KEYS, Amount, Pick
 from dashboard.report import html
-from dashboard.shelf import open_shelf
+from dashboard.shelf import open_shelf, reader
 from tests.dashboard.opening import opened
 from warehouse import annotations
 from warehouse.annotations import add, annotation, excluded_runs, night, read
@@ -270,12 +271,12 @@ def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
 
 
 def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> None:
-    assert "was noted" not in html(report(open_shelf(), Wanted(Question(FILTERS))))
+    assert "was noted" not in html(report(reader(open_shelf()), Wanted(Question(FILTERS))))
     _say(own, "note", "draft_model K=3", "GPU 3 was warm")
     add(own, annotation("note", night("2026-11-02"), "driver updated", "Bo"))
     _say(own, "exclude", "eagle3 K=5")
 
-    made = report(open_shelf(), Wanted(Question(FILTERS)))
+    made = report(reader(open_shelf()), Wanted(Question(FILTERS)))
 
     assert "a draft model" in made.headline
     assert dict(made.scope)["Left out"].startswith("2 runs are excluded by name: GPU throttled (")
@@ -296,7 +297,7 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
         assert not any(element.allow_html for element in page.markdown)
-    written = html(report(open_shelf(), Wanted(Question(FILTERS))))
+    written = html(report(reader(open_shelf()), Wanted(Question(FILTERS))))
     written = written.replace(vl_convert.javascript_bundle(), "")
     assert "&lt;img src=x" in written
     assert "<img" not in written

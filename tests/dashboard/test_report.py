@@ -11,14 +11,17 @@ import vl_convert
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
+from analysis.money.demand import Demand
+from answers.cost.answer import cost
+from answers.cost.values import Terms
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
 from answers.decide.tables import summary
-from answers.decide.values import Question
-from dashboard.data import cost as data_cost
-from dashboard.data import decide as data_decide
-from dashboard.data.report import Wanted, report
+from answers.decide.values import Decisions, Question
+from answers.report.answer import report
+from answers.report.values import Report, Section, Wanted
 from dashboard.report import html
-from dashboard.report_parts import MOST_ROWS
-from dashboard.shelf import open_shelf
+from dashboard.shelf import open_shelf, reader
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.filters import Filters
 
@@ -26,28 +29,58 @@ FACTS = {"model": "lab/tiny-target"}
 FILTERS = Filters(model=(FACTS["model"],), gpu=("H200",))
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 MOST_BYTES = 5_000_000
+MOST_PAGES = 4
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_it_says_the_same_as_the_verdict_and_the_cost_page() -> None:
-    shelf = open_shelf()
-    question = Question(FILTERS)
-    (subject,) = data_decide.subjects(shelf, question).values()
-    wanted = Wanted(question, tokens_per_day=50e6)
+def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
+    known = reader(open_shelf())
+    (subject,) = overviews(decide(known, Question(FILTERS)).decisions)
+    daily = 50e6
 
-    made = report(shelf, wanted)
+    made = report(known, Wanted(Question(FILTERS), tokens_per_day=daily))
 
     assert made.headline == subject.headline
     assert dict(made.scope)["Speculation"] == subject.leads[0].arm
     grids = {grid.caption: grid for section in made.sections for grid in section.grids}
-    decided = grids["What to serve with"].rows
-    assert [list(row) for row in decided] == summary(subject.decisions)[1]
-    asked = data_cost.Asked(
-        data_decide.narrowed(subject, FILTERS), wanted.paying, tokens_per_day=50e6
+    assert [list(row) for row in grids["What to serve with"].rows] == summary(subject.decisions)[1]
+    money = cost(Decisions(subject.decisions), Terms(demand=Demand(daily)))
+    section = next(one for one in made.sections if "cost" in one.title)
+    assert section.paragraphs == (money.headline,)
+    assert len(grids["Output tokens"].rows) == len(money.rows)
+    assert "no pair" not in html(made).casefold()
+
+
+def _section(made: Report, title: str) -> Section:
+    return next(one for one in made.sections if one.title == title)
+
+
+def test_it_counts_what_it_shows_of_more_than_it_has_room_for(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Any]
+) -> None:
+    for method, k in (("none", None), ("eagle3", 3), ("eagle3", 5)):
+        arm = {"spec_method": method, "num_speculative_tokens": k}
+        known = [
+            make_facts(dataset=f"set {n:02}", concurrency=load, **arm)
+            for n in range(14)
+            for load in (1, 4)
+        ]
+        fill_cells(empty_place, f"{method} {k}", known)
+
+    made = report(reader(open_shelf()), Wanted(Question()))
+
+    pays = _section(made, "Does it pay, and at which loads?")
+    assert len(pays.figures) == 4
+    assert "4 of 15 load maps are shown; the others stand in the dashboard." in pays.notes
+    assert (len(pays.grids[0].rows), pays.grids[0].more) == (12, 3)
+    drafts = _section(made, "What to draft at which load?")
+    assert (
+        f"{len(drafts.grids)} of 15 tables are shown; the others stand in the dashboard."
+        in drafts.notes
     )
-    cost = data_cost.cost_answer(shelf, asked)
-    assert cost.headline in [text for section in made.sections for text in section.paragraphs]
-    assert len(grids["USD per million output tokens"].rows) == min(cost.totals.total, MOST_ROWS)
+    speed = _section(made, "How fast is it?")
+    assert len(speed.figures) == 6
+    assert speed.notes[0].startswith("1 of 14 settings")
 
 
 def _ours(page: str) -> str:
@@ -58,7 +91,10 @@ def _ours(page: str) -> str:
 @pytest.mark.usefixtures("warehouse")
 def test_it_stands_alone_and_is_small() -> None:
     page = html(
-        report(open_shelf(), Wanted(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"))
+        report(
+            reader(open_shelf()),
+            Wanted(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
+        )
     )
 
     assert len(page.encode()) < MOST_BYTES
@@ -82,7 +118,7 @@ def hostile(
 
 @pytest.mark.usefixtures("hostile")
 def test_markup_in_any_name_is_text() -> None:
-    page = html(report(open_shelf(), Wanted(Question())))
+    page = html(report(reader(open_shelf()), Wanted(Question())))
 
     assert "<img" not in _ours(page)
     assert "&lt;img" in page
@@ -101,7 +137,7 @@ def test_unknown_values_everywhere_are_said(
         )  # fmt: skip
         fill_cells(empty_place, method, [facts], started_at=None)
 
-    made = report(open_shelf(), Wanted(Question()))
+    made = report(reader(open_shelf()), Wanted(Question()))
 
     assert dict(made.scope)["Hardware"] == "unknown"
     assert dict(made.scope)["Measured"] == "unknown when"
@@ -113,11 +149,11 @@ def test_unknown_values_everywhere_are_said(
 def test_what_cannot_be_reported_is_one_sentence() -> None:
     shelf = open_shelf()
     with pytest.raises(UnknownKey, match="No cell matches"):
-        report(shelf, Wanted(Question(Filters(dataset=("gone",)))))
+        report(reader(shelf), Wanted(Question(Filters(dataset=("gone",)))))
     with pytest.raises(UnknownKey, match="There is no subject 'x'"):
-        report(shelf, Wanted(Question(), subject="x"))
+        report(reader(shelf), Wanted(Question(), subject="x"))
     with pytest.raises(InvalidInput, match="no verdict to report"):
-        report(shelf, Wanted(Question(Filters(gpu=("B200",)))))
+        report(reader(shelf), Wanted(Question(Filters(gpu=("B200",)))))
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
@@ -138,7 +174,7 @@ def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
 def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_short(
     tmp_path: Path,
 ) -> None:
-    made = report(open_shelf(), Wanted(Question(FILTERS)))
+    made = report(reader(open_shelf()), Wanted(Question(FILTERS)))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)
@@ -159,4 +195,4 @@ def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_s
 
     assert asked == [file.as_uri()]
     assert wrong == []
-    assert pages <= 10
+    assert pages <= MOST_PAGES

@@ -24,7 +24,7 @@ from tests.dashboard.browser.seen import (
 )
 
 pytestmark = pytest.mark.browser
-MOST_PAGES, MOST_BYTES = 10, 5_000_000
+MOST_PAGES, MOST_BYTES = 4, 5_000_000
 
 
 def _downloaded(page: Page, button: str) -> bytes:

@@ -1,0 +1,1 @@
+"""What was measured, can it be trusted, and what did people say of it?"""
