@@ -30,7 +30,8 @@ def claims(
     """Recompute the published figures in FILE (YAML or CSV) from their own rows.
 
     A figure is flagged where rounding in print cannot explain the difference, or where a cost
-    stands on the price of other GPUs than its throughput. Measurements in the warehouse that match
+    stands on the price of other GPUs than its throughput; figures that are wrong through one error
+    stand under it. Measurements in the warehouse that match
     are shown beside it. The exit status is 0 whatever is flagged.
 
     Example: draftboard claims examples/claims/published-study.yaml
@@ -80,18 +81,19 @@ def _beside(
 
 
 def _show(judged: "Claims", everything: bool) -> None:
+    from answers.published.words import figure, headline_of_claims, in_words
     from commands.output import show_table
 
-    rows = judged.findings if everything else judged.flagged
+    for number, error in enumerate(judged.errors, 1):
+        click.echo(f"{number}. {in_words(error.sentence, judged)}")
+        for finding in error.findings:
+            click.echo(f"   - {figure(finding)}")
     header = ["where", "metric", "published", "recomputed", "flag", "why"]
-    if rows:
-        show_table(header, [_line(finding) for finding in rows])
+    if everything and judged.findings:
+        show_table(header, [_line(finding) for finding in judged.findings])
     for line in _measured_lines(judged.findings):
         click.echo(line)
-    click.echo(
-        f"{len(judged.findings)} figures recomputed, {len(judged.flagged)} flagged; the others "
-        "follow from their own rows within the decimals printed."
-    )
+    click.echo(headline_of_claims(judged))
     for sentence in judged.unclaimed:
         click.echo(f"not checked: {sentence}")
 

@@ -69,6 +69,65 @@ def test_a_regression_among_improvements_has_the_wrong_sign() -> None:
     assert "a regression of 9.2 %, printed as +9.3 %" in finding.reason
 
 
+def test_a_table_that_prints_changes_is_read_by_its_own_convention() -> None:
+    changes = (
+        row("output_tokens_per_second", "100.0", "120.0", "20.0")
+        + row("request_latency_median_s", "10.00", "8.00", "-20.0")
+        + row("itl_p95_ms", "10.00", "9.00", "-10.0")
+        + row("ttft_p95_s", "10.00", "11.00", "+10.0")
+    )
+    found = judged(f"table:\n{changes}")
+
+    assert not found.flagged
+    assert [f.published for f in found.findings] == [20.0, 20.0, 10.0, -10.0]
+    assert "printed as a change of -20.0 %" in found.findings[1].reason
+
+
+def test_one_minus_among_improvements_is_a_wrong_sign_and_no_convention() -> None:
+    table = (
+        row("request_latency_median_s", "10.00", "8.00", "20.0")
+        + row("tpot_p95_ms", "10.00", "9.50", "5.0")
+        + row("itl_p95_ms", "10.00", "9.00", "-10.0")
+    )
+    assert [f.kind for f in judged(f"table:\n{table}").flagged] == ["sign"]
+
+
+def test_a_wrong_figure_in_a_table_of_changes_is_still_found() -> None:
+    table = (
+        row("request_latency_median_s", "10.00", "8.00", "-20.0")
+        + row("itl_p95_ms", "10.00", "9.00", "-10.0")
+        + row("ttft_p95_s", "10.00", "9.00", "-30.0")
+    )
+    assert [(f.metric, f.kind) for f in judged(f"table:\n{table}").flagged] == [
+        ("ttft_p95_s", "arithmetic")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ("price: aws p5en.48xlarge, tp: 1", "basis"),
+        ("price: hyperstack h200, tp: 1", None),
+        ("gpu: NVIDIA H200 141GB, tp: 8", None),
+        ("gpu: NVIDIA B200, tp: 1", None),
+    ],
+)
+def test_a_row_that_names_its_price_or_gpu_says_how_many_gpus_were_bought(
+    more: str, kind: str | None
+) -> None:
+    usd = "41.62" if "gpu:" in more else "42"
+    cost = 1e6 / 2000 * float(usd) / 3600
+    text = f"cost: {{usd_per_hour: {usd}, tok_s: 2000.0, usd: {cost:.2f}, {more}}}"
+    (finding,) = judged(text).findings
+    assert finding.kind == kind
+
+
+def test_figures_wrong_by_different_factors_are_different_errors() -> None:
+    # 1000 tokens/s at 3.6 USD/h: a million for 1 USD; one sum is twice that, another five times.
+    text = "cost: {usd_per_hour: 3.6, tok_s: 1000.0, usd: 2.0, usd_per_1k: 0.005}"
+    assert [len(one.findings) for one in judged(text).errors] == [1, 1]
+
+
 def test_a_geometric_mean_is_recomputed_from_the_levels_beside_it() -> None:
     csv = (
         "dataset,concurrency,metric,baseline,speculative,published_pct\n"

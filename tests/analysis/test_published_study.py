@@ -56,6 +56,21 @@ def test_the_costs_are_flagged_as_the_two_articles_earn_it(found: Claims) -> Non
     assert costs["5", "usd_saved_per_year"].recomputed == pytest.approx(30_417, abs=1)
 
 
+def test_eleven_flagged_figures_come_from_four_errors(found: Claims) -> None:
+    assert [(one.kind, len(one.findings)) for one in found.errors] == [
+        ("swapped", 2), ("sign", 1), ("basis", 3), ("arithmetic", 5),
+    ]  # fmt: skip
+    money = found.errors[3]
+    assert money.findings[0].metric == "usd_per_1k"
+    assert {one.metric for one in money.consequences} == {
+        "usd_per_day", "speculative_usd_per_1k", "speculative_usd_per_day", "usd_saved_per_year",
+    }  # fmt: skip
+    assert "3.6 times what follows, and so are 4 more" in money.sentence
+    rows = found.as_json()
+    assert [len(error["rows"]) for error in rows["errors"]] == [2, 1, 3, 5]
+    assert all(rows["rows"][at]["flagged"] for error in rows["errors"] for at in error["rows"])
+
+
 def test_everything_else_reproduces_and_nothing_is_passed_over(found: Claims) -> None:
     assert {f.section for f in found.flagged} == {"geomean_tables", "cost"}
     printed = [r for name in IMPROVEMENTS for r in FIGURES[name] if "published_pct" in r]
