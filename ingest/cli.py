@@ -61,8 +61,8 @@ With --health: 0 if the watcher works, 1 if it does not.
 def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None:  # fmt: skip
     """Take reports, result drops and vLLM bench results into the warehouse.
 
-    PATHS are files or folders; folders are searched for .json, .json.gz and .json.zst files. A
-    result whose content is known already is passed over.
+    PATHS are files or folders; folders are searched for .json, .json.gz and .json.zst files, and
+    for published-*.yaml, the tables of a published study. What is known already is passed over.
     """
     require_usage(paths, given)
     if given["health"]:
