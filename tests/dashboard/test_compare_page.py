@@ -22,8 +22,8 @@ from answers.published.values import BADGE
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.spec import specification
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
+from dashboard.published import kept
 from dashboard.shelf import ask, open_shelf, reader
-from dashboard.views.compare import kept
 from dashboard.views.compare.measured import FIGURES
 from dashboard.views.compare.tables import pair_rows
 from tests.commands.asking import run

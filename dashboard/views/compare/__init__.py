@@ -1,19 +1,15 @@
 """Compare: how do arms compare, figure by figure, as the published study shows it?"""
 
-from pathlib import Path
-
 import streamlit as st
 
 from answers.compare.answer import compare
 from answers.compare.subjects import subjects
-from answers.published.answer import studies
-from answers.published.values import Study
 from dashboard import data
 from dashboard.empty import nothing
 from dashboard.links import follow_first
+from dashboard.published import kept
 from dashboard.shelf import Shelf, ask
 from dashboard.views.compare import controls, measured, printed
-from warehouse import published
 from warehouse.filters import Filters
 
 TITLE = "Compare"
@@ -46,13 +42,6 @@ def render(shelf: Shelf, filters: Filters) -> None:
         measured.render(shelf, measured.Chosen(question, found, ours.get(name)), top)
     with last:
         measured.left_out(found)
-
-
-def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
-    """The published studies, but for those that a filter of model, GPU or dataset rules out."""
-    version = published.version(Path(shelf.root))
-    known = ask(shelf, studies, version) if version else ()
-    return tuple(one for one in known if one.meets(filters))
 
 
 def _subject(names: list[str]) -> str:

@@ -9,6 +9,7 @@ from answers.wording import interval, percent
 from dashboard.charts.published import printed_values
 from dashboard.charts.spec import specification
 from dashboard.components import plain, shown, table
+from dashboard.published import mistakes, money, say
 from dashboard.views.compare.figure import files, grid
 
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
@@ -17,10 +18,7 @@ _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 def render(study: Study, top: DeltaGenerator) -> None:
     """Draw the study: one figure, its table, what does not follow, the money."""
     with top:
-        st.header(plain(study.headline))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.badge(BADGE, color="gray")
-            st.caption(plain(study.about))
+        say(study)
     figure = _figure(study)
     if figure is not None:
         _draw(study, figure)
@@ -32,8 +30,8 @@ def render(study: Study, top: DeltaGenerator) -> None:
             if one is not own:
                 _table(one)
         _drafts(study)
-    _mistakes(study)
-    _money(study)
+    mistakes(study)
+    money(study)
 
 
 def _figure(study: Study) -> Figure | None:
@@ -99,29 +97,3 @@ def _drafts(study: Study) -> None:
     header = ["draft tokens", "acceptance rate", "mean acceptance length", "1 + K × rate"]
     st.markdown(f"**Acceptance**, {BADGE}")
     table(shown(pd.DataFrame(rows, columns=header)), "rows")
-
-
-def _mistakes(study: Study) -> None:
-    count = len(study.mistakes)
-    if not count:
-        st.caption(f"All {study.checked} figures follow from their own rows.")
-        return
-    told = f"{study.flagged} of {study.checked} figures do not follow from their own rows"
-    st.markdown(f"**{told}: {count} {'error' if count == 1 else 'errors'}**")
-    for one in study.mistakes:
-        first, *more = one.figures
-        with st.expander(plain(first)):
-            st.markdown(plain(one.sentence))
-            st.markdown("\n".join(f"- {plain(text)}" for text in more))
-
-
-def _money(study: Study) -> None:
-    if not study.money:
-        return
-    with st.expander("Money, as printed and recomputed"):
-        rows = [
-            (one.name, one.printed, one.recomputed, one.on_own_gpus or "–") for one in study.money
-        ]
-        header = ["figure", "printed", "recomputed", "with the price of the GPUs used"]
-        table(shown(pd.DataFrame(rows, columns=header)), "rows")
-        st.caption("Nothing of this is a price of yours; page Cost reckons with your own.")
