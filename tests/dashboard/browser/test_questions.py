@@ -44,7 +44,7 @@ QUESTIONS = (
     Question("Which load still meets our latency target?", ("Within an SLO",),
              r"arms? in \d+ settings? meets? ttft:\S+ .*at some load"),
     Question("How does every latency change at every load?", ("Every metric and load",),
-             r"How fast is it\?.*Time to first token"),
+             r"All metrics.*The study's table: .* against baseline"),
     Question("What if the load were higher, or K another?", ("What-if",),
              r"Predicted for K = \d at concurrency \d+: [\d,]+ output tokens per second"),
     Question("Did something get worse since the last release?", ("Trends",),
