@@ -169,12 +169,30 @@ def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
     assert "Example:" in CliRunner().invoke(command, ["--help"]).output
 
 
-@pytest.mark.browser
-@pytest.mark.usefixtures("warehouse")
-def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_short(
-    tmp_path: Path,
+@pytest.fixture
+def wide(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Any]
 ) -> None:
-    made = report(reader(open_shelf()), Wanted(Question(FILTERS)))
+    """A study of fourteen arms on six datasets and two sizes."""
+    arms = [("none", None), *((m, k) for m in ("eagle3", "ngram") for k in range(1, 8))]
+    for method, k in arms:
+        arm = {"spec_method": method, "num_speculative_tokens": k}
+        known = [
+            make_facts(dataset=f"set {n}", tensor_parallel_size=size, concurrency=load, **arm)
+            for n in range(6)
+            for size in (1, 2)
+            for load in (1, 2, 4, 8, 16)
+        ]
+        fill_cells(empty_place, f"{method} {k}", known)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("results", ["warehouse", "wide"])
+def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_short(
+    tmp_path: Path, results: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(results)
+    made = report(reader(open_shelf()), Wanted(Question(), tokens_per_day=50e6))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)
