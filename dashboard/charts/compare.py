@@ -73,7 +73,7 @@ def over_load(setting: Setting, view: View, beside: Sequence[Setting] = ()) -> C
 
 
 _PERCENT = alt.Axis(labelExpr=SIGNED, tickCount=5)
-_HEIGHT = 270
+_HEIGHT = 300
 
 
 def _rows(setting: Setting, view: View, places: LoadPlaces) -> pd.DataFrame:

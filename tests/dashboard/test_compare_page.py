@@ -1,6 +1,7 @@
 """The Compare page: which cells it compares, the study's figures, and what was published."""
 
 import io
+import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -262,6 +263,23 @@ def _values(rate: float) -> tuple[Measurement, ...]:
         ("achieved_concurrency", "mean"): 7.5,
     }
     return tuple(Measurement("canonical", m, s, value) for (m, s), value in values.items())
+
+
+def test_the_figure_of_draft_tokens_shows_every_k_of_a_method(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    fill_cells(empty_place, "base", [make_facts(**BASELINE)])
+    for method, k in (("ngram", 3), ("draft_model", 2), ("draft_model", 4)):
+        arm = {"spec_method": method, "num_speculative_tokens": k}
+        fill_cells(empty_place, f"{method}{k}", [make_facts(**arm)])
+
+    page = opened("compare", chart="Draft tokens", in_colour="ngram K=3")
+
+    spec = json.loads(page.get("vega_lite_chart")[0].proto.spec)
+    (picked,) = spec["params"]
+    assert {one["arm"] for one in picked["value"]} == {
+        "ngram K=3", "draft_model K=2", "draft_model K=4", "baseline",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("repeated")

@@ -1,5 +1,6 @@
 """A measured subject on the Compare page: the study's figures of each dataset and size."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import streamlit as st
@@ -201,10 +202,12 @@ def _badge(setting: Setting) -> str:
 
 
 def _every_k(shown: _Shown) -> tuple[str, ...]:
-    """The chosen arm, then the others of its method and draft."""
-    family = _without_k(shown.arm)
-    more = (one.name for one in shown.setting.arms if _without_k(one.name) == family)
-    return tuple(dict.fromkeys((shown.arm, *more)))
+    """The chosen arm, and every K of its method; of the method with most K, where it has only one."""
+    names = [arm.name for arm in shown.setting.arms]
+    count = Counter(map(_without_k, names))
+    mine = _without_k(shown.arm)
+    family = mine if count[mine] > 1 else count.most_common(1)[0][0]
+    return tuple(dict.fromkeys((shown.arm, *(n for n in names if _without_k(n) == family))))
 
 
 def _without_k(arm: str) -> tuple[str, str]:
