@@ -63,7 +63,7 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
     ]
     frame = {name: parts[0][name] for name in own if parts and name in parts[0]}
     columns = min(len(charts), _ACROSS)
-    return {**frame, "title": {"text": title, "anchor": "start", "fontSize": 16},
+    return {**frame, "title": {"text": title, "anchor": "start", "fontSize": 16, "offset": 14},
             "concat": charts, "columns": columns, "datasets": sets}  # fmt: skip
 
 

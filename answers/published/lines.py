@@ -101,7 +101,7 @@ def line(one: Read) -> Line:
 FLAGS = {
     "arithmetic": "does not follow",
     "sign": "wrong sign",
-    "swapped": "swapped with another",
+    "swapped": "swapped with another row",
     "basis": "on the price of other GPUs",
 }
 

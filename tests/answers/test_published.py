@@ -78,8 +78,8 @@ def test_flagged_figures_are_named_where_they_stand() -> None:
         (t.title, line.metric): line.flag for t in found.tables for line in t.lines if line.flag
     }
     assert flagged == {
-        ("MLPerf, TP 1", "itl"): "swapped with another",
-        ("MLPerf, TP 1", "tpot"): "swapped with another",
+        ("MLPerf, TP 1", "itl"): "swapped with another row",
+        ("MLPerf, TP 1", "tpot"): "swapped with another row",
         ("MLPerf, TP 2", "ttft"): "wrong sign",
     }
     assert "TTFT, P95 -9.2 %" in found.figures[5].answer
