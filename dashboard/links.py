@@ -101,6 +101,21 @@ def follow_first(name: str, options: Sequence[str]) -> None:
     st.session_state[_first(name)] = options[0]
 
 
+def lost(name: str, options: Sequence[str]) -> str | None:
+    """What a link asks of a box and is not among its options, until the reader chooses another.
+
+    Call it before the box is drawn, and draw the box without a choice where it is not None: what
+    stands first is not what was asked for.
+    """
+    asked, gone_now = st.query_params.get(name), f"gone {name}"
+    if asked is not None and asked not in options and name not in st.session_state:
+        st.session_state[gone_now] = asked
+    elif st.session_state.get(name) in options:
+        st.session_state.pop(gone_now, None)
+    kept: str | None = st.session_state.get(gone_now)
+    return kept
+
+
 def _first(name: str) -> str:
     return f"first of {name}"
 

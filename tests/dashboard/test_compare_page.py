@@ -216,6 +216,23 @@ def test_the_page_stands_under_the_decision_on_its_setting_and_colours_its_arm()
 
 
 @pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("named", [{"subject": "gone on H200"}, {"setting": "gone · TP 1"}])
+def test_a_link_to_what_is_gone_shows_no_verdict_until_another_is_chosen(
+    named: dict[str, str],
+) -> None:
+    page = opened("compare", **named)
+
+    assert header(page) == f"Not here any more: {next(iter(named.values()))}"
+    assert not charts(page)
+    (key,) = named
+    box = page.selectbox(key=key) if key == "subject" else page.segmented_control(key=key)
+    box.set_value(box.options[0]).run()
+    assert not page.exception
+    assert not header(page).startswith("Not here")
+    assert charts(page) == 6
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_other_arms_are_faint_until_they_are_clicked_and_the_reference_is_not() -> None:
     one = found().settings[0]
     chosen = one.arms[0].name

@@ -5,8 +5,9 @@ import streamlit as st
 from answers.compare.answer import compare
 from answers.compare.subjects import subjects
 from dashboard import data
+from dashboard.components import plain
 from dashboard.empty import nothing
-from dashboard.links import follow_first
+from dashboard.links import follow_first, lost
 from dashboard.published import kept
 from dashboard.shelf import Shelf, ask
 from dashboard.views.compare import controls, measured, printed
@@ -31,22 +32,30 @@ def render(shelf: Shelf, filters: Filters) -> None:
         question = controls.question(data.arms(shelf, filters), filters)
     found = ask(shelf, compare, question)
     ours = {one.name: one for one in subjects(found)}
+    names = [*studied, *ours]
     with choice:
-        name = _subject([*studied, *ours])
+        name = _subject(names) if names else None
+    if names and name is None:
+        folded.empty()
+        top.header(plain(f"Not here any more: {lost('subject', names)}"))
+        return
     if name in studied:
         folded.empty()
         with body:
             printed.render(studied[name], top)
         return
     with body:
-        measured.render(shelf, measured.Chosen(question, found, ours.get(name)), top)
+        measured.render(shelf, measured.Chosen(question, found, ours.get(name or "")), top)
     with last:
         measured.left_out(found)
 
 
-def _subject(names: list[str]) -> str:
-    if not names:
-        return ""
+def _subject(names: list[str]) -> str | None:
+    """Which subject; None where the link names one that is gone."""
     follow_first("subject", names)
-    chosen: str = st.selectbox("Subject", names, key="subject", bind="query-params")
+    gone = lost("subject", names)
+    chosen: str | None = st.selectbox(
+        "Subject", names, index=0 if gone is None else None, key="subject", bind="query-params",
+        placeholder="choose one that is here",
+    )  # fmt: skip
     return chosen

@@ -18,7 +18,7 @@ from dashboard.charts.compare import answer as said_by
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import explanation, plain
 from dashboard.empty import nothing
-from dashboard.links import follow_first
+from dashboard.links import follow_first, lost
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.compare import controls, pair, tables
 from dashboard.views.compare.figure import files, grid
@@ -83,6 +83,10 @@ def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         setting = _setting(subject)
+        if setting is None:
+            names = [one.name for one in subject.settings]
+            top.header(plain(f"Not here any more: {lost('setting', names)}"))
+            return
         decisions = ask(shelf, decide, Decide(chosen.question.filters)).decisions
         told = answer(setting, decisions, found.reference)
         arm = _arm(setting, told)
@@ -105,20 +109,22 @@ def left_out(found: Comparison) -> None:
     tables.left_out(found)
 
 
-def _setting(subject: Compared) -> Setting:
-    """Which dataset and tensor parallel size."""
+def _setting(subject: Compared) -> Setting | None:
+    """Which dataset and tensor parallel size; None where the link names one that is gone."""
     names = [one.name for one in subject.settings]
-    if len(names) == 1:
-        return subject.settings[0]
     follow_first("setting", names)
-    label = "Dataset and tensor parallel size"
+    gone = lost("setting", names)
+    if len(names) == 1 and gone is None:
+        return subject.settings[0]
+    label, first = "Dataset and tensor parallel size", None if gone else names[0]
     if len(names) > _FEW:
-        return subject.setting(st.selectbox(label, names, key="setting", bind="query-params"))
-    return subject.setting(
-        st.segmented_control(
-            label, names, default=names[0], required=True, key="setting", bind="query-params"
+        index = None if gone else 0
+        name = st.selectbox(label, names, index=index, key="setting", bind="query-params")
+    else:
+        name = st.segmented_control(
+            label, names, default=first, required=not gone, key="setting", bind="query-params"
         )
-    )
+    return None if name is None else subject.setting(name)
 
 
 def _figure() -> str:
