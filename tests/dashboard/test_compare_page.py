@@ -198,6 +198,10 @@ def test_the_picture_of_a_figure_holds_all_its_charts() -> None:
     figure = vega_lite(one_figure("Two", drawings))
 
     assert [chart["title"]["text"] for chart in figure["concat"]] == ["speed", "first token"]
+    named = [layer["data"]["name"] for chart in figure["concat"] for layer in chart["layer"]
+             if "data" in layer] + [c["data"]["name"] for c in figure["concat"] if "data" in c]  # fmt: skip
+    assert len(set(named)) > 1
+    assert all(figure["datasets"][name] for name in named)
     assert png_bytes(one_figure("Two", drawings)).startswith(b"\x89PNG")
 
 
