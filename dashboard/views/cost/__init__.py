@@ -22,6 +22,8 @@ from dashboard.charts import capacity as charts_capacity
 from dashboard.charts import cost as charts_cost
 from dashboard.charts.capacity import CHOSEN, POINT
 from dashboard.components import plain, table
+from dashboard.download_menu import charts_menu
+from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.cost import folds
@@ -75,7 +77,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     top.header(NOTHING)
     st.info(plain(found.why_none or "No cell has a partner; Compare lists the reasons."))
-    _trade(shelf, filters)
+    charts_menu("cost", titled(_trade(shelf, filters)))
     folds.below(shelf, folds.Scope(filters, question, counted))
 
 
@@ -101,7 +103,8 @@ def _decided(
     left.vega_lite_chart(sheet.drawings[0], alt=sheet.row.headline)
     right.vega_lite_chart(sheet.drawings[1], alt=f"Saved a year: {per_year(sheet.row)}")
     scope = kept_to(traffics[traffic], question.filters)
-    _trade(shelf, scope)
+    front = _trade(shelf, scope)
+    charts_menu("cost", titled([*sheet.drawings, *front]))
     folds.below(shelf, folds.Scope(scope, question, counted), sheet.costs, sheet.row)
 
 
@@ -133,13 +136,13 @@ def _answer(row: Money) -> None:
     (st.caption if row.basis else st.info)(" ".join(plain(text) for text in notes([row])))
 
 
-def _trade(shelf: Shelf, filters: Filters) -> None:
-    """One chart: of the points that compete, those of one dataset."""
+def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
+    """One chart: of the points that compete, those of one dataset; returned for the files."""
     found = ask(shelf, trade, filters)
     if found.left_out:
         st.caption(f"Left out: {found.left_out} loads whose rates or number of GPUs are unknown.")
     if not found.groups:
-        return
+        return []
     names = {known(group[0].place.dataset): group for group in reversed(found.groups)}
     group = found.groups[0]
     if len(names) > 1:
@@ -156,6 +159,7 @@ def _trade(shelf: Shelf, filters: Filters) -> None:
     if chosen is not None:
         (point,) = (point for point in found.points if point.name == chosen)
         table(folds.cells_behind(shelf, filters, point.cells), "cells", LINK_COLUMNS)
+    return [drawing]
 
 
 def _choose() -> None:

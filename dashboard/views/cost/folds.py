@@ -50,7 +50,7 @@ class Scope:
 
 def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | None = None) -> None:
     """Draw the folds; what is closed is not computed."""
-    with _fold("Which load meets your latency target?", "fold_target") as fold:
+    with _fold("Which load meets your latency target?", "fold_target", True) as fold:
         if fold.open:
             _targets(shelf, scope)
     if costs is not None and row is not None:
@@ -68,8 +68,8 @@ def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | N
             price_list()
 
 
-def _fold(label: str, key: str) -> ExpanderContainer:
-    return st.expander(label, key=key, on_change="rerun", bind="query-params")
+def _fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
+    return st.expander(label, expanded, key=key, on_change="rerun", bind="query-params")
 
 
 def _arithmetic(row: Money, counted: Terms) -> None:
@@ -140,28 +140,50 @@ def _ask_for() -> None:
 
 def _reached(found: Capacity) -> None:
     st.markdown(plain(found.headline), help=_HOW_LOAD)
+    charts, arms, loads = st.tabs(
+        ["Loads that meet it", "Each arm's largest load", "Every load, with what it misses"],
+        key="target_tab", on_change="rerun", bind="query-params",
+    )  # fmt: skip
+    if charts.open:
+        with charts:
+            _strips(found)
+    if arms.open:
+        with arms:
+            text(tables.arms(found), "arms")
+    if loads.open:
+        with loads:
+            text(tables.loads(found), "loads")
+            rows_menu("slo-loads", lambda: _file_rows(found))
+    for sentence in dict.fromkeys(arm.unpriced for arm in found.arms if arm.unpriced):
+        st.caption(plain(sentence))
+
+
+def _strips(found: Capacity) -> None:
     settings: dict[str, list[Carried]] = {}
     for arm in found.arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
-    drawings = {
-        name: drawn(slo_strips(arms)) for name, arms in list(settings.items())[:MOST_STRIPS]
-    }
+    first = list(settings.items())[:MOST_STRIPS]
+    drawings = {name: drawn(slo_strips(arms)) for name, arms in first}
     if len(settings) > MOST_STRIPS:
         st.caption(f"{MOST_STRIPS} of {len(settings)} settings are drawn; all are judged.")
-    for place, (name, drawing) in zip(
-        st.columns(len(drawings) or 1), drawings.items(), strict=False
-    ):
+    places = st.columns(len(drawings) or 1)
+    for place, (name, drawing) in zip(places, drawings.items(), strict=False):
         place.vega_lite_chart(drawing, alt=f"Which loads meet the service level, {name}")
-    text(tables.arms(found), "arms")
-    st.markdown("Every load, with what it misses:")
-    text(tables.loads(found), "loads")
-    for sentence in dict.fromkeys(arm.unpriced for arm in found.arms if arm.unpriced):
-        st.caption(plain(sentence))
-    with st.container(horizontal=True):
-        rows_menu("slo-loads", lambda: pd.json_normalize(capacity_json(found)["arms"], "levels",
-                  ["arm_label", "model", "dataset", "gpu", "tensor_parallel_size", "evidence"]))  # fmt: skip
-        charts_menu("slo-loads", drawings)
+    charts_menu("slo-loads", drawings)
+
+
+def _file_rows(found: Capacity) -> pd.DataFrame:
+    """Every load of every arm, unrounded."""
+    about: list[str | list[str]] = [
+        "arm_label",
+        "model",
+        "dataset",
+        "gpu",
+        "tensor_parallel_size",
+        "evidence",
+    ]
+    return pd.json_normalize(capacity_json(found)["arms"], "levels", about)
 
 
 def text(rows: tables.Table, what: str) -> None:

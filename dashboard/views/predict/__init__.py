@@ -73,6 +73,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
     st.header(_QUESTION)
     if data.cells(shelf, filters).empty:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        if not data.cells(shelf, Filters()).empty:
+            return
     else:
         nothing(
             shelf,
