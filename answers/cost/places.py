@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from analysis.frames import records
+from analysis.frames import plain, records
 from analysis.matching.arm_levels import ArmLevels
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.paying import Hardware, hardware_of
@@ -50,8 +49,9 @@ def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, Place]:
     }  # fmt: skip
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None or pd.isna(value) else str(value)
+def _text(value: object) -> str | None:
+    found = plain(value)
+    return None if found is None else str(found)
 
 
 def _set_by_hand(levels: ArmLevels, cells: pd.DataFrame) -> set[Keys]:

@@ -105,8 +105,8 @@ def _year(
     demand, basis = served
     asked = f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
     if not yearly.value:
-        return f"{asked} both take {basis.counted(old.gpus)}, so nothing is saved a year."
-    took = f"it takes {basis.counted(new.gpus)} instead of {old.gpus:,}"
+        return f"{asked} both take {gpus(old.gpus, basis.unit)}, so nothing is saved a year."
+    took = f"it takes {gpus(new.gpus, basis.unit)} instead of {old.gpus:,}"
     return f"{asked} {took}: {year(yearly)}."
 
 
@@ -127,6 +127,11 @@ def _ends(amount: Amount) -> str:
     return f" (95 %: {low:,.0f} to {high:,.0f})"
 
 
+def gpus(count: int, unit: str = "GPU") -> str:
+    """``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
 def from_to(row: Money) -> str:
     """``eagle3 K=3: 0.451 instead of 0.520 USD per million output tokens at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
@@ -145,7 +150,7 @@ def per_year(row: Money) -> str:
     if not saved.value:
         return f"0 USD, as many {basis.unit}s: {amount.word}"
     fewer = "fewer" if saved.value > 0 else "more"
-    told = basis.counted(round(abs(saved.value)))
+    told = gpus(round(abs(saved.value)), basis.unit)
     return f"{amount.value:,.0f} USD, {told} {fewer}: {amount.word}"
 
 

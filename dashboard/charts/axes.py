@@ -95,8 +95,3 @@ def tip(field: str, name: str, number: str = "") -> alt.Tooltip:
     if not number:
         return alt.Tooltip(field=field, type="nominal", title=name)
     return alt.Tooltip(field=field, type="quantitative", title=name, format=number)
-
-
-def given(channel: Any, field: str) -> Any:
-    """A channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
-    return channel(field=field, type="quantitative", scale=None, legend=None)

@@ -4,7 +4,8 @@ import altair as alt
 import pandas as pd
 
 from dashboard.charts import Chart
-from dashboard.charts.axes import QUIET, colour, given, tip, title
+from dashboard.charts.axes import QUIET, colour, tip, title
+from dashboard.charts.pareto import given
 
 #: Height of one figure, px.
 _ROW = 46

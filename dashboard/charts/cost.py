@@ -12,7 +12,8 @@ from answers.cost.words import from_to, per_year, short_usd
 from answers.decide.tables import traffic_short
 from answers.wording import badge
 from dashboard.charts import Chart, Scales, nothing
-from dashboard.charts.axes import QUIET, colour, given, loads, tip, title
+from dashboard.charts.axes import QUIET, colour, loads, tip, title
+from dashboard.charts.pareto import given
 from dashboard.ends import panel_of
 
 HEIGHT = 300

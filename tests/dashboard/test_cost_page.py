@@ -18,8 +18,8 @@ from answers.cost.values import Money, Terms
 from answers.decide.answer import decide
 from answers.decide.values import Question
 from commands.cost import cost
-from dashboard.charts import capacity as charts_capacity
 from dashboard.charts import cost as charts_cost
+from dashboard.charts import pareto as charts_pareto
 from dashboard.shelf import Shelf, ask, open_shelf
 from dashboard.views.cost.paying import LISTED, OWN, paying
 from tests.dashboard.opening import opened, page_of, refused
@@ -320,8 +320,8 @@ def _charts(shelf: Shelf) -> dict[str, Any]:
     return {
         "cost": charts_cost.cost_by_load(within(rows[0], found), SLO).to_dict(),
         "year": charts_cost.saved_a_year(_rows(CODE, terms=_demand())).to_dict(),
-        "strips": charts_capacity.slo_strips(found.arms).to_dict(),
-        "front": charts_capacity.pareto(ask(shelf, trade, CODE).groups[0]).to_dict(),
+        "strips": charts_pareto.slo_strips(found.arms).to_dict(),
+        "front": charts_pareto.pareto(ask(shelf, trade, CODE).groups[0]).to_dict(),
     }
 
 
@@ -349,7 +349,7 @@ def test_loads_are_the_ticks_and_the_trade_starts_at_zero() -> None:
     axes = specs["front"]["layer"][0]["encoding"]
     assert axes["x"]["scale"]["zero"]
     assert axes["y"]["scale"]["zero"]
-    assert [p["name"] for p in specs["front"]["params"]] == [charts_capacity.CHOSEN]
+    assert [p["name"] for p in specs["front"]["params"]] == [charts_pareto.CHOSEN]
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from answers.cost.answer import cost
 from answers.cost.capacity import capacity, within
@@ -11,16 +12,16 @@ from answers.cost.trade import trade
 from answers.cost.values import Costs, Money, Terms
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
-from answers.decide.overview import Overview, overviews
-from answers.decide.values import Decision, Decisions, Question
+from answers.decide.overview import overviews
+from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
 from dashboard import data, links
 from dashboard.answers import Drawing, drawn
-from dashboard.asking import asked, one_of
 from dashboard.cells import LINK_COLUMNS
-from dashboard.charts import capacity as charts_capacity
 from dashboard.charts import cost as charts_cost
-from dashboard.charts.capacity import CHOSEN, POINT
+from dashboard.charts import pareto as charts_pareto
+from dashboard.charts.pareto import CHOSEN, POINT
+from dashboard.chosen import Told, chosen, gone, one_of, question_of, say_gone, traffics
 from dashboard.components import plain, table
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
@@ -66,61 +67,54 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
-    top, controls = st.container(), st.container()
-    with controls:
-        question = asked(filters)
-        with st.expander("What you pay, and what you have to serve"):
-            counted = terms()
+    top = st.container()
+    boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
+    with boxes[3]:
+        question = question_of(filters)
     found = ask(shelf, decide, question)
-    if found.decisions:
-        _decided(shelf, question, counted, (top, controls))
+    told = chosen(shelf, question, found, boxes) if found.decisions else None
+    with st.expander("What you pay, and what you have to serve"):
+        counted = terms()
+    if told is not None:
+        _decided(shelf, told, counted, top)
         return
-    top.header(NOTHING)
+    with top:
+        _undecided(found)
+    if not found.decisions:
+        charts_menu("cost", titled(_trade(shelf, filters)))
+        folds.below(shelf, folds.Scope(filters, question, counted))
+
+
+def _undecided(found: Decisions) -> None:
+    """Nothing is costed: why."""
+    if found.decisions:
+        say_gone(gone() or "")
+        return
+    st.header(NOTHING)
     st.info(plain(found.why_none or "No cell has a partner; Compare lists the reasons."))
-    charts_menu("cost", titled(_trade(shelf, filters)))
-    folds.below(shelf, folds.Scope(filters, question, counted))
 
 
-def _decided(
-    shelf: Shelf,
-    question: Question,
-    counted: Terms,
-    places: tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator],
-) -> None:
-    """What there is to say of the chosen traffic; ``places``: of the answer and of the controls."""
-    known = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
-    with places[1]:
-        left, right = st.columns(2)
-        with left:
-            name = one_of("Model and hardware", list(known), "about")
-        traffics = _traffics(known[name])
-        with right:
-            traffic = one_of("Traffic", list(traffics), "traffic")
-    sheet = _sheet(shelf, question, counted, (name, traffic))
-    with places[0]:
+def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> None:
+    """What there is to say of the chosen traffic."""
+    sheet = _sheet(shelf, told.question, counted, (told.subject, told.traffic))
+    with top:
         _answer(sheet.row)
     left, right = st.columns([3, 2])
     left.vega_lite_chart(sheet.drawings[0], alt=sheet.row.headline)
     right.vega_lite_chart(sheet.drawings[1], alt=f"Saved a year: {per_year(sheet.row)}")
-    scope = kept_to(traffics[traffic], question.filters)
+    scope = kept_to(told.one, told.question.filters)
     front = _trade(shelf, scope)
     charts_menu("cost", titled([*sheet.drawings, *front]))
-    folds.below(shelf, folds.Scope(scope, question, counted), sheet.costs, sheet.row)
-
-
-def _traffics(subject: Overview) -> dict[str, Decision]:
-    """Name -> decision, the first of those that lead first."""
-    order = dict.fromkeys([*subject.leads, *subject.decisions])
-    return {subject.place(one): one for one in order}
+    folds.below(shelf, folds.Scope(scope, told.question, counted), sheet.costs, sheet.row)
 
 
 @cached(16, Question, Terms)
 def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[str, str]) -> Sheet:
     """``place`` names the subject and the traffic."""
     found = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
-    traffics = _traffics(found[place[0]])
-    costs = cost(Decisions(tuple(traffics.values())), counted)
-    row = costs.rows[list(traffics).index(place[1])]
+    known = traffics(found[place[0]])
+    costs = cost(Decisions(tuple(known.values())), counted)
+    row = costs.rows[list(known).index(place[1])]
     if question.slo is not None:
         scope = kept_to(row.decision, question.filters)
         row = within(row, ask(shelf, capacity, scope, question.slo, counted.paying, False))
@@ -146,8 +140,9 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
     names = {known(group[0].place.dataset): group for group in reversed(found.groups)}
     group = found.groups[0]
     if len(names) > 1:
-        group = names[one_of("Dataset of the chart below", sorted(names), "trade_dataset")]
-    drawing = drawn(charts_capacity.pareto(group))
+        name = one_of("Dataset of the chart below", sorted(names), "trade_dataset")
+        group = names.get(name or "", group)
+    drawing = drawn(charts_pareto.pareto(group))
     st.vega_lite_chart(
         drawing, key="front", on_select=_choose, alt=f"{drawing['title']['text']}. {_HOW_FRONT}"
     )

@@ -17,7 +17,7 @@ from answers.decide.values import Question
 from dashboard import data
 from dashboard.answers import drawn
 from dashboard.cells import BEHIND, linked
-from dashboard.charts.capacity import slo_strips
+from dashboard.charts.pareto import slo_strips
 from dashboard.components import Shown, plain, shown, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.shelf import Shelf, ask

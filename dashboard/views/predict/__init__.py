@@ -1,7 +1,7 @@
 """Predict: what a K, load, acceptance or length that was not measured would give, and how sure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -16,10 +16,10 @@ from answers.predict.values import Answer, Asked, Known
 from answers.predict.words import BAND
 from dashboard import data
 from dashboard.answers import Drawing, drawn
-from dashboard.asking import one_of
 from dashboard.charts import forecast
 from dashboard.charts.acceptance import acceptance
 from dashboard.charts.forecast import DRAWN, Sheet
+from dashboard.chosen import one_of
 from dashboard.components import plain
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
@@ -86,38 +86,55 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...]) -> None:
     top = st.container()
-    left, right = st.columns([3, 1])
-    by_name = {one.name: one for one in known}
-    with left:
-        family = by_name[one_of("Arm", list(by_name), "whatif_arm")]
-    with right:
-        dataset = one_of("Dataset", list(family.datasets), "whatif_dataset")
+    chosen = _chosen({one.name: one for one in known})
+    if chosen is None:
+        top.header("Not here any more: what the link names")
+        return
+    family, dataset = chosen
     place = Place(filters, family.system, family.family, dataset, lengths=True)
     # Prompts may be asked for as far as all datasets together reach.
     given = asked(_known(shelf, place).offer)
     if given.prompt is None:
-        place = Place(filters, family.system, family.family, dataset)
+        place = replace(place, lengths=False)
     with st.spinner("Predicting each measured point from the others"):
         found = _answer(shelf, place, given)
     with top:
         _said(found, family)
+    note = "".join(f"  [{text}]" for text in family.badges)
+    sheet, drawings = _lines(shelf, place, given, note)
+    drafts = of_family(ask(shelf, accepted, filters), family)
+    drawings += _draft(drafts, family, note) if drafts else []
+    charts_menu("predict", titled(drawings))
+    _below(found, sheet, drafts, ask(shelf, subjects, filters))
+
+
+def _chosen(known: dict[str, Family]) -> tuple[Family, str] | None:
+    """The arm and the dataset of the boxes; None where the link names one that is gone."""
+    left, right = st.columns([3, 1])
+    with left:
+        name = one_of("Arm", list(known), "whatif_arm")
+    if name is None:
+        return None
+    with right:
+        dataset = one_of("Dataset", list(known[name].datasets), "whatif_dataset")
+    return None if dataset is None else (known[name], dataset)
+
+
+def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, list[Drawing]]:
+    """The chosen metric over the load and over K; ``note`` ends the titles."""
     label = st.segmented_control(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
         key="whatif_metric", bind="query-params", help=_BAND,
     )  # fmt: skip
-    note = "".join(f"  [{text}]" for text in family.badges)
     sheet = Sheet(_known(shelf, place), given, _METRICS[label], note)
-    drawings = _drawings(shelf, place, sheet)
+    drawings = _drawn(shelf, place, given, (sheet.metric, note))
     for column, drawing in zip(st.columns(2), drawings, strict=True):
-        column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}: {found.headline}")
+        column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}, measured and predicted")
     st.caption(
         f"Points were measured; lines are predicted, each with its {BAND}. "
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
     )
-    drafts = of_family(ask(shelf, accepted, filters), family)
-    draft = _draft(drafts, family, note) if drafts else []
-    charts_menu("predict", titled([*drawings, *draft]))
-    _below(found, sheet, drafts, ask(shelf, subjects, filters))
+    return sheet, list(drawings)
 
 
 @cached(32, Place)
@@ -135,10 +152,6 @@ def _known(shelf: Shelf, place: Place) -> Known:
 @cached(64, Place, Asked)
 def _answer(shelf: Shelf, place: Place, given: Asked) -> Answer:
     return answer(_known(shelf, place), given)
-
-
-def _drawings(shelf: Shelf, place: Place, sheet: Sheet) -> list[Drawing]:
-    return _drawn(shelf, place, sheet.asked, (sheet.metric, sheet.note))
 
 
 @cached(64, Place, Asked)

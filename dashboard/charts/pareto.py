@@ -11,7 +11,7 @@ from answers.cost.tables import MET, why
 from answers.cost.trade import Point
 from answers.wording import known
 from dashboard.charts import Chart, Scales
-from dashboard.charts.axes import QUIET, colour, given, loads, tip, title
+from dashboard.charts.axes import QUIET, colour, loads, tip, title
 from dashboard.ends import panel_of
 
 HEIGHT = 360
@@ -212,3 +212,8 @@ def _rate(channel: Any, field: str, title: str) -> Any:
         axis=alt.Axis(tickCount=5, format=",~r"),
         scale=alt.Scale(zero=True, nice=True),
     )
+
+
+def given(channel: Any, field: str) -> Any:
+    """A channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
+    return channel(field=field, type="quantitative", scale=None, legend=None)
