@@ -133,13 +133,11 @@ def gpus(count: int, unit: str = "GPU") -> str:
 
 
 def from_to(row: Money) -> str:
-    """``eagle3 K=3: 0.451 instead of 0.520 USD per million output tokens at 16 at once``."""
+    """``0.451 instead of 0.520 USD per million output tokens at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
     if row.load is None or UNKNOWN in (before, after):
         return "USD per million output tokens: unknown"
-    return (
-        f"{row.arm}: {after} instead of {before} USD per million output tokens at {row.load.text}"
-    )
+    return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
 
 
 def per_year(row: Money) -> str:

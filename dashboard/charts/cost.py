@@ -52,7 +52,9 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
         _names(rows, x),
     ]  # fmt: skip
     solid = "all loads: no service level was asked for" if slo is None else f"solid: meets {slo}"
-    told = f"over the load, log scale; {solid}; large: where it is costed; faint: other arms"
+    told = (
+        f"{row.arm} over the load, log scale; {solid}; large: where it is costed; faint: other arms"
+    )
     return alt.layer(*drawn, title=title(name, told), height=HEIGHT)
 
 

@@ -157,6 +157,14 @@ def test_a_target_that_cannot_be_read_is_one_sentence() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
+def test_a_link_to_a_subject_that_is_gone_shows_no_costs_of_another() -> None:
+    page = opened("cost", about="gpt-oss on H200")
+
+    assert title(page) == "Not here any more: gpt-oss on H200"
+    assert not page.get("vega_lite_chart")
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_say_so() -> None:
     page = opened("cost", Filters(dataset=("none such",)))
 

@@ -73,7 +73,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         question = question_of(filters)
     found = ask(shelf, decide, question)
     told = chosen(shelf, question, found, boxes) if found.decisions else None
-    with st.expander("What you pay, and what you have to serve"):
+    with folds.fold("What you pay, and what you have to serve", "fold_pay"):
         counted = terms()
     if told is not None:
         _decided(shelf, told, counted, top)

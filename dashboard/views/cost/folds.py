@@ -50,25 +50,26 @@ class Scope:
 
 def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | None = None) -> None:
     """Draw the folds; what is closed is not computed."""
-    with _fold("Which load meets your latency target?", "fold_target", True) as fold:
-        if fold.open:
+    with fold("Which load meets your latency target?", "fold_target", True) as here:
+        if here.open:
             _targets(shelf, scope)
     if costs is not None and row is not None:
-        with _fold("The arithmetic, step by step", "fold_steps") as fold:
-            if fold.open:
+        with fold("The arithmetic, step by step", "fold_steps") as here:
+            if here.open:
                 _arithmetic(row, costs.terms)
-        with _fold("Every traffic in numbers", "fold_numbers") as fold:
-            if fold.open:
+        with fold("Every traffic in numbers", "fold_numbers") as here:
+            if here.open:
                 _numbers(costs)
-    with _fold("Every point between a GPU and a user", "fold_points") as fold:
-        if fold.open:
+    with fold("Every point between a GPU and a user", "fold_points") as here:
+        if here.open:
             _points(shelf, scope)
-    with _fold("Price list, with dates and sources", "fold_prices") as fold:
-        if fold.open:
+    with fold("Price list, with dates and sources", "fold_prices") as here:
+        if here.open:
             price_list()
 
 
-def _fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
+def fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
+    """An expander that the address keeps open or closed."""
     return st.expander(label, expanded, key=key, on_change="rerun", bind="query-params")
 
 
