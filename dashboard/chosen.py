@@ -110,7 +110,7 @@ def chosen(
     places = traffics(known[name])
     with boxes[1]:
         place = one_of("Traffic", list(places), TRAFFIC)
-    if place is None or gone() is not None:
+    if place is None:
         return None
     with boxes[2]:
         load = load_chosen(places[place])

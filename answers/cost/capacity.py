@@ -21,8 +21,6 @@ from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store_read import Reader
 
-_BASELINE = "baseline"
-
 
 @dataclass(frozen=True)
 class AtLoad:
@@ -55,7 +53,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Every arm under one service level, settings in the order of their names, baselines first.
+    """Every arm under one service level, settings and arms in the order of their names.
     ``counted``: whether the requests were read for goodput; ``cells``: how many there are."""
 
     slo: Slo
@@ -116,8 +114,7 @@ def capacity(
         _carried(placed[key], reach, behind.of_arm(key), paying)
         for key, reach in largest_loads(levels, asked).items()
     ]
-    ordered = sorted(arms, key=lambda arm: (arm.place.setting, arm.place.arm != _BASELINE,
-                                            arm.place.arm))  # fmt: skip
+    ordered = sorted(arms, key=lambda arm: (arm.place.setting, arm.place.arm))
     return Capacity(asked, tuple(ordered), bool(goodputs), levels.values["cell_id"].nunique())
 
 

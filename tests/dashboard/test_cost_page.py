@@ -297,18 +297,25 @@ def test_a_point_leads_to_its_cells_and_they_to_their_runs() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_the_part_of_a_curve_that_meets_the_target_is_that_of_the_largest_loads() -> None:
-    (row,) = _rows(CODE, SLO)
+@pytest.mark.parametrize(
+    ("slo", "baseline", "arm"),
+    [(SLO, [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]), ("itl:p95<40ms", [1, 1, 1, 1, 0], [1, 1, 1, 1, 1])],
+)
+def test_the_part_of_a_curve_that_meets_the_target_is_that_of_the_largest_loads(
+    slo: str, baseline: list[int], arm: list[int]
+) -> None:
+    (row,) = _rows(CODE, slo)
 
-    found = ask(open_shelf(), capacity, CODE, SLO, Paying(), False)
+    found = ask(open_shelf(), capacity, CODE, slo, Paying(), False)
     curve = within(row, found).curve
 
     largest = {arm.place.arm: arm.reach.largest for arm in found.arms}
     for point in curve:
         end = largest[point.arm or "baseline"]
         assert point.meets is (end is not None and point.load.order <= end.order)
-    rows = charts_cost._marks(within(row, found))
-    assert rows.groupby("concurrency")["meets"].first().tolist() == [1, 1, 1, 0, 0]
+    rows = charts_cost._marks(within(row, found)).sort_values("concurrency")
+    for name, expected in (("baseline", baseline), ("eagle3 K=5", arm)):
+        assert rows.loc[rows["arm"] == name, "meets"].tolist() == expected
 
 
 def _fields(spec: Any) -> set[str]:
