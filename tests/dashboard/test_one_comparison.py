@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-
 from answers.decide.values import Question
 from dashboard.data import decide as data_decide
 from dashboard.shelf import open_shelf
