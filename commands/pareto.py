@@ -9,13 +9,7 @@ import click
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from warehouse.loads import Load
-
-#: Numbers that mean something inside one answer alone.
-_NUMBERED = ["setting", "arm_id", "load"]
-NUMBERS = ("tokens_per_second_per_user", "tokens_per_second_per_gpu")
+    from answers.cost.trade import Trade
 
 
 @click.command()
@@ -31,54 +25,32 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
     Example: draftboard pareto --dataset code --front
     """
-    table, left_out, loads = _load(warehouse, given)
-    table = table[~table["dominated"].astype(bool)] if front else table
+    from answers.cost.contract import trade_json
+    from answers.cost.trade import trade
+    from warehouse.store import Reader, warehouse_path
+
+    with Reader(warehouse_path(warehouse)) as reader:
+        found = trade(reader, filters_from(given))
     if as_json:
-        rows = json.loads(table.drop(columns=_NUMBERED).to_json(orient="records"))
-        told = [
-            {**row, "load": loads[place].as_json()}
-            for row, place in zip(rows, table["load"], strict=True)
-        ]
-        click.echo(json.dumps({"points": told, "left_out": left_out}))
-    elif table.empty and not left_out:
+        click.echo(json.dumps(trade_json(found, front), allow_nan=False))
+    elif not found.groups and not found.left_out:
         click.echo("No cell matches. `draftboard runs` lists what there is.")
     else:
-        _show(table)
-    if left_out and not as_json:
-        click.echo(f"{left_out} levels are left out: a rate or the number of GPUs is unknown.")
+        _show(found, front)
 
 
-def _load(
-    warehouse: Path | None, given: dict[str, Any]
-) -> "tuple[pd.DataFrame, int, tuple[Load, ...]]":
-    from analysis.matching.arm_levels import arm_levels
-    from analysis.service.pareto import METRICS_READ, STATISTICS_READ, points, unplaced
-    from commands.measured import read_measured
-
-    measured = read_measured(warehouse, filters_from(given), METRICS_READ, STATISTICS_READ)
-    levels = arm_levels(measured.cells, measured.measurements)
-    return points(levels), unplaced(levels), levels.loads
-
-
-def _show(table: "pd.DataFrame") -> None:
-    from analysis.frames import records
-    from analysis.tables import known_text, number
+def _show(found: "Trade", front: bool) -> None:
+    from answers.cost.tables import trade_points
+    from answers.wording import known
     from commands.output import show_table
 
-    header = [
-        "arm", "TP", "GPUs", "load", "tok/s per user", "tok/s per GPU", "dominated by",
-    ]  # fmt: skip
-    for _, rows in table.groupby("group", sort=True):
-        first = records(rows)[0]
-        told = [first[name] for name in ("model", "dataset", "gpu", "evidence")]
-        lines = [
-            [
-                str(row["arm_label"]), number(row["tensor_parallel_size"], 0),
-                number(row["gpus"], 0), str(row["load_short"]),
-                *(number(row[name], 1) for name in NUMBERS),
-                "" if not row["dominated"] else str(row["dominated_by"]),
-            ]
-            for row in records(rows)
-        ]  # fmt: skip
-        show_table(header, lines, title=", ".join(map(known_text, told)))
+    for group in found.groups:
+        place = group[0].place
+        title = ", ".join(map(known, (place.model, place.dataset, place.on.gpu, place.evidence)))
+        shown = [point for point in group if not (front and point.dominated_by)]
+        show_table(*trade_points(shown), title=title)
         click.echo()
+    if found.left_out:
+        click.echo(
+            f"{found.left_out} levels are left out: a rate or the number of GPUs is unknown."
+        )

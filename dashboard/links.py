@@ -82,6 +82,20 @@ def _number(text: str) -> str:
         return text
 
 
+def rename(names: Mapping[str, str]) -> None:
+    """Read parameters of older addresses under their new names: old name -> new one. Call it before
+    a widget is drawn; where something is renamed, the page starts anew."""
+    asked = parameters()
+    if not set(names) & set(asked):
+        return
+    for old, new in names.items():
+        values = asked.pop(old, [])
+        if values:
+            asked.setdefault(new, ["; ".join(values)])
+    st.query_params.from_dict(asked)
+    st.rerun()
+
+
 def choose(name: str, value: str) -> None:
     """Set a box from code; call it before the box is drawn."""
     st.session_state[name] = value

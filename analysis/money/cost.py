@@ -16,7 +16,7 @@ class Basis:
 
     ``usd_per_hour`` buys ``gpus_per_instance`` GPUs; the throughput is that of ``gpus_used`` of
     them, which pay their share. ``utilisation`` (0-1] is the share of the paid time in which the
-    server runs at this throughput. Raises InvalidInput for a value that cannot be.
+    server runs at this throughput. ``unit``: what is charged, GPUs or machines without one. Raises InvalidInput for a value that cannot be.
     """
 
     usd_per_hour: float
@@ -24,6 +24,7 @@ class Basis:
     gpus_used: int = 1
     utilisation: float = 1.0
     source: str = "given by the user"
+    unit: str = "GPU"
 
     def __post_init__(self) -> None:
         if not (isfinite(self.usd_per_hour) and self.usd_per_hour > 0):
@@ -50,18 +51,21 @@ class Basis:
     def name(self) -> str:
         """``per instance``, ``per GPU`` or the share of an instance that is charged."""
         if self.gpus_used == self.gpus_per_instance:
-            return "per instance" if self.gpus_per_instance > 1 else "per GPU"
+            return "per instance" if self.gpus_per_instance > 1 else f"per {self.unit}"
         if self.gpus_used == 1:
-            return "per GPU"
-        return f"{self.gpus_used} GPUs at the price of {self.gpus_per_instance}"
+            return f"per {self.unit}"
+        return f"{self.counted(self.gpus_used)} at the price of {self.gpus_per_instance}"
+
+    def counted(self, number: int) -> str:
+        """``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
+        return f"{number:,} {self.unit}{'' if number == 1 else 's'}"
 
     @property
     def sentence(self) -> str:
         """The basis in one sentence, to stand beside every cost."""
-        gpus = "1 GPU" if self.gpus_per_instance == 1 else f"{self.gpus_per_instance} GPUs"
         return (
-            f"{self.usd_per_hour:,.2f} USD/h for {gpus} ({self.source}), {self.gpus_used} charged: "
-            f"{self.usd_per_hour_charged:,.2f} USD/h, busy {self.utilisation:.0%} of the time."
+            f"{money(self.usd_per_hour)} USD/h for {self.counted(self.gpus_per_instance)} "
+            f"({self.source}), {self.gpus_used} charged: {money(self.usd_per_hour_charged)} USD/h, busy {self.utilisation:.0%} of the time."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -74,8 +78,14 @@ class Basis:
             "utilisation": self.utilisation,
             "usd_per_hour_charged": self.usd_per_hour_charged,
             "price_source": self.source,
+            "unit": self.unit,
             "sentence": self.sentence,
         }
+
+
+def money(usd: float) -> str:
+    """USD with cents, below one with a tenth of them: ``63.30``, ``0.116``."""
+    return f"{usd:,.2f}" if usd >= 1 else f"{usd:.3f}"
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,9 @@ def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
             f"{price.gpus_per_instance} for the whole instance)."
         )
     return Basis(
-        price.usd_per_hour, price.gpus_per_instance, used, paying.utilisation, price.source
-    )
+        price.usd_per_hour, price.gpus_per_instance, used, paying.utilisation, price.source,
+        price.unit,
+    )  # fmt: skip
 
 
 def basis_or_raise(paying: Paying, on: Hardware) -> Basis:

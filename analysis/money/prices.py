@@ -1,5 +1,7 @@
 """What GPUs cost: a few dated prices with their sources, and the ones a user brings along.
 
+A CPU that a lab ran on has a price of its own: that of a machine, never of a GPU.
+
 Prices age. These are for a first answer and for recognising a figure somebody else printed; a
 real decision takes the price on the reader's own contract.
 """
@@ -17,7 +19,8 @@ Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Price(BaseModel):
-    """One row: ``usd_per_hour`` buys an instance with ``gpus_per_instance`` of these GPUs."""
+    """One row: ``usd_per_hour`` buys an instance with ``gpus_per_instance`` of these GPUs. ``unit``:
+    what is bought and charged; a machine without a GPU is one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -30,15 +33,18 @@ class Price(BaseModel):
         str, BeforeValidator(str), Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
     ]  # as exact as the source is: year, month or day
     source: Text
+    unit: Literal["GPU", "CPU machine"] = "GPU"
 
     def basis(self, gpus_used: int, utilisation: float = 1.0) -> Basis:
         """This price as the basis of a cost."""
         source = f"{self.name}, {self.kind}, {self.date}, {self.source}"
-        return Basis(self.usd_per_hour, self.gpus_per_instance, gpus_used, utilisation, source)
+        return Basis(self.usd_per_hour, self.gpus_per_instance, gpus_used, utilisation, source,
+                     self.unit)  # fmt: skip
 
 
 _CLOUDS = "price list of the AWS API collected in github.com/datareceipts/data-receipts"
 _HYPERSTACK = "hyperstack.cloud/gpu-pricing"
+_EC2 = "us-east-1, Linux, 2 vCPU and 8 GiB, aws.amazon.com/ec2/pricing/on-demand"
 
 
 def _price(name: str, gpu: str, usd: float, at: str, source: str) -> Price:
@@ -46,6 +52,12 @@ def _price(name: str, gpu: str, usd: float, at: str, source: str) -> Price:
     kind, _, where = source.partition(": ")
     values = {"name": name, "gpu": instance, "gpus_per_instance": int(gpus), "usd_per_hour": usd}
     return Price.model_validate({**values, "kind": kind, "date": at, "source": where})
+
+
+def _machine(name: str, cpu: str, usd: float) -> Price:
+    """A machine without a GPU: what the laptop lab would cost as a cloud instance of its size."""
+    price = _price(name, cpu, usd, "2026-11", f"on-demand: {_EC2}")
+    return price.model_copy(update={"unit": "CPU machine"})
 
 
 #: One instance each; USD per hour of the whole instance.
@@ -65,6 +77,8 @@ PRICES: tuple[Price, ...] = (
     _price("hyperstack b200", "B200", 6.00, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price("hyperstack h200", "H200", 3.99, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price("hyperstack h100", "H100", 3.20, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
+    _machine("CPU lab price, aws m7a.large", "EPYC", 0.11592),
+    _machine("CPU lab price, aws m7i.large", "Xeon", 0.1008),
 )  # fmt: skip
 
 

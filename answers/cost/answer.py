@@ -40,7 +40,7 @@ def _money(decision: Decision, terms: Terms) -> Money:
         decision.num_speculative_tokens if at.level is None else at.level.num_speculative_tokens,
         basis, at.baseline, at.speculative, decision.saving, at.usd_saved_per_million(),
         at.gpus_saved(), yearly, paid, tuple(_curve(decision, basis)),
-        said.headline(decision, at.baseline, at.speculative, yearly, terms.demand),
+        said.headline(decision, at.baseline, at.speculative, yearly, at.served),
         tuple(one for one in told if one),
     )  # fmt: skip
 
@@ -101,10 +101,16 @@ class _At:
         priced = None if self.basis is None else cost_of(output, total, self.basis)
         return Side(output, total, priced, self._fleet(output))
 
-    def _fleet(self, output: float | None) -> Fleet | None:
+    @property
+    def served(self) -> said.Served | None:
+        """The demand and what its hardware costs; None without one of them."""
         demand, basis = self.terms.demand, self.basis
-        if demand is None or basis is None or output is None:
+        return None if demand is None or basis is None else (demand, basis)
+
+    def _fleet(self, output: float | None) -> Fleet | None:
+        if self.served is None or output is None:
             return None
+        demand, basis = self.served
         return fleet(demand, output, basis, self.terms.whole_instances)
 
     def usd_saved_per_million(self) -> Amount | None:

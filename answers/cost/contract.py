@@ -3,6 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
+from answers.cost.capacity import Capacity
+from answers.cost.places import Place
+from answers.cost.trade import Trade
 from answers.cost.values import Amount, Costs, Money, Point, Side
 
 SCHEMA_VERSION = 1
@@ -64,3 +67,52 @@ def _amount(amount: Amount | None) -> dict[str, Any] | None:
 
 def _point(point: Point) -> dict[str, Any]:
     return {**asdict(point), "load": point.load.as_json()}
+
+
+def capacity_json(found: Capacity) -> dict[str, Any]:
+    """Every arm's largest load under a service level, and each of its loads."""
+    return {
+        "slo": found.slo.text,
+        "arms": [
+            {
+                **_place(arm.place),
+                "largest_load": None if arm.reach.largest is None else arm.reach.largest.as_json(),
+                "sentence": arm.reach.sentence,
+                "levels": [
+                    {
+                        **vars(at.level), "load": at.level.load.as_json(),
+                        "achieved_concurrency": at.in_flight, **vars(at.good),
+                    }
+                    for at in arm.loads
+                ],
+            }
+            for arm in found.arms
+        ],
+    }  # fmt: skip
+
+
+def trade_json(found: Trade, front: bool = False) -> dict[str, Any]:
+    """Every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
+    return {
+        "points": [
+            {
+                "group": number, **_place(point.place), "gpus": point.gpus,
+                "load": point.load.as_json(), "repeats": point.repeats,
+                "tokens_per_second_per_user": point.user,
+                "tokens_per_second_per_gpu": point.gpu,
+                "dominated": point.dominated_by is not None, "dominated_by": point.dominated_by,
+            }
+            for number, group in enumerate(found.groups)
+            for point in group
+            if not (front and point.dominated_by)
+        ],
+        "left_out": found.left_out,
+    }  # fmt: skip
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "arm_label": place.label, "model": place.model, "dataset": place.dataset,
+        "gpu": place.on.gpu, "tensor_parallel_size": place.on.tensor_parallel_size,
+        "evidence": place.evidence,
+    }  # fmt: skip

@@ -34,11 +34,12 @@ def steps(row: Money, terms: Terms) -> tuple[Step, ...]:
 def _price(basis: Basis) -> Iterator[Step]:
     gpus = f"{basis.usd_per_hour:,.2f} USD / {basis.gpus_per_instance}"
     yield _alike(
-        "price of one GPU", "USD per hour / GPUs that it buys",
+        f"price of one {basis.unit}", f"USD per hour / {basis.unit}s that it buys",
         f"{gpus} = {basis.usd_per_gpu_hour:,.4f} USD/h",
     )  # fmt: skip
     yield _alike(
-        "GPUs charged", "price of one GPU × GPUs behind the throughput",
+        f"{basis.unit}s charged",
+        f"price of one {basis.unit} × {basis.unit}s behind the throughput",
         f"{basis.usd_per_gpu_hour:,.4f} × {basis.gpus_used} = "
         f"{basis.usd_per_hour_charged:,.4f} USD/h",
     )  # fmt: skip
@@ -84,11 +85,11 @@ def _fleet(row: Money, basis: Basis, demand: Demand) -> Iterator[Step]:
         lambda fleet: f"{fleet.busy:.0%}",
     )  # fmt: skip
     yield _of_fleet(
-        row, "GPUs", "replicas × GPUs charged",
+        row, f"{basis.unit}s", f"replicas × {basis.unit}s charged",
         lambda fleet: f"{fleet.replicas:,} × {basis.gpus_used} = {fleet.gpus:,}",
     )  # fmt: skip
     yield _of_fleet(
-        row, "fleet an hour", "GPUs × price of one GPU, or whole instances × their price",
+        row, "fleet an hour", f"{basis.unit}s × price of one, or whole instances × their price",
         lambda fleet: f"{fleet.usd_per_hour:,.2f} USD",
     )  # fmt: skip
     yield _of_fleet(

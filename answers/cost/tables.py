@@ -3,12 +3,18 @@
 from collections.abc import Callable, Sequence
 
 from analysis.money.demand import Fleet
+from analysis.service.largest_load import Level
+from analysis.tables import number
+from answers.cost.capacity import AtLoad, Capacity
+from answers.cost.trade import Point
 from answers.cost.values import Amount, Money, Side
 from answers.cost.words import paid_back, per_million, usd
 from answers.wording import UNKNOWN, interval, known, percent
 
 #: A header, and rows of text.
 Table = tuple[list[str], list[list[str]]]
+#: Whether a load keeps a service level, in words.
+MET = {True: "meets it", False: "misses it", None: "not measured"}
 #: What stands in front of a row.
 _WHO = ["traffic", "model", "GPU", "TP", "at", "arm"]
 
@@ -38,7 +44,7 @@ def demands(rows: Sequence[Money]) -> Table:
     return header, [
         [
             *_who(row),
-            _change(row, lambda fleet: f"{fleet.gpus:,}"), _number(row.gpus_saved),
+            _hardware(row), _number(row.gpus_saved),
             _change(row, lambda fleet: f"{fleet.busy:.0%}"),
             _change(row, lambda fleet: f"{fleet.usd_per_month:,.0f}"),
             _change(row, lambda fleet: f"{fleet.usd_per_year:,.0f}"),
@@ -90,6 +96,13 @@ def _change(row: Money, told: Callable[[Fleet], str]) -> str:
     return " → ".join(UNKNOWN if fleet is None else told(fleet) for fleet in fleets)
 
 
+def _hardware(row: Money) -> str:
+    """``3 → 2``, with what is counted where it is no GPU."""
+    unit = "GPU" if row.basis is None else row.basis.unit
+    told = _change(row, lambda fleet: f"{fleet.gpus:,}")
+    return told if unit == "GPU" else f"{told} {unit}s"
+
+
 def _number(amount: Amount | None) -> str:
     return UNKNOWN if amount is None else f"{amount.value:,.0f}"
 
@@ -103,3 +116,66 @@ def _ends(amount: Amount | None) -> str:
 def _joules(side: Side | None) -> str:
     value = None if side is None else side.joules_per_output_token
     return UNKNOWN if value is None else f"{value:.3g}"
+
+
+def arms(found: Capacity) -> Table:
+    """A row per arm: how far it keeps the service level, what it yields and costs there."""
+    counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
+    header = [
+        "setting", "arm", "largest load", "output tok/s", "USD per million output tokens",
+        *counted, "why no more", "evidence",
+    ]  # fmt: skip
+    return header, [
+        [
+            arm.place.setting, arm.place.arm,
+            "no load" if arm.reach.largest is None else arm.reach.largest.text,
+            number(arm.output, 1), number(arm.usd, 3),
+            *(_good(arm.at_largest) if counted else ()), arm.reach.sentence, arm.place.origin,
+        ]
+        for arm in found.arms
+    ]  # fmt: skip
+
+
+def loads(found: Capacity) -> Table:
+    """A row per arm and load: whether it keeps the service level, and why not."""
+    counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
+    header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
+    return [*header, *counted], [
+        [
+            arm.place.setting, arm.place.arm, at.level.load.text, number(at.in_flight, 1),
+            MET[at.level.met], f"{at.level.meeting} of {at.level.repeats}", why(at.level),
+            *(_good(at) if counted else ()),
+        ]
+        for arm in found.arms
+        for at in arm.loads
+    ]  # fmt: skip
+
+
+def _good(at: AtLoad | None) -> tuple[str, ...]:
+    if at is None:
+        return (UNKNOWN,) * 3
+    share = UNKNOWN if at.good.good_share is None else f"{at.good.good_share:.1%}"
+    return share, number(at.good.goodput, 2), number(at.good.good_output_throughput, 1)
+
+
+def why(level: Level) -> str:
+    """Which bounds a load misses, and which were not measured there; empty where all hold."""
+    parts = [f"misses {', '.join(level.broken)}"] if level.broken else []
+    parts += [f"not measured: {', '.join(level.missing)}"] if level.missing else []
+    return "; ".join(parts)
+
+
+def trade_points(points: Sequence[Point]) -> Table:
+    """A row per point of the trade between a GPU and a user."""
+    header = [
+        "arm", "load", "tok/s per user", "tok/s per GPU", "GPUs", "dominated by", "dataset",
+        "evidence",
+    ]  # fmt: skip
+    return header, [
+        [
+            point.path, point.load.short, number(point.user, 1), number(point.gpu, 1),
+            str(point.gpus), point.dominated_by or "none: on the front",
+            known(point.place.dataset), point.place.origin,
+        ]
+        for point in points
+    ]  # fmt: skip

@@ -50,7 +50,8 @@ class Side:
 class Point:
     """What a million output tokens cost at a load (USD) with one arm, or with the baseline (``arm``
     None); ``low`` and ``high``: plain 95 % interval against the baseline. ``taken``: whether the
-    decision takes this arm there; ``operating``: whether the decision is costed at this point."""
+    decision takes this arm there; ``operating``: whether the decision is costed at this point;
+    ``meets``: whether it keeps the service level that was asked for, None: none was, or unknown."""
 
     load: Load
     arm: str | None
@@ -59,6 +60,7 @@ class Point:
     high: float | None
     taken: bool
     operating: bool
+    meets: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
 from analysis.money.break_even import BreakEven
+from analysis.money.cost import Basis
 from analysis.money.demand import Demand
 from answers.cost.values import Amount, Money, Side
 from answers.decide.values import Decision
 from answers.decide.words import loads_listed, saved
 from answers.wording import ORIGINS, UNKNOWN
 
+#: A demand, and what is paid for the hardware that serves it.
+Served = tuple[Demand, Basis]
 NOTHING = "What does a token cost with speculation? No pair of arms to compare yet."
 #: Below this, USD are shown with more digits.
 _LARGE = 100
+#: Below this, USD at the end of a line are shown with two digits that say something.
+_CENT = 0.1
 #: Reasons for which cells decide nothing that are said here; the verdict lists all.
 _MOST_EXCLUDED = 3
 
@@ -22,6 +27,11 @@ def usd(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
+
+
+def short_usd(value: float) -> str:
+    """USD at the end of a line: two decimals, for small sums two digits that say something."""
+    return f"{value:,.2f}" if value >= _CENT else f"{value:.2g}"
 
 
 def per_million(side: Side | None) -> str:
@@ -71,7 +81,7 @@ def headline(
     baseline: Side | None,
     speculative: Side | None,
     yearly: Amount | None,
-    demand: Demand | None,
+    served: Served | None,
 ) -> str:
     """What the decision's arm saves at its operating load, for each token and in a year."""
     level, saving = decision.operating, decision.saving
@@ -83,24 +93,21 @@ def headline(
     told = f"At {level.load.text} on {decision.traffic.name}, with {level.arm}: {said}{prices}."
     if level.num_speculative_tokens == 0:
         told = f"{told} Drafting nothing is expected to be best there."
-    return f"{told}{_year(baseline, speculative, yearly, demand)}"
+    return f"{told}{_year(baseline, speculative, yearly, served)}"
 
 
 def _year(
-    baseline: Side | None, speculative: Side | None, yearly: Amount | None, demand: Demand | None
+    baseline: Side | None, speculative: Side | None, yearly: Amount | None, served: Served | None
 ) -> str:
     old, new = (None if side is None else side.fleet for side in (baseline, speculative))
-    if demand is None or yearly is None or old is None or new is None:
+    if served is None or yearly is None or old is None or new is None:
         return ""
+    demand, basis = served
     asked = f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
     if not yearly.value:
-        return f"{asked} both take {gpus(old.gpus)}, so nothing is saved a year."
-    return f"{asked} it takes {gpus(new.gpus)} instead of {old.gpus:,}: {year(yearly)}."
-
-
-def gpus(count: int) -> str:
-    """``1 GPU``, ``12 GPUs``."""
-    return f"{count:,} GPU{'' if count == 1 else 's'}"
+        return f"{asked} both take {gpus(old.gpus, basis.unit)}, so nothing is saved a year."
+    took = f"it takes {gpus(new.gpus, basis.unit)} instead of {old.gpus:,}"
+    return f"{asked} {took}: {year(yearly)}."
 
 
 def year(amount: Amount) -> str:
@@ -118,6 +125,31 @@ def _ends(amount: Amount) -> str:
     low, high = sorted((amount.low, amount.high))
     low, high = (low, high) if amount.value >= 0 else (-high, -low)
     return f" (95 %: {low:,.0f} to {high:,.0f})"
+
+
+def gpus(count: int, unit: str = "GPU") -> str:
+    """``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
+def from_to(row: Money) -> str:
+    """``0.451 instead of 0.520 USD per million output tokens at 16 at once``."""
+    before, after = per_million(row.baseline), per_million(row.speculative)
+    if row.load is None or UNKNOWN in (before, after):
+        return "USD per million output tokens: unknown"
+    return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
+
+
+def per_year(row: Money) -> str:
+    """``12,300 USD, 3 GPUs fewer: gain``; unknown without a demand or a price."""
+    amount, saved, basis = row.usd_saved_per_year, row.gpus_saved, row.basis
+    if amount is None or saved is None or basis is None:
+        return UNKNOWN
+    if not saved.value:
+        return f"0 USD, as many {basis.unit}s: {amount.word}"
+    fewer = "fewer" if saved.value > 0 else "more"
+    told = gpus(round(abs(saved.value)), basis.unit)
+    return f"{amount.value:,.0f} USD, {told} {fewer}: {amount.word}"
 
 
 def paid_back(found: BreakEven) -> str:

@@ -14,6 +14,8 @@ from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 _FACTS = ("study", "model", "gpu", "engine", "engine_version", "evidence")
+#: What ``Accepted.about`` holds.
+ABOUT = (*_FACTS, "tensor_parallel_size")
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,17 @@
 """What forecasts stand on, read from the warehouse: each arm family of each system."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.matching.arms import about, place_arms
+from analysis.matching.arms import BASELINE, SYSTEM, about, place_arms
 from analysis.matching.load_points import METRICS_READ, load_points, of_family
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
+from answers.decide.accepted import ABOUT
 from answers.predict.values import Place
 from warehouse import queries
 from warehouse.filters import Filters
@@ -25,16 +26,22 @@ _LOAD = ("load_profile", "concurrency", "rate", "trace")
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One arm family on one dataset: its points and those of its baseline, on all datasets."""
+    """One arm family on one dataset: its points and those of its baseline, on all datasets.
+    ``about``: as ``answers.decide.accepted.Accepted`` has it; ``facts``: what its system is."""
 
     place: Place
     points: Points
     positions: Positions
+    about: tuple[str | int | None, ...]
+    facts: tuple[tuple[str, str | int | None], ...]
 
 
 def subjects(reader: Reader, filters: Filters) -> tuple[Subject, ...]:
     """Every family of which a draft was measured with latencies, lengths and acceptance, by system,
-    family and dataset. Unfit cells, and loads that are no concurrency, are left out."""
+    family and dataset. Unfit cells, and loads that are no concurrency, are left out; a choice of
+    arms keeps the baseline, without which nothing is gained."""
+    if filters.arm:
+        filters = replace(filters, arm=tuple(sorted({*filters.arm, BASELINE})))
     cells = queries.cells(reader, filters).to_pandas()
     if cells.empty:
         return ()
@@ -77,7 +84,10 @@ def _subjects(
         arms = placed[(placed["system"] == system) & (placed["family"] == family)]
         for dataset in drafted.loc[theirs, "dataset"]:
             one = str(arms.index[arms["dataset"] == dataset][0])
-            yield Subject(_place((system, family, dataset), about(cells, one)), mine, positions)
+            place = _place((system, family, dataset), about(cells, one))
+            system_facts = tuple(about(cells, one, SYSTEM).items())
+            told = tuple(about(cells, one, ABOUT).values())
+            yield Subject(place, mine, positions, told, system_facts)
 
 
 def _place(where: tuple[int, str, str], facts: dict[str, Any]) -> Place:

@@ -149,6 +149,7 @@ def _cost(row: Money) -> list[str]:
 
 def _fleet(row: Money) -> list[str]:
     sides = [None if side is None else side.fleet for side in (row.baseline, row.speculative)]
-    told = " → ".join(UNKNOWN if one is None else gpus(one.gpus) for one in sides)
+    unit = "GPU" if row.basis is None else row.basis.unit
+    told = " → ".join(UNKNOWN if one is None else gpus(one.gpus, unit) for one in sides)
     year = row.usd_saved_per_year
     return [told, UNKNOWN if year is None else f"{year.value:,.0f}"]

@@ -7,9 +7,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from answers.wording import badge
+from answers.wording import badges
 from dashboard.answers import Drawing, drawn
-from dashboard.arm_places import badges
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import Words
 from dashboard.explore_sql import EACH, Amount, Key, Pick
@@ -128,7 +127,7 @@ def _pooled(rows: pd.DataFrame) -> str:
 def _badges(rows: pd.DataFrame) -> tuple[str, ...]:
     kinds = {kind for text in rows["evidence"] for kind in str(text).split(", ")}
     by_hand = bool(rows["synthetic"].any())
-    return tuple(sorted({text for kind in kinds for text in badges(badge(kind), by_hand)}))
+    return tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
 
 
 def axis_title(x: Key | Amount) -> str:

@@ -1,52 +1,143 @@
-"""Charts of money: what a million tokens costs over the load, and figures beside each other."""
+"""Charts of money: what a million tokens costs over the load, and what a year of it saves."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
-from dashboard.charts import Chart, Scales
-from dashboard.charts.axes import colour, loads, tip, title
+from answers.cost.values import Money, Point
+from answers.cost.words import from_to, per_year, short_usd
+from answers.decide.tables import traffic_short
+from answers.wording import badge
+from dashboard.charts import Chart, Scales, nothing
+from dashboard.charts.axes import QUIET, colour, loads, tip, title
 from dashboard.charts.pareto import given
+from dashboard.ends import panel_of
 
-HEIGHT = 310
+HEIGHT = 300
 #: Room at the right for the names of the lines, as a factor of the log axis.
-_ROOM = 7.0
+_ROOM = 5.0
+#: Room above and below the curves, as a factor.
+_AROUND = 1.25
+#: Opacity of an arm that the decision does not take.
+_FAINT = 0.25
+#: Height of one traffic in the chart of a year, and what its axis and title need, px.
+_ROW, _HEAD = 48, 110
+BASELINE = "baseline"
 
 
-def cost_by_load(
-    rows: pd.DataFrame, name: tuple[str, str], scales: Scales, axis: str = "requests at once"
-) -> Chart:
-    """USD per million output tokens over the load, a line per arm; logarithmic both ways.
+def cost_by_load(row: Money, slo: str | None) -> Chart:
+    """USD per million output tokens over the load, logarithmic both ways: the baseline and what the
+    decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
+    rows = _marks(row)
+    name = f"{from_to(row)}{_badge(row)}"
+    if rows.empty:
+        return nothing(name)
+    x = loads(sorted(rows["concurrency"].unique()), _ROOM, _axis(row))
+    base = alt.Chart(rows).encode(x=x, y=_usd(rows))
+    drawn = [
+        base.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(
+            color=colour(rows), opacity=given(alt.Opacity, "strong")
+        ),
+        alt.Chart(rows[rows["meets"] == 1])
+        .mark_line(strokeWidth=3)
+        .encode(x=x, y=_usd(rows), color=colour(rows), opacity=given(alt.Opacity, "strong")),
+        base.mark_rule(strokeWidth=2).encode(
+            color=colour(rows), opacity=given(alt.Opacity, "sure"),
+            y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"),
+        ),
+        _points(rows, base),
+        _names(rows, x),
+    ]  # fmt: skip
+    solid = "all loads: no service level was asked for" if slo is None else f"solid: meets {slo}"
+    told = (
+        f"{row.arm} over the load, log scale; {solid}; large: where it is costed; faint: other arms"
+    )
+    return alt.layer(*drawn, title=title(name, told), height=HEIGHT)
 
-    ``rows``: one per arm x load with ``arm``, ``concurrency`` (the load's value), ``load`` (in
-    words), ``usd``, ``low`` and ``high`` (95 % interval against the baseline), ``solid`` (0 without
-    one), ``taken`` (whether the decision takes the arm there), ``runs`` (1 where it is costed),
-    ``end_label`` and ``end_usd`` (at the end of a line).
-    """
-    x = loads(scales.levels, _ROOM, axis)
-    y = alt.Y(
+
+def _axis(row: Money) -> str:
+    return "requests a second" if row.curve[-1].load.is_rate else "requests at once"
+
+
+def _badge(row: Money) -> str:
+    told = badge(row.decision.subject.evidence)
+    return f"  [{told}]" if told else ""
+
+
+def _marks(row: Money) -> pd.DataFrame:
+    """A row per arm (the baseline once) and load. Loads of one kind alone stand on one axis: those
+    of the operating load's kind."""
+    points = [point for point in row.curve if point.load.value is not None]
+    here = [point for point in points if point.operating] or points
+    kind = here[-1].load.kind if here else None
+    kept = [point for point in points if point.load.kind == kind]
+    taken = {None, row.arm, *(point.arm for point in kept if point.taken)}
+    rows = pd.DataFrame([_mark(point, point.arm in taken) for point in kept])
+    return rows if rows.empty else _labelled(rows)
+
+
+def _mark(point: Point, strong: bool) -> dict[str, object]:
+    usd = point.usd_per_million_output_tokens
+    known = point.low is not None and point.high is not None
+    return {
+        "arm": point.arm or BASELINE, "concurrency": point.load.value, "load": point.load.text,
+        "usd": usd, "low": point.low if known else usd, "high": point.high if known else usd,
+        "solid": int(known or point.arm is None), "strong": 1.0 if strong else _FAINT,
+        "sure": 0.5 if strong else 0.0, "meets": int(point.meets is not False),
+        "level": {True: "yes", False: "no", None: "not asked or unknown"}[point.meets],
+        "taken": "yes" if point.taken else "no", "runs": int(point.operating),
+    }  # fmt: skip
+
+
+def _labelled(rows: pd.DataFrame) -> pd.DataFrame:
+    """The name and the cost at the end of each line that is not faint, apart from one another."""
+    rows = rows.sort_values(["arm", "concurrency"], ignore_index=True)
+    last = rows.groupby("arm")["concurrency"].transform("max") == rows["concurrency"]
+    texts = [
+        f"{arm} {short_usd(usd)}" if end else ""
+        for arm, usd, end in zip(
+            rows["arm"], rows["usd"], last & (rows["strong"] == 1.0), strict=True
+        )
+    ]
+    rows = rows.assign(end_label=texts, value=np.log(rows["usd"]), panel="")
+    low, high = _span(rows)
+    placed = panel_of(rows, "", Scales((), float(np.log(low)), float(np.log(high))))
+    return placed.assign(end_usd=np.exp(placed.pop("end_y").astype("float64"))).drop(
+        columns=["panel", "value"]
+    )
+
+
+def _span(rows: pd.DataFrame) -> tuple[float, float]:
+    low, high = rows[["usd", "low"]].min().min(), rows[["usd", "high"]].max().max()
+    return float(low) / _AROUND, float(high) * _AROUND
+
+
+def _usd(rows: pd.DataFrame) -> alt.Y:
+    return alt.Y(
         field="usd",
         type="quantitative",
         title=None,
-        scale=alt.Scale(type="log", nice=False, domain=[scales.low, scales.high]),
-        axis=alt.Axis(tickCount=4, format="~g"),
+        scale=alt.Scale(type="log", nice=False, domain=list(_span(rows))),
+        axis=alt.Axis(values=_ticks(*_span(rows)), format="~g"),
     )
-    base = alt.Chart(rows).encode(x=x, y=y)
-    hue = colour(rows)
-    lines = base.mark_line(strokeWidth=2.5).encode(color=hue)
-    intervals = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        color=hue, y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high")
-    )
-    layers = [lines, intervals, _points(rows, base), _names(rows, x)]
-    return alt.layer(*layers, title=title(*name), height=HEIGHT)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of every power of ten between two ends."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [value for value in every if low <= value <= high]
 
 
 def _points(rows: pd.DataFrame, base: Any) -> Any:
-    return base.mark_point(strokeWidth=2, opacity=1).encode(
+    return base.mark_point(strokeWidth=2).encode(
         stroke=colour(rows, "stroke"),
         fill=colour(rows, "fill"),
         fillOpacity=given(alt.FillOpacity, "solid"),
+        opacity=given(alt.Opacity, "strong"),
         size=alt.condition("datum.runs == 1", alt.value(230), alt.value(50)),
         tooltip=[
             tip("arm", "arm"),
@@ -54,6 +145,7 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
             tip("usd", "USD per million output tokens", ",.3f"),
             tip("low", "95 %, lower end", ",.3f"),
             tip("high", "95 %, upper end", ",.3f"),
+            tip("level", "meets the service level"),
             tip("taken", "taken there"),
         ],
     )
@@ -70,3 +162,60 @@ def _names(rows: pd.DataFrame, x: alt.X) -> Any:
             color=colour(rows),
         )
     )
+
+
+def saved_a_year(rows: Sequence[Money]) -> Chart:
+    """What each decision saves in a year for the demand (USD), with its 95 % interval, in the order
+    of ``rows``; zero: as many GPUs either way."""
+    sizes = {row.decision.subject.tensor_parallel_size for row in rows}
+    known = [_year(row, len(sizes) > 1) for row in rows if row.usd_saved_per_year is not None]
+    name = f"What a year of the demand saves{_badge(rows[0]) if rows else ''}"
+    if not known:
+        return nothing(f"{name}: unknown")
+    marks = pd.DataFrame(known)
+    low, high = min(marks["low"].min(), 0.0), max(marks["high"].max(), 0.0)
+    room = (high - low) * 0.12 or 1.0
+    y = alt.Y(field="traffic", type="nominal", sort=list(marks["traffic"]), axis=None)
+    x = alt.X(
+        field="usd", type="quantitative", title="USD a year, right of zero is saved",
+        scale=alt.Scale(domain=[low - room, high + room], nice=False),
+        axis=alt.Axis(tickCount=4, format="~s" if max(high, -low) >= 10_000 else ",~r", grid=False, titleAnchor="start"),
+    )  # fmt: skip
+    base = alt.Chart(marks).encode(y=y)
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+        .encode(x=alt.X(field="zero", type="quantitative"))
+    )
+    drawn = [
+        zero,
+        base.mark_rule(strokeWidth=3, opacity=0.45).encode(
+            x=alt.X(field="low", type="quantitative"), x2=alt.X2(field="high"), color=colour(marks)
+        ),
+        base.mark_point(size=110, strokeWidth=2, opacity=1).encode(
+            x=x, stroke=colour(marks, "stroke"), fill=colour(marks, "fill"),
+            fillOpacity=given(alt.FillOpacity, "solid"),
+            tooltip=[tip("arm", "arm"), tip("told", "saved"), tip("word", "how sure")],
+        ),
+        base.mark_text(dy=-15, fontSize=12, fontWeight=600, align="left").encode(
+            x=alt.value(0), text=alt.Text(field="told", type="nominal"), color=colour(marks)
+        ),
+    ]  # fmt: skip
+    return alt.layer(
+        *drawn, title=title(name, "with 95 % interval; hollow: nothing was repeated"),
+        height=_HEAD + _ROW * len(marks),
+    )  # fmt: skip
+
+
+def _year(row: Money, sizes: bool) -> dict[str, object]:
+    amount = row.usd_saved_per_year
+    assert amount is not None
+    size = row.decision.subject.tensor_parallel_size
+    name = f"{f'TP {size}, ' if sizes else ''}{traffic_short(row.decision)}"
+    low = amount.value if amount.low is None else amount.low
+    high = amount.value if amount.high is None else amount.high
+    return {
+        "traffic": name, "arm": row.arm, "usd": amount.value,
+        "low": min(low, high), "high": max(low, high), "solid": int(amount.low is not None),
+        "told": f"{name}: {per_year(row)}", "word": amount.word,
+    }  # fmt: skip

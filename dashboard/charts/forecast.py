@@ -1,22 +1,48 @@
 """Charts of predictions: measured points, the predicted line with its band, where measuring ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
 
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import Chart
+from answers.predict.values import Asked, Known, Lines, Measured, Step
+from answers.predict.words import BAND
+from dashboard.charts import Chart, Scales
 from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
-from warehouse.catalogue import Metric
+from dashboard.ends import panel_of
+from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 300
 #: Factor of the last load that names of arms take.
 _ROOM = 4.5
-_SIGNED = "datum.value == 0 ? '0 %' : format(datum.value * 100, '+.0f') + ' %'"
+#: What is drawn: what a prediction says and a measured point holds.
+DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
+
+
+def arm_name(family: str, k: int) -> str:
+    """As the catalogue names arms, so that they get their colour."""
+    return f"{family.split(' ')[0]} K={k}" if k else "baseline"
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """One arm family on one dataset, one question and one metric; ``note`` (its badges) ends the
+    titles."""
+
+    known: Known
+    asked: Asked
+    metric: str
+    note: str
+
+    def arm(self, k: int) -> str:
+        """The name of an arm in a legend."""
+        return arm_name(self.known.place.family, k)
 
 
 @dataclass(frozen=True)
-class Predicted:
+class _Predicted:
     """Frames over ``x`` (``concurrency`` or ``k``), values in the metric's unit.
 
     ``line``: x, arm, value, low, high (NaN: error unknown), inside (whether nothing
@@ -31,7 +57,78 @@ class Predicted:
     border: tuple[float, float]
 
 
-def predicted(found: Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
+def over_load(sheet: Sheet, lines: Lines) -> Chart:
+    """One metric over the load for the chosen K and the baseline."""
+    asked = sheet.asked
+    both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
+    rows = pd.concat(both, ignore_index=True).drop_duplicates(["arm", "concurrency"])
+    last = rows["concurrency"] == rows["concurrency"].max()
+    rows = _apart(rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"]))
+    points = [point for point in sheet.known.points if point.k in (0, asked.k)]
+    border = sheet.known.offer.load_range
+    here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.load)]
+    found = _Predicted("concurrency", rows, _points(sheet, points, "concurrency"), here, border)
+    arm = f"K = {asked.k}" if asked.k else "no drafts"
+    return _told(sheet, found, f"over load{sheet.note}", arm)
+
+
+def _apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Names at the ends of lines at least a line apart."""
+    scales = Scales((), 0.0, float(rows["value"].max()))
+    return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
+
+
+def over_k(sheet: Sheet, lines: Lines) -> Chart:
+    """One metric over K at the chosen load."""
+    asked = sheet.asked
+    rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
+    points = [point for point in sheet.known.points if point.load == asked.load]
+    here = rows[rows["arm"] == sheet.arm(asked.k)]
+    border = sheet.known.offer.k_range
+    found = _Predicted("k", rows, _points(sheet, points, "k"), here, border)
+    return _told(sheet, found, f"over K{sheet.note}", f"concurrency {asked.load}")
+
+
+def _told(sheet: Sheet, found: _Predicted, what: str, where: str) -> Chart:
+    metric, known = METRICS[sheet.metric], found.line["low"].notna()
+    subtitle = (
+        f"{sheet.known.place.dataset}, {where}; {metric.unit}, mean, {metric.better} is better; "
+        "points: measured"
+    )
+    if not sheet.asked.as_measured:
+        subtitle += ", with the measured acceptance and lengths"
+    if known.any():
+        subtitle += f"; shaded: {BAND}"
+    if not known.all():
+        subtitle += "; no band: error unknown"
+    return _drawn(found, metric, (f"{metric.label} {what}", subtitle))
+
+
+def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
+    """A row per prediction; ``over``: what it is drawn over."""
+    rows = []
+    for step in line:
+        figure, at = step.of(sheet.metric), step.k if over == "k" else step.load
+        rows.append(
+            {
+                over: at, "arm": sheet.arm(step.k), "value": figure.predicted,
+                "low": nan if figure.low is None else figure.low,
+                "high": nan if figure.high is None else figure.high,
+                "inside": not step.beyond and not (over == "k" and at == 0),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _points(sheet: Sheet, points: Sequence[Measured], over: str) -> pd.DataFrame:
+    rows = [
+        (p.k if over == "k" else p.load, sheet.arm(p.k), getattr(p, sheet.metric), p.repeats)
+        for p in points
+    ]
+    return pd.DataFrame(rows, columns=[over, "arm", "value", "repeats"])
+
+
+def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
     """Line dashed beyond what was measured, solid within; points measured; a diamond: the question.
 
     Over K the line joins several arms, so it has no arm's colour.
@@ -59,7 +156,7 @@ def _highest(points: pd.DataFrame) -> float:
     return 0.0 if points.empty else float(points["value"].max())
 
 
-def _ends(found: Predicted, x: alt.X) -> Chart:
+def _ends(found: _Predicted, x: alt.X) -> Chart:
     rows = found.line[found.line["end_label"] != ""]
     return (
         alt.Chart(rows)
@@ -78,7 +175,7 @@ def _toned(tone: object, fill: bool = False) -> dict[str, object]:
     return {"color": tone} | ({"fill": tone} if fill else {})
 
 
-def _axis(found: Predicted) -> alt.X:
+def _axis(found: _Predicted) -> alt.X:
     levels = sorted(found.line[found.x].unique())
     if found.x == "concurrency":
         return loads(levels, _ROOM)
@@ -95,7 +192,7 @@ def _axis(found: Predicted) -> alt.X:
     )
 
 
-def _border(found: Predicted, x: alt.X) -> Chart:
+def _border(found: _Predicted, x: alt.X) -> Chart:
     rows = pd.DataFrame({found.x: sorted(set(found.border))})
     return (
         alt.Chart(rows)
@@ -104,7 +201,7 @@ def _border(found: Predicted, x: alt.X) -> Chart:
     )
 
 
-def _measured(found: Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
+def _measured(found: _Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
     number = f",.{metric.decimals}f"
     return (
         alt.Chart(found.points)
@@ -123,7 +220,7 @@ def _measured(found: Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
     )
 
 
-def _question(found: Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
+def _question(found: _Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
     number = f",.{metric.decimals}f"
     return (
         alt.Chart(found.asked)
@@ -140,94 +237,3 @@ def _question(found: Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
             ],
         )
     )
-
-
-def withheld(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
-    """Predicted over measured, minus 1, of each point that was withheld; zero is exact.
-
-    ``rows``: ``arm``, ``concurrency``, ``error`` (ratio), ``measured``, ``predicted``, ``left_out``
-    (text), ``solid`` (1: the rest surrounds it, 0: the model had to extrapolate).
-    """
-    reach = max(float(rows["error"].abs().max()) * 1.15, 0.02)
-    y = alt.Y(
-        field="error",
-        type="quantitative",
-        title=None,
-        axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
-        scale=alt.Scale(domain=[-reach, reach], nice=False),
-    )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="zero", type="quantitative"))
-    )
-    points = (
-        alt.Chart(rows)
-        .mark_point(size=60, strokeWidth=2, opacity=0.9)
-        .encode(
-            x=loads(sorted(rows["concurrency"].unique())),
-            y=y,
-            stroke=colour(rows, "stroke"),
-            fill=colour(rows, "fill"),
-            fillOpacity=alt.FillOpacity(
-                field="solid", type="quantitative", scale=None, legend=None
-            ),
-            shape=alt.Shape(
-                field="left_out",
-                type="nominal",
-                legend=alt.Legend(
-                    title="withheld",
-                    orient="bottom",
-                    symbolFillColor=QUIET,
-                    symbolStrokeColor=QUIET,
-                ),
-            ),
-            tooltip=[
-                tip("arm", "arm"),
-                tip("concurrency", "concurrency", "d"),
-                tip("left_out", "withheld"),
-                tip("measured", "measured", ",.1f"),
-                tip("predicted", "predicted", ",.1f"),
-                tip("error", "error", "+.1%"),
-            ],
-        )
-    )
-    return alt.layer(zero, points).properties(title=title(*names), height=HEIGHT)
-
-
-def textbook(rows: pd.DataFrame, asked: pd.DataFrame, names: tuple[str, str]) -> Chart:
-    """The speedup of two models over the acceptance rate, the models' names at their lines.
-
-    ``rows``: ``model``, ``rate`` (0-1), ``speedup``, ``end`` (the name at the last point, else
-    empty); ``asked``: the question alone.
-    """
-    x = alt.X(
-        field="rate",
-        type="quantitative",
-        title="acceptance rate",
-        axis=alt.Axis(
-            format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1], grid=False, titleAnchor="start"
-        ),
-        scale=alt.Scale(domain=[0, 1.45], nice=False),
-    )
-    y = amounts("speedup", float(rows["speedup"].max()) * 1.1)
-    base = alt.Chart(rows).encode(x=x, y=y)
-    even = (
-        alt.Chart(alt.InlineData(values=[{"even": 1}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="even", type="quantitative"))
-    )
-    dashes = alt.StrokeDash(field="model", type="nominal", legend=None)
-    ends = base.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, color=QUIET)
-    tips = [
-        tip("model", "model"),
-        tip("rate", "acceptance rate", ".0%"),
-        tip("speedup", "speedup", ".2f"),
-    ]
-    point = alt.Chart(asked).mark_point(shape="diamond", size=190, strokeWidth=2.5, color=QUIET)
-    return alt.layer(
-        even,
-        base.mark_line(strokeWidth=2, color=QUIET).encode(strokeDash=dashes, tooltip=tips),
-        ends.encode(text=alt.Text(field="end", type="nominal")),
-        point.encode(x=x, y=y, tooltip=tips),
-    ).properties(title=title(*names), height=HEIGHT)

@@ -1,33 +1,44 @@
 """Charts of loads: which of them meet an SLO, and what a GPU yields against what a user sees."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import Chart
+from answers.cost.capacity import Carried
+from answers.cost.tables import MET, why
+from answers.cost.trade import Point
+from answers.wording import known
+from dashboard.charts import Chart, Scales
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
+from dashboard.ends import panel_of
 
-HEIGHT = 430
+HEIGHT = 360
 #: Height of one arm in the strips, px.
 _STRIP = 46
 #: Title, axis and its name: what a chart needs beside its rows, px.
 _AROUND = 105
+#: Opacity of a point that another one beats in both.
+_FAINT = 0.3
+#: A path's name at its end; longer ones would leave the chart.
+_LONGEST = 34
+#: How far apart names of paths stand, as a share of what a small chart needs.
+_LINE = 0.5
 #: The name of the selection, and of the column that tells one point from another.
 CHOSEN, POINT = "chosen", "point"
-#: What a level does with an SLO -> the shape that says so.
-MEETS, MISSES, UNMEASURED = "meets it", "misses it", "not measured"
-_SHAPES = {MEETS: "circle", MISSES: "cross", UNMEASURED: "triangle-up"}
+_SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
 
 
-def slo_strips(rows: pd.DataFrame, name: tuple[str, str], axis: str = "requests at once") -> Chart:
+def slo_strips(arms: Sequence[Carried]) -> Chart:
     """Each arm's loads in a row of its own: a bar over those up to the largest that meets the SLO.
 
-    ``rows``: one per arm x load with ``arm``, ``concurrency`` (the load's value), ``load`` (in
-    words), ``state`` (one of the three above), ``solid`` (1 where it meets), ``told`` (why not), ``repeats`` (how many meet it),
-    ``label`` (at the lowest level only: the arm and how far it goes), and ``largest``, the end of
-    the bar, on the row where it begins (NaN elsewhere).
+    ``arms``: of one setting, their loads on one axis.
     """
+    rows = pd.DataFrame([row for arm in arms for row in _strip(arm)])
+    badges = sorted({badge for arm in arms for badge in arm.place.badges})
+    name = arms[0].place.setting + "".join(f"  [{badge}]" for badge in badges)
+    axis = "requests a second" if arms[0].loads[0].level.load.is_rate else "requests at once"
     x = loads(sorted(rows["concurrency"].unique()), name=axis)
     y = alt.Y(field="arm", type="nominal", axis=None, scale=alt.Scale(paddingOuter=0.3))
     base = alt.Chart(rows).encode(x=x, y=y)
@@ -42,7 +53,7 @@ def slo_strips(rows: pd.DataFrame, name: tuple[str, str], axis: str = "requests 
             field="state",
             type="nominal",
             legend=None,
-            scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+            scale=alt.Scale(domain=list(MET.values()), range=list(_SHAPES.values())),
         ),
         stroke=colour(rows, "stroke"),
         fill=colour(rows, "fill"),
@@ -63,18 +74,39 @@ def slo_strips(rows: pd.DataFrame, name: tuple[str, str], axis: str = "requests 
     height = _STRIP * rows["arm"].nunique() + _AROUND
     # A layer without a mark would be a picture without a name to a screen reader.
     bars = [bar] if rows["largest"].notna().any() else []
-    return alt.layer(*bars, points, names, title=title(*name), height=height)
+    told = "filled: meets the SLO; cross: misses it"
+    return alt.layer(*bars, points, names, title=title(name, told), height=height)
 
 
-def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
+def _strip(arm: Carried) -> list[dict[str, Any]]:
+    levels, largest = [at.level for at in arm.loads], arm.reach.largest
+    far = "no load" if largest is None else f"up to {largest.short}"
+    return [
+        {
+            "arm": arm.place.arm, "concurrency": level.load.value, "load": level.load.text,
+            "state": MET[level.met], "solid": int(level.met is True),
+            "told": why(level) or "all bounds hold",
+            "repeats": f"{level.meeting} of {level.repeats}",
+            "label": f"{arm.place.arm}: {far}" if level is levels[0] else "",
+            "largest": largest.value if largest is not None and level is levels[0] else None,
+        }
+        for level in levels
+    ]  # fmt: skip
+
+
+def pareto(group: Sequence[Point]) -> Chart:
     """Output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
-    ``rows``: one per point with ``point`` (its name), ``arm`` (colour), ``path``, ``user`` and
-    ``gpu`` (tokens/s), ``concurrency`` (the place of its load), ``load`` (its name, empty for a
-    dominated point), ``load_short`` (its name),
-    ``repeats``, ``strong`` (opacity), ``solid`` (0 for a single repeat), ``front`` (1 on it),
-    ``dominated_by``, ``label`` (at one end of a path) and ``label_y``, its height.
+    ``group``: points that compete. Those that another one beats in both are faint.
     """
+    rows = _points_of(group)
+    place = group[0].place
+    about = ", ".join(map(known, (place.model, place.dataset, place.on.gpu)))
+    badges = "".join(f"  [{b}]" for b in sorted({b for p in group for b in p.place.badges}))
+    name = (
+        _front(group),
+        f"{about}{badges} · numbers: loads; faint: beaten in both; hollow: one repeat",
+    )
     x = _rate(alt.X, "user", "tokens per second that one user sees")
     y = _rate(alt.Y, "gpu", "output tokens per second per GPU")
     base = alt.Chart(rows).encode(x=x, y=y)
@@ -93,6 +125,49 @@ def pareto(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
     )
     layers = [front, paths, numbers, _points(rows, base), _path_names(rows, x)]
     return alt.layer(*layers, title=title(*name), height=HEIGHT)
+
+
+def _points_of(group: Sequence[Point]) -> pd.DataFrame:
+    """A row per point. At its highest load stands the name of a path that has a point on the front,
+    and the baseline's, names at least a line apart."""
+    named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
+    order = {path: max(p.load.order for p in group if p.path == path) for path in _paths(group)}
+    rows = pd.DataFrame(
+        [
+            {
+                "point": p.name, "arm": p.place.label, "path": p.path, "user": p.user, "gpu": p.gpu,
+                "concurrency": p.load.order[1], "load_short": p.load.short,
+                "load": p.load.short if p.dominated_by is None else "", "repeats": p.repeats,
+                "strong": 1.0 if p.dominated_by is None else _FAINT, "solid": int(p.repeats > 1),
+                "front": int(p.dominated_by is None),
+                "dominated_by": p.dominated_by or "none: on the front",
+                "end_label": p.path[:_LONGEST]
+                if p.path in named and p.load.order == order[p.path] else "",
+                "panel": "", "value": p.gpu,
+            }
+            for p in group
+        ]
+    )  # fmt: skip
+    placed = panel_of(rows, "", Scales((), 0.0, float(rows["gpu"].max()) * _LINE))
+    renamed = placed.rename(columns={"end_y": "label_y", "end_label": "label"})
+    return renamed.drop(columns=["panel", "value"])
+
+
+def _paths(group: Sequence[Point]) -> list[str]:
+    return list(dict.fromkeys(point.path for point in group))
+
+
+def _front(group: Sequence[Point]) -> str:
+    """Who is on the front, most points first."""
+    on = [point for point in group if point.dominated_by is None]
+    paths = pd.Series([point.path for point in on]).value_counts()
+    names = [f"{path} ({times})" for path, times in paths.items()]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    there = {point.place.label for point in on}
+    nowhere = "baseline" in {point.place.label for point in group} - there
+    return (
+        f"On the front: {', '.join(names[:3])}{more}{'; the baseline nowhere' if nowhere else ''}"
+    )
 
 
 def _points(rows: pd.DataFrame, base: Any) -> Any:
@@ -129,11 +204,6 @@ def _path_names(rows: pd.DataFrame, x: alt.X) -> Any:
     )
 
 
-def given(channel: Any, field: str) -> Any:
-    """A channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
-    return channel(field=field, type="quantitative", scale=None, legend=None)
-
-
 def _rate(channel: Any, field: str, title: str) -> Any:
     return channel(
         field=field,
@@ -142,3 +212,8 @@ def _rate(channel: Any, field: str, title: str) -> Any:
         axis=alt.Axis(tickCount=5, format=",~r"),
         scale=alt.Scale(zero=True, nice=True),
     )
+
+
+def given(channel: Any, field: str) -> Any:
+    """A channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
+    return channel(field=field, type="quantitative", scale=None, legend=None)

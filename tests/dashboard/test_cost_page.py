@@ -1,30 +1,40 @@
-"""The Cost page: the same money as the command, every step of it, and what is not known said."""
+"""The Cost & capacity page: the money of the command, the loads that meet a target, the trade."""
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
+from streamlit.testing.v1 import AppTest
 
 from analysis.money.paying import Paying
-from answers.cost.contract import as_json
+from answers.cost.answer import cost as cost_of
+from answers.cost.capacity import capacity, within
+from answers.cost.trade import trade
+from answers.cost.values import Money, Terms
+from answers.decide.answer import decide
+from answers.decide.values import Question
 from commands.cost import cost
-from dashboard.charts import Scales
 from dashboard.charts import cost as charts_cost
-from dashboard.data import cost as data_cost
-from dashboard.data.cost import Asked
-from dashboard.paying import LISTED, OWN, paying
-from dashboard.shelf import open_shelf
-from tests.dashboard.opening import opened
+from dashboard.charts import pareto as charts_pareto
+from dashboard.shelf import Shelf, ask, open_shelf
+from dashboard.views.cost.paying import LISTED, OWN, paying
+from tests.dashboard.opening import opened, page_of, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters
+from warehouse.loads import Load
 
 Fill = Callable[..., None]
 BASELINE = {"spec_method": "none"}
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3}
+CODE = Filters(dataset=("code",), model=("lab/tiny-target",))
+SLO = "ttft:p95<80ms"
+NUMBERS, STEPS, PRICES = ({f"fold_{name}": "true"} for name in ("numbers", "steps", "prices"))
+CLOSED = {"fold_target": "false"}
+ARMS = {"target_tab": "Each arm's largest load"}
 
 
 def _told(warehouse: Path, *words: str) -> Any:
@@ -33,80 +43,89 @@ def _told(warehouse: Path, *words: str) -> Any:
     return json.loads(result.output)
 
 
+def title(page: AppTest) -> str:
+    return str(page.header[0].value).replace("\\", "")
+
+
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("link", "words"),
     [
-        ({}, ["--tokens-per-day", "50e6"]),
+        ({}, ["--tokens-per-day", "1e9"]),
         (
-            {"tokens_per_day": 9e9, "peak_to_mean": 2.0, "whole_instances": True,
-             "investment_usd": 1000.0},
+            {"millions_a_day": "9000", "peak_to_mean": "2", "whole_instances": "true",
+             "investment": "1000"},
             ["--tokens-per-day", "9e9", "--peak-to-mean", "2", "--whole-instances",
              "--investment", "1000"],
         ),
-        ({"load": 4.0}, ["--load", "4", "--tokens-per-day", "50e6"]),
-        ({"slo": "ttft:p95<80ms"}, ["--slo", "ttft:p95<80ms", "--tokens-per-day", "50e6"]),
+        ({"at_load": "4"}, ["--load", "4", "--tokens-per-day", "1e9"]),
+        ({"draft_slo": SLO}, ["--slo", SLO, "--tokens-per-day", "1e9"]),
         (
-            {"paying": Paying(10.0, 4, 2, 0.5)},
+            {"price": OWN, "usd_per_hour": "10", "gpus_per_instance": "4", "gpus_used": "2",
+             "utilisation": "50"},
             ["--usd-per-hour", "10", "--gpus-per-instance", "4", "--gpus-used", "2",
-             "--utilisation", "0.5", "--tokens-per-day", "50e6"],
+             "--utilisation", "0.5", "--tokens-per-day", "1e9"],
         ),
         (
-            {"paying": Paying(price="published study")},
-            ["--price", "published study", "--tokens-per-day", "50e6"],
+            {"price": "published study"},
+            ["--price", "published study", "--tokens-per-day", "1e9"],
         ),
     ],
 )  # fmt: skip
 def test_the_page_and_the_command_say_the_same(
-    warehouse: Path, changes: dict[str, Any], words: list[str]
+    warehouse: Path, link: dict[str, str], words: list[str]
 ) -> None:
-    asked = Asked(Filters(), **({"paying": Paying(), "tokens_per_day": 50e6} | changes))
-    told = _told(warehouse, *words)
+    told = _told(warehouse, *words)["costs"]
 
-    found = data_cost.costs(open_shelf(), asked)
-    known = data_cost.cost_answer(open_shelf(), asked)
+    page = opened("cost", **link, **NUMBERS)
 
     # A mix and two datasets.
-    assert len(told["costs"]) == 3
-    assert json.loads(json.dumps(as_json(found))) == told
-    assert known.headline == told["headline"]
-    mine = known.rows["speculative.usd_per_million_output_tokens"].tolist()
-    assert mine == [one["speculative"]["usd_per_million_output_tokens"] for one in told["costs"]]
+    assert len(told) == 3
+    assert title(page) == told[0]["headline"]
+    shown = page.dataframe[0].value["with it"].tolist()
+    prices = [one["speculative"]["usd_per_million_output_tokens"] for one in told]
+    assert [float(price) for price in shown] == pytest.approx(prices, abs=5e-4)
+    years = page.dataframe[1].value["saved a year, USD"].tolist()
+    assert years == [f"{one['usd_saved_per_year']['value']:,.0f}" for one in told]
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_title_names_the_load_the_arm_the_saving_and_the_year() -> None:
-    page = opened("cost", Filters(dataset=("code",)), millions_a_day="9000")
+    page = opened("cost", CODE, millions_a_day="9000")
 
-    title = page.header[0].value.replace("\\", "")
-    assert title.startswith("At 16 at once on code, with eagle3 K=5: An output token ")
-    assert "For 9,000 million output tokens a day it takes" in title
-    assert "USD a year less" in title
-    assert len(page.get("vega_lite_chart")) == 1
+    assert title(page).startswith("At 16 at once on code, with eagle3 K=5: An output token ")
+    assert "For 9,000 million output tokens a day it takes" in title(page)
+    assert "USD a year less" in title(page)
+    assert len(page.get("vega_lite_chart")) == 4
     assert any("this is no price of a GPU" in c.value for c in page.caption)
+    assert "CPU lab" in page.markdown[0].value
 
 
-def test_the_title_is_the_first_of_the_decisions_and_no_count_of_settings(warehouse: Path) -> None:
-    page = opened("cost")
-    told = _told(warehouse, "--tokens-per-day", "50e6")
+@pytest.mark.usefixtures("warehouse")
+def test_arm_load_saving_and_word_are_those_of_the_decision() -> None:
+    decided = ask(open_shelf(), decide, Question(CODE)).decisions[0]
+    (row,) = _rows(CODE)
 
-    title = page.header[0].value.replace("\\", "")
-    assert title == told["costs"][0]["headline"]
-    assert told["costs"][0]["traffic"] == {"mix": {"code": 0.5, "structured": 0.5}}
+    assert (row.arm, row.load, row.saving) == (decided.arm, decided.operating_load, decided.saving)
+
+
+def _rows(filters: Filters, slo: str | None = None, terms: Terms | None = None) -> list[Money]:
+    found = ask(open_shelf(), decide, Question(filters, slo=slo))
+    return list(cost_of(found, terms or Terms()).rows)
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_small_demand_saves_no_gpu_and_that_is_said() -> None:
-    page = opened("cost", Filters(dataset=("code",)), millions_a_day="1")
+    page = opened("cost", CODE, millions_a_day="1")
 
     assert "both take 1 GPU, so nothing is saved a year" in page.header[0].value
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_steps_end_in_the_figures_of_the_table() -> None:
-    page = opened("cost", Filters(dataset=("code",), arm=("baseline", "eagle3 K=5")))
+    page = opened("cost", CODE, **STEPS, **NUMBERS)
 
-    totals = page.dataframe[0].value.iloc[0]
-    steps = next(f.value for f in page.dataframe if "step" in f.value).set_index("step")
+    steps = page.dataframe[0].value.set_index("step")
+    totals = page.dataframe[1].value.iloc[0]
     for arm, column in (
         ("baseline", "USD per million output tokens: baseline"),
         ("with speculation", "with it"),
@@ -116,30 +135,33 @@ def test_the_steps_end_in_the_figures_of_the_table() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_the_reader_s_load_is_the_one_that_is_costed() -> None:
-    page = opened("cost", Filters(dataset=("code",)), runs="at one load", at="4")
+@pytest.mark.parametrize("link", [{"at_load": "4"}, {"at": "4"}, {"draft_slo": SLO}, {"slo": SLO}])
+def test_the_reader_s_load_or_target_is_the_one_that_is_costed(link: dict[str, str]) -> None:
+    page = page_of("cost", CODE, **link).run()
 
-    assert page.header[0].value.startswith("At 4 at once on code")
-    assert page.dataframe[0].value["at"].tolist() == ["4 at once"]
-
-
-@pytest.mark.usefixtures("warehouse")
-def test_within_a_service_level_it_is_the_largest_load_that_meets_it() -> None:
-    page = opened(
-        "cost", Filters(dataset=("code",)), runs="within a service level", slo=["ttft:p95<80ms"]
-    )
-
-    assert page.header[0].value.startswith("At 4 at once on code")
+    assert not page.exception
+    assert title(page).startswith("At 4 at once on code")
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_within_an_slo_that_nothing_meets_the_saving_is_unknown() -> None:
-    page = opened(
-        "cost", Filters(dataset=("code",)), runs="within a service level", slo=["ttft:p95<1ms"]
-    )
+def test_within_a_target_that_nothing_meets_the_saving_is_unknown() -> None:
+    page = opened("cost", CODE, draft_slo="ttft:p95<1ms")
 
-    told = page.header[0].value + " ".join(i.value for i in (*page.info, *page.caption))
-    assert "none meets the SLO" in told or "No pair of arms" in told
+    assert "No arm meets the SLO" in page.info[0].value
+    assert "No pair of arms" in title(page)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_target_that_cannot_be_read_is_one_sentence() -> None:
+    assert refused("cost", draft_slo="ttft<fast").startswith("'ttft<fast' is no bound")
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_link_to_a_subject_that_is_gone_shows_no_costs_of_another() -> None:
+    page = opened("cost", about="gpt-oss on H200")
+
+    assert title(page) == "Not here any more: gpt-oss on H200"
+    assert not page.get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -151,48 +173,149 @@ def test_filters_that_match_nothing_say_so() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_without_a_pair_the_page_says_why() -> None:
-    page = opened("cost", Filters(model=("<b>*bold*</b> $x$",)))
+def test_without_a_pair_the_page_says_why_and_judges_the_loads_nevertheless() -> None:
+    page = opened("cost", Filters(model=("<b>*bold*</b> $x$",)), draft_slo=SLO, **ARMS)
 
     assert "No pair of arms" in page.header[0].value
     assert "draftboard compare" in page.info[0].value
+    assert page.dataframe[0].value["largest load"].tolist() == ["1 at once"]
 
 
 @pytest.fixture
 def unknown(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> None:
-    """A pair of which nothing but the arm, the load and numbers is known."""
+    """A pair of which nothing but the arm, the load and numbers is known, and a cell of which not
+    even the load is."""
     names = ("model", "gpu", "gpu_count", "tensor_parallel_size", "dataset", "evidence")
     nothing = dict.fromkeys(names)
     for arm in (BASELINE, DRAFT):
         fill_cells(empty_place, arm["spec_method"], [make_facts(**nothing, **arm)])
+    fill_cells(empty_place, "none", [make_facts(**nothing, concurrency=None)])
 
 
 @pytest.mark.usefixtures("unknown")
 def test_a_gpu_that_nobody_named_has_no_price_until_a_reader_gives_one() -> None:
-    asked = opened("cost")
-    given = opened("cost", price=OWN, usd_per_hour="4")
+    plain = opened("cost")
+    given = opened("cost", price=OWN, usd_per_hour="4", **NUMBERS)
 
-    assert "USD per million" not in asked.header[0].value
-    assert "No price is known for an unknown GPU" in asked.info[0].value
-    assert not asked.get("vega_lite_chart")
+    assert "USD per million" not in plain.header[0].value
+    assert "No price is known for an unknown GPU" in plain.info[0].value
     assert "USD per million" in given.header[0].value
     assert given.dataframe[0].value["95 % interval"].tolist() == ["unknown"]
 
 
 @pytest.mark.usefixtures("unknown")
+def test_unknown_values_are_called_unknown() -> None:
+    page = opened("cost", draft_slo=SLO, **ARMS)
+
+    totals = page.dataframe[0].value
+    assert set(totals["setting"]) == {"unknown · TP unknown"}
+    assert set(totals["evidence"]) == {"evidence unknown"}
+    assert set(totals["USD per million output tokens"]) == {"unknown"}
+    assert any("Left out: 2 loads" in c.value for c in page.caption)
+
+
 def test_an_own_price_that_is_not_stated_yet_is_no_price() -> None:
-    assert paying(OWN, (None, 8)) == paying(LISTED)
+    assert paying(OWN, (None, 8)) == paying(LISTED, (None, 1))
     assert paying(OWN, (4.0, 8)) == Paying(4.0, 8)
-    assert "USD per million" not in opened("cost", price=OWN).header[0].value
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_the_price_list_has_dates_and_sources() -> None:
-    prices = opened("cost").dataframe[-1].value
+def test_the_price_list_has_dates_and_sources_and_calls_no_cpu_a_gpu() -> None:
+    prices = opened("cost", **PRICES).dataframe[0].value
 
     assert prices["date"].str.startswith("2026").all()
     assert (prices["source"] != "").all()
     assert LISTED not in set(prices["name"])
+    machines = prices[prices["USD per GPU-hour"] == "no GPU"]
+    assert machines["name"].str.startswith("CPU lab price").all()
+    assert len(machines) == 2
+
+
+def test_a_lab_on_a_cpu_is_priced_as_a_machine_and_never_as_a_gpu(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    for arm in (BASELINE, DRAFT):
+        fill_cells(empty_place, arm["spec_method"], [make_facts(gpu="AMD EPYC", **arm)])
+
+    page = opened("cost", **STEPS)
+
+    assert "CPU machines" in title(page)
+    assert any("CPU lab price, aws m7a.large" in c.value for c in page.caption)
+    assert "price of one CPU machine" in page.dataframe[0].value["step"].tolist()
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_closed_fold_computes_nothing_and_an_open_one_shows_each_arm_s_largest_load() -> None:
+    closed = opened("cost", CODE, draft_slo=SLO, **CLOSED)
+    assert not any("3 of 3 arms" in text.value for text in closed.markdown)
+    assert len(closed.get("vega_lite_chart")) == 3
+
+    page = opened("cost", CODE, draft_slo=SLO, **ARMS)
+
+    assert set(page.dataframe[0].value["largest load"]) == {"4 at once"}
+    assert any("3 of 3 arms in 1 setting meet" in text.value for text in page.markdown)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_before_a_target_is_asked_for_the_middle_of_what_was_measured_is_shown() -> None:
+    page = opened("cost", CODE, **ARMS)
+
+    assert any("No target is asked for" in caption.value for caption in page.caption)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_bound_that_is_chosen_becomes_the_target_of_the_page() -> None:
+    page = page_of("cost", CODE, **ARMS).run()
+    box = page.selectbox(key="offered_bound")
+
+    box.set_value(next(text for text in box.options if text.startswith("ttft:p95<"))).run()
+
+    assert page.text_input(key="draft_slo").value.startswith("ttft:p95<")
+    assert not page.exception
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_goodput_reads_the_requests_only_when_asked() -> None:
+    plain = opened("cost", CODE, draft_slo=SLO, **ARMS)
+    counted = opened("cost", CODE, draft_slo=SLO, goodput="true", **ARMS)
+
+    assert not any("goodput, req/s" in f.value for f in plain.dataframe)
+    assert (counted.dataframe[0].value["goodput, req/s"] != "unknown").any()
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_point_leads_to_its_cells_and_they_to_their_runs() -> None:
+    name = next(p.name for p in ask(open_shelf(), trade, CODE).points
+                if p.name.startswith("eagle3 K=5 at 8"))  # fmt: skip
+
+    page = opened("cost", CODE, point=name)
+
+    cells = next(f.value for f in page.dataframe if "in Runs" in f.value)
+    assert list(cells["concurrency"]) == [8]
+    assert list(cells["arm"]) == ["eagle3 K=5"]
+    assert cells["in Runs"].iloc[0].startswith("runs?open=")
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    ("slo", "baseline", "arm"),
+    [(SLO, [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]), ("itl:p95<40ms", [1, 1, 1, 1, 0], [1, 1, 1, 1, 1])],
+)
+def test_the_part_of_a_curve_that_meets_the_target_is_that_of_the_largest_loads(
+    slo: str, baseline: list[int], arm: list[int]
+) -> None:
+    (row,) = _rows(CODE, slo)
+
+    found = ask(open_shelf(), capacity, CODE, slo, Paying(), False)
+    curve = within(row, found).curve
+
+    largest = {arm.place.arm: arm.reach.largest for arm in found.arms}
+    for point in curve:
+        end = largest[point.arm or "baseline"]
+        assert point.meets is (end is not None and point.load.order <= end.order)
+    rows = charts_cost._marks(within(row, found)).sort_values("concurrency")
+    for name, expected in (("baseline", baseline), ("eagle3 K=5", arm)):
+        assert rows.loc[rows["arm"] == name, "meets"].tolist() == expected
 
 
 def _fields(spec: Any) -> set[str]:
@@ -202,19 +325,72 @@ def _fields(spec: Any) -> set[str]:
     return set().union(*(_fields(v) for v in spec)) if isinstance(spec, list) else set()
 
 
-def test_every_encoded_field_is_a_column_and_the_loads_are_the_ticks() -> None:
-    rows = pd.DataFrame(
-        {
-            "arm": "baseline", "concurrency": [1.0, 8.0], "load": ["1 at once", "8 at once"],
-            "usd": [9.0, 2.0], "low": [8.0, 1.9], "high": [9.5, 2.1], "solid": [0, 1],
-            "taken": ["no", "yes"], "runs": [1, 0], "end_label": ["", "baseline 2.00"],
-            "end_usd": [9.0, 2.0],
-        }
-    )  # fmt: skip
+def _columns(spec: Any) -> set[str]:
+    return {name for rows in spec["datasets"].values() for row in rows for name in row}
 
-    spec = charts_cost.cost_by_load(rows, ("a", "b"), Scales((1, 8), 1.0, 10.0)).to_dict()
 
-    assert _fields(spec) <= set(rows.columns)
-    assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == [1, 8]
-    assert spec["layer"][0]["encoding"]["x"]["title"] == "requests at once"
-    assert spec["layer"][0]["encoding"]["y"]["scale"]["type"] == "log"
+def _charts(shelf: Shelf) -> dict[str, Any]:
+    rows = _rows(CODE, SLO)
+    found = ask(shelf, capacity, CODE, SLO, Paying(), False)
+    return {
+        "cost": charts_cost.cost_by_load(within(rows[0], found), SLO).to_dict(),
+        "year": charts_cost.saved_a_year(_rows(CODE, terms=_demand())).to_dict(),
+        "strips": charts_pareto.slo_strips(found.arms).to_dict(),
+        "front": charts_pareto.pareto(ask(shelf, trade, CODE).groups[0]).to_dict(),
+    }
+
+
+def _demand() -> Terms:
+    from analysis.money.demand import Demand
+
+    return Terms(demand=Demand(9e9))
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_every_encoded_field_is_a_column_and_every_title_has_the_badge() -> None:
+    for spec in _charts(open_shelf()).values():
+        assert _fields(spec) <= _columns(spec)
+        assert "[CPU lab]" in f"{spec['title']['text']} {spec['title'].get('subtitle')}"
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_loads_are_the_ticks_and_the_trade_starts_at_zero() -> None:
+    specs = _charts(open_shelf())
+
+    encoding = specs["cost"]["layer"][0]["encoding"]
+    assert encoding["x"]["axis"]["values"] == [1, 2, 4, 8, 16]
+    assert (encoding["x"]["scale"]["type"], encoding["x"]["scale"]["base"]) == ("log", 2)
+    assert encoding["x"]["title"] == "requests at once"
+    axes = specs["front"]["layer"][0]["encoding"]
+    assert axes["x"]["scale"]["zero"]
+    assert axes["y"]["scale"]["zero"]
+    assert [p["name"] for p in specs["front"]["params"]] == [charts_pareto.CHOSEN]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_year_is_drawn_with_its_interval_its_gpus_and_its_word() -> None:
+    (row,) = _rows(CODE, terms=_demand())
+    assert row.usd_saved_per_year is not None
+    assert row.gpus_saved is not None
+
+    settled = replace(row, usd_saved_per_year=replace(row.usd_saved_per_year, low=1.0, high=9e9))
+    spec = charts_cost.saved_a_year([settled]).to_dict()
+
+    (marks,) = [rows for rows in spec["datasets"].values() if "told" in rows[0]]
+    (mark,) = marks
+    assert (mark["low"], mark["high"], mark["solid"]) == (1.0, 9e9, 1)
+    gpus = f"{row.gpus_saved.value:,.0f} GPUs fewer"
+    assert gpus in mark["told"]
+    assert mark["told"].endswith(row.usd_saved_per_year.word)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_trace_has_no_place_on_an_axis() -> None:
+    (row,) = _rows(CODE)
+    trace = Load("trace", None, "monday")
+
+    marks = charts_cost._marks(
+        replace(row, curve=tuple(replace(point, load=trace) for point in row.curve))
+    )
+
+    assert marks.empty

@@ -41,15 +41,8 @@ def _fill(label: str, text: str) -> Callable[[Page], None]:
     return use
 
 
-def _bound(page: Page) -> None:
-    """Write a service level of one's own."""
-    box = page.get_by_role("combobox", name=re.compile("^Service level"))
-    box.fill("ttft:p95<60ms")
-    box.press("Enter")
-    page.keyboard.press("Escape")
-
-
 def _own_price(page: Page) -> None:
+    page.get_by_text("What you pay, and what you have to serve").click()
     choose(page, "Price", "my own price")
     settle(page)
     _fill("USD per hour", "3.6")(page)
@@ -74,9 +67,8 @@ CONTROLS = {
     "draft-tokens": Control(
         lambda page: choose(page, "Choose for", "Latency"), "objective=Latency"
     ),
-    "slo": Control(_bound, "slo=ttft"),
     "cost": Control(_own_price, r"usd_per_hour=3\.6"),
-    "what-if": Control(_higher_load, "load="),
+    "predict": Control(_higher_load, "load="),
     "trends": Control(_fill("How much worse is still fine?", "itl=3% 7%"), "budget=itl"),
     "runs": Control(_another_run, "run="),
     "claims": Control(

@@ -52,7 +52,7 @@ def test_a_figure_of_the_study_is_one_picture(page: Page, address: str) -> None:
     assert len(spec["concat"]) == 2
 
 
-@pytest.mark.parametrize("path", ["", "/slo"])
+@pytest.mark.parametrize("path", ["", "/cost", "/predict"])
 def test_a_chart_is_downloaded_as_png_svg_and_vega_lite(
     page: Page, address: str, path: str
 ) -> None:

@@ -11,7 +11,7 @@ from tests.dashboard.browser.seen import PATHS, serious, served, sideways, visit
 pytestmark = pytest.mark.browser
 WIDTHS = (1440, 1024, 390)
 #: Where the number of cells matters.
-LARGE = ("", "/compare", "/draft-tokens", "/slo", "/trends", "/runs", "/explore")
+LARGE = ("", "/compare", "/draft-tokens", "/cost", "/predict", "/trends", "/runs", "/explore")
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -15,7 +15,6 @@ from answers.decide.tables import table_notes
 from answers.decide.values import Decision, Question
 from dashboard import data
 from dashboard.answers import decide as drawn_decide
-from dashboard.answers import draft_drawings
 from dashboard.cells import LINK
 from dashboard.charts.drafts import SQUARE
 from dashboard.data import decide as data_decide
@@ -98,7 +97,6 @@ def test_an_slo_that_cannot_be_read_is_one_sentence() -> None:
 def test_a_link_reproduces_the_controls() -> None:
     page = opened("draft-tokens",
         objective="Latency", traffic="chat", at_load="16",
-        draft_measure="Mean acceptance length", draft_acceptance="over concurrency",
     )  # fmt: skip
 
     assert page.selectbox(key="traffic").value == "chat"
@@ -138,18 +136,6 @@ def test_results_without_a_partner_are_said(
 
     assert "No pair of cells" in page.info[0].value
     assert not page.get("vega_lite_chart")
-
-
-@pytest.mark.usefixtures("tuned_warehouse")
-def test_acceptance_by_position_that_is_unknown_is_said() -> None:
-    one = drafts(decisions()["code"])[0]
-    bare = Accepted(one.about, one.dataset, one.family, one.k, one.concurrency, None, None, (), ())
-
-    drawings = [*draft_drawings.position_drawings([bare], False),
-                *draft_drawings.acceptance_drawings([bare], "k", "acceptance_rate")]  # fmt: skip
-
-    titles = [drawing["title"]["text"] for drawing in drawings]
-    assert all(title.endswith("unknown") and "[simulated]" in title for title in titles), titles
 
 
 def test_a_metric_that_was_not_measured_decides_nothing(
@@ -197,17 +183,9 @@ def _fields(spec: Any) -> set[str]:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft_drawings, "drawn", lambda chart: chart.to_dict())
     monkeypatch.setattr(drawn_decide, "drawn", lambda chart: chart.to_dict())
     one = decisions()["code"]
-    found = drafts(one)
-    drawings = [
-        drawn_decide.heat_map(one),
-        *draft_drawings.position_drawings(found, True),
-        *draft_drawings.acceptance_drawings(found, "k", "acceptance_rate"),
-        *draft_drawings.acceptance_drawings(found, "concurrency", "mean_acceptance_length"),
-    ]
-    for spec in drawings:
+    for spec in (drawn_decide.heat_map(one),):
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
         assert _fields(spec) <= columns
         assert "[simulated]" in f"{spec['title']['text']} {spec['title'].get('subtitle')}"

@@ -1,4 +1,4 @@
-"""The What-if page: predictions as the command makes them, their errors, and where they end."""
+"""The Predict page: predictions as the command makes them, their errors, where they end; the draft."""
 
 import json
 from collections.abc import Callable
@@ -10,14 +10,21 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from answers.predict.answer import lines
+from answers.decide.accepted import Accepted, accepted
+from answers.predict.acceptance import Asked as Accepting
+from answers.predict.acceptance import Line, headline, of_family
+from answers.predict.acceptance import lines as accepted_lines
+from answers.predict.answer import known, lines
+from answers.predict.families import Family, families
+from answers.predict.read import subjects
 from answers.predict.textbook import Parameters
 from answers.predict.values import Asked, Lines
-from dashboard.answers import textbook, whatif_drawings
-from dashboard.answers.whatif_drawings import Sheet
-from dashboard.data import whatif
-from dashboard.data.whatif import Place
-from dashboard.shelf import open_shelf
+from dashboard.charts import forecast
+from dashboard.charts.acceptance import acceptance
+from dashboard.charts.forecast import Sheet
+from dashboard.charts.textbook import textbook
+from dashboard.charts.withheld import withheld
+from dashboard.shelf import ask, open_shelf
 from draftboard import cli
 from tests.dashboard.opening import opened, page_of
 from warehouse.filters import Filters
@@ -25,6 +32,9 @@ from warehouse.rows import Rejection
 from warehouse.store import open_writer
 
 Study = Callable[..., None]
+NUMBERS = {"fold_numbers": "true"}
+TRUST = {"fold_trust": "true"}
+BOOK = {"fold_textbook": "true"}
 
 
 def told(root: Path, *arguments: str) -> Any:
@@ -47,7 +57,7 @@ def test_the_terminal_shows_the_rows_of_the_page(tuned_warehouse: Path) -> None:
     result = CliRunner().invoke(cli, ["whatif", "--warehouse", str(tuned_warehouse), *asked])
     printed = " ".join(result.output.split())
 
-    page = opened("what-if", whatif_dataset="code", k="3", load="32")
+    page = opened("predict", whatif_dataset="code", k="3", load="32", **NUMBERS)
 
     for name, row in numbers(page).iterrows():
         assert name in printed
@@ -59,7 +69,7 @@ def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> N
     found = told(tuned_warehouse, "--dataset", "code", "--k", "3", "--concurrency", "32")
     (expected,) = found["forecasts"]
 
-    page = opened("what-if", whatif_dataset="code", k="3", load="32")
+    page = opened("predict", whatif_dataset="code", k="3", load="32", **NUMBERS, **TRUST)
 
     rate = expected["prediction"]["output_throughput"]
     gain = expected["improvements"]["output_throughput"]
@@ -73,7 +83,7 @@ def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> N
     assert set(expected["trust"]) <= {text.value.replace("\\", "") for text in page.caption}
     assert row["measured"] == "not measured"
     assert not page.warning
-    assert len(titles(page)) == 3
+    assert len(titles(page)) == 4
     assert all("[simulated]" in title for title in titles(page))
 
 
@@ -82,9 +92,9 @@ def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
     found = told(tuned_warehouse, *asked, "--acceptance-rate", "0.9")["forecasts"]
     (expected,) = [forecast for forecast in found if forecast["dataset"] == "chat"]
 
-    page = opened("what-if", 
+    page = opened("predict", 
         whatif_dataset="chat", k="2", load="16", prompt="600", output="300", own_rate="true",
-        rate="0.9",
+        rate="0.9", **NUMBERS,
     )  # fmt: skip
 
     rate = expected["prediction"]["output_throughput"]
@@ -98,7 +108,7 @@ def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_what_was_measured_stands_beside_the_prediction() -> None:
-    page = opened("what-if", whatif_dataset="code", k="3", load="16")
+    page = opened("predict", whatif_dataset="code", k="3", load="16", **NUMBERS)
 
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
     low, high = (float(v.replace(",", "")) for v in row["90 % band"].split(" to "))
@@ -108,11 +118,11 @@ def test_what_was_measured_stands_beside_the_prediction() -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
-    page = opened("what-if", whatif_dataset="code", k="3", load="256")
+    page = opened("predict", whatif_dataset="code", k="3", load="256")
 
     assert "Concurrency of 256 is outside what was measured" in page.warning[0].value
     sheet, drawn = _drawn(Asked(3, 256), "output_throughput")
-    line = whatif_drawings._line(sheet, drawn.over_load, "concurrency")
+    line = forecast._line(sheet, drawn.over_load, "concurrency")
     assert set(line.loc[line["concurrency"] > 128, "inside"]) == {False}
     assert set(line.loc[line["concurrency"] <= 128, "inside"]) == {True}
     assert line["low"].notna().all()
@@ -121,7 +131,7 @@ def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
 def test_with_one_k_the_error_of_another_is_unknown(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(0, 3))
 
-    page = opened("what-if", k="5", load="16", whatif_dataset="code")
+    page = opened("predict", k="5", load="16", whatif_dataset="code", **NUMBERS)
 
     assert "K of 5 is outside what was measured (3)" in page.warning[0].value.replace("\\", "")
     row = numbers(page).loc["Output throughput (tok/s), higher is better"]
@@ -132,7 +142,7 @@ def test_with_one_k_the_error_of_another_is_unknown(empty_place: Path, add_study
 def test_without_a_baseline_there_is_no_gain(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, ks=(1, 2, 3))
 
-    page = opened("what-if", whatif_dataset="code")
+    page = opened("predict", whatif_dataset="code", **NUMBERS)
 
     assert "no baseline was measured" in page.header[0].value
     assert 0 not in page.select_slider(key="k").options
@@ -142,7 +152,7 @@ def test_without_a_baseline_there_is_no_gain(empty_place: Path, add_study: Study
 def test_equal_prompts_do_not_tell_what_a_prompt_costs(empty_place: Path, add_study: Study) -> None:
     add_study(empty_place, dataset="code")
 
-    page = opened("what-if", prompt="150")
+    page = opened("predict", prompt="150")
 
     assert "prompt" not in [slider.key for slider in page.slider]
     assert any("nobody knows what another length would cost" in c.value for c in page.caption)
@@ -151,26 +161,26 @@ def test_equal_prompts_do_not_tell_what_a_prompt_costs(empty_place: Path, add_st
 
 @pytest.mark.usefixtures("warehouse")
 def test_without_lengths_the_textbook_answers() -> None:
-    page = opened("what-if")
+    page = opened("predict")
 
     assert "only the textbook models can answer" in page.info[0].value
     assert "Textbook models, not measured" in titles(page)[0]
     assert "[" not in page.header[0].value
 
 
-def test_the_textbook_is_a_choice_too(tuned_warehouse: Path) -> None:
+def test_the_textbook_stands_below_too(tuned_warehouse: Path) -> None:
     expected = told(tuned_warehouse, "--textbook", "--acceptance-rate", "0.85", "--k", "4")
 
-    page = opened("what-if", basis="textbook models", book_rate="0.85", book_k="4")
+    page = opened("predict", book_rate="0.85", book_k="4", **BOOK)
 
     gain = f"{expected['end_to_end_gain']:.2f} times as fast end to end"
     assert gain in " ".join(text.value for text in page.markdown)
-    assert len(titles(page)) == 1
+    assert len(titles(page)) == 4
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_filters_that_match_nothing_are_named() -> None:
-    page = opened("what-if", Filters(dataset=("no such dataset",)))
+    page = opened("predict", Filters(dataset=("no such dataset",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -181,7 +191,7 @@ def test_an_empty_warehouse_says_how_to_fill_it(empty_place: Path) -> None:
         writer.reject(Rejection("results/broken.json", "Not a result."))
         writer.commit()
 
-    page = opened("what-if")
+    page = opened("predict")
 
     assert "draftboard ingest" in page.info[0].value
     assert "Textbook models, not measured" in titles(page)[0]
@@ -191,7 +201,7 @@ def test_an_empty_warehouse_says_how_to_fill_it(empty_place: Path) -> None:
                                              ("rate", "nonsense")])  # fmt: skip
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_a_link_that_asks_for_what_cannot_be_asked_still_opens(link: str, value: str) -> None:
-    page = opened("what-if", whatif_dataset="code", **{link: value})
+    page = opened("predict", whatif_dataset="code", **{link: value})
 
     assert page.header[0].value.startswith("Predicted for K = 4 at concurrency 16")
 
@@ -201,7 +211,7 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
 ) -> None:
     add_study(empty_place, ks=(0, 4, 8), dataset="long")
     add_study(empty_place, ks=(0, 1), dataset="short")
-    page = page_of("what-if", whatif_dataset="long", k="16", load="16").run()
+    page = page_of("predict", whatif_dataset="long", k="16", load="16").run()
     assert page.select_slider(key="k").value == 16
 
     page.selectbox(key="whatif_dataset").set_value("short").run()
@@ -211,10 +221,94 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
 
 
 def _drawn(asked: Asked, metric: str) -> tuple[Sheet, Lines]:
-    shelf, filters = open_shelf(), Filters()
-    (family,) = whatif.families(shelf, filters).values()
-    known = whatif.known(shelf, Place(filters, family, "code"))
-    return Sheet(known, asked, metric, "  [simulated]"), lines(known, asked)
+    (subject,) = (one for one in ask(open_shelf(), subjects, Filters())
+                  if one.place.dataset == "code")  # fmt: skip
+    found = known(subject)
+    return Sheet(found, asked, metric, "  [simulated]"), lines(found, asked)
+
+
+def _family() -> Family:
+    (family,) = families(ask(open_shelf(), subjects, Filters()))
+    return family
+
+
+def _drafts() -> tuple[Accepted, ...]:
+    return of_family(ask(open_shelf(), accepted, Filters()), _family())
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+def test_a_family_is_named_by_what_a_reader_knows_of_it() -> None:
+    family = _family()
+
+    assert family.name == "draft_model (tiny-draft), lab/target, TP 1, H200"
+    assert family.badges == ("simulated",)
+    assert family.datasets == ("chat", "code")
+
+
+def test_families_of_one_name_are_told_apart_by_what_differs(
+    empty_place: Path, add_study: Study
+) -> None:
+    for version in ("0.32.0", "0.33.0"):
+        add_study(empty_place, ks=(0, 2), engine_version=version)
+
+    names = {one.name for one in families(ask(open_shelf(), subjects, Filters()))}
+
+    start = "draft_model (tiny-draft), lab/target, TP 1, H200, engine version"
+    assert names == {f"{start} 0.32.0", f"{start} 0.33.0"}
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+def test_acceptance_is_a_line_for_each_dataset_with_the_length_in_the_title() -> None:
+    chat, code = accepted_lines(_drafts(), Accepting("position", "of_all", 4))
+
+    assert (chat.dataset, code.dataset) == ("chat", "code")
+    assert [value for _, value in chat.points] == pytest.approx([0.62**i for i in range(1, 5)])
+    length = 1 + sum(0.85**i for i in range(1, 5))
+    assert f"{length:.2f} on code" in headline(_drafts(), 4)
+    (title,) = [t for t in titles(opened("predict")) if "a step yields" in t]
+    assert title.startswith("With K = 4 a step yields 2.39 on chat and 3.71 on code tokens")
+    assert "[simulated]" in title
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (Accepting("position", "of_those", 3), {1: 0.62, 2: 0.62, 3: 0.62}),
+        (Accepting("k", "rate", 4), {1: 0.62, 2: (0.62 + 0.62**2) / 2}),
+        (Accepting("k", "length", 4), {1: 1.62, 2: 1.62 + 0.62**2}),
+        (Accepting("concurrency", "length", 1), {1: 1.62, 128: 1.62}),
+    ],
+)
+def test_acceptance_over_k_and_load_is_that_of_the_counters(
+    asked: Accepting, expected: dict[int, float]
+) -> None:
+    chat, _ = accepted_lines(_drafts(), asked)
+
+    found = dict(chat.points)
+    assert {at: found[at] for at in expected} == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+@pytest.mark.parametrize(
+    "link", [{"draft_acceptance": "over draft tokens", "draft_measure": "Tokens per step"},
+             {"draft_acceptance": "over concurrency", "draft_k": "2"}],
+)  # fmt: skip
+def test_a_link_reproduces_what_is_asked_of_the_draft(link: dict[str, str]) -> None:
+    page = opened("predict", fold_accepted="true", **link)
+
+    for name, value in link.items():
+        assert page.segmented_control(key=name).value == value
+    assert "by position" in page.dataframe[0].value
+
+
+def test_an_acceptance_that_is_unknown_is_said() -> None:
+    bare = Accepted((), "code", "eagle3", 3, 8, None, None, (), ())
+
+    assert headline([bare], 3) == "With K = 3 the tokens of a step are unknown"
+    assert accepted_lines([bare], Accepting("position", "of_all", 3)) == ()
+    spec = acceptance((), "position", "of_all", "eagle3 K=3", ("Draft", "")).to_dict()
+    assert spec["title"]["text"].endswith("unknown")
 
 
 def _fields(spec: Any) -> set[str]:
@@ -227,16 +321,18 @@ def _fields(spec: Any) -> set[str]:
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
-def test_every_encoded_field_is_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (whatif_drawings, textbook):
-        monkeypatch.setattr(module, "drawn", lambda chart: chart.to_dict())
+def test_every_encoded_field_is_a_column() -> None:
     sheet, drawn = _drawn(Asked(3, 16), "itl")
-    drawings = [
-        whatif_drawings.over_load(sheet, drawn),
-        whatif_drawings.over_k(sheet, drawn),
-        whatif_drawings.withheld(sheet),
-        textbook.textbook_drawing(Parameters(0.7, 4, "code", 0.6, 0.1)),
-    ]
-    for spec in drawings:
+    line = Line("code", ((1, 0.5), (2, 0.25)))
+    charts = [
+        forecast.over_load(sheet, drawn),
+        forecast.over_k(sheet, drawn),
+        withheld(sheet),
+        textbook(Parameters(0.7, 4, "code", 0.6, 0.1)),
+        *(acceptance([line], over, measure, "eagle3 K=3", ("Draft", ""))
+          for over, measure in (("position", "of_all"), ("k", "length"), ("concurrency", "rate"))),
+    ]  # fmt: skip
+    for chart in charts:
+        spec = chart.to_dict()
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
         assert _fields(spec) <= columns

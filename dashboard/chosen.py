@@ -1,0 +1,127 @@
+"""The controls of pages that stand on a decision: what is asked, about what, at which load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from analysis.service.slo import EXAMPLE
+from answers.decide.answer import decide
+from answers.decide.asked import load_from, mix_from
+from answers.decide.overview import Overview, overviews
+from answers.decide.values import Decision, Decisions, Objective, Question
+from dashboard.components import plain
+from dashboard.links import follow_first
+from dashboard.shelf import Shelf, ask
+from warehouse.filters import Filters
+
+_OBJECTIVES: dict[str, Objective] = {
+    "Throughput": "throughput", "Latency": "latency", "Cost": "cost",
+}  # fmt: skip
+LOAD, TRAFFIC, SUBJECT = "at_load", "traffic", "about"
+
+
+def question_of(filters: Filters) -> Question:
+    """The question, its load apart. Raises InvalidInput for a mix that cannot be read."""
+    with st.popover("Change the question", help="Objective, latency target, traffic mix"):
+        objective = st.selectbox(
+            "Choose for", list(_OBJECTIVES), key="objective", bind="query-params"
+        )
+        slo = st.text_input(
+            "Only arms that meet this SLO", key="draft_slo", bind="query-params",
+            placeholder=EXAMPLE,
+        )  # fmt: skip
+        mix = st.text_input(
+            "Traffic mix", key="mix", bind="query-params", placeholder="code=0.7,prose=0.3"
+        )
+    return Question(
+        filters, _OBJECTIVES[objective], None, (slo or "").strip() or None, mix_from(mix)
+    )
+
+
+def load_chosen(one: Decision) -> float | None:
+    """The reader's load: one that was measured, or another number. Raises InvalidInput else."""
+    loads = [level.load for level in one.levels if level.load.value is not None]
+    at_once = all(load.kind == "concurrency" for load in loads)
+    options = [f"{load.value:g}" for load in loads]
+    # What a link or a reader said stays an option, else the box would lose it.
+    said = st.session_state.get(LOAD, st.query_params.get(LOAD))
+    options += [said] if said and said not in options else []
+    default = "" if one.operating_load is None else f": {one.operating_load.short}"
+    text = st.selectbox(
+        f"Your load ({'requests at once' if at_once else 'requests at once, or a second'})",
+        options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
+        placeholder=f"the largest measured{default}",
+    )  # fmt: skip
+    return load_from(text)
+
+
+def one_of(label: str, names: Sequence[str], key: str) -> str | None:
+    """A box that shows its first option until somebody sets it; None where the link names another
+    subject, which is gone: it is said, and nothing is shown in its place."""
+    asked, gone = st.query_params.get(key), f"gone {key}"
+    if asked is not None and asked not in names and key not in st.session_state:
+        st.session_state[gone] = asked
+    follow_first(key, names)
+    lost = st.session_state.get(gone)
+    chosen: str | None = st.selectbox(
+        label, names, index=0 if lost is None else None, key=key, bind="query-params",
+        placeholder="choose one that is here",
+    )  # fmt: skip
+    if chosen is not None:
+        st.session_state.pop(gone, None)
+    return chosen
+
+
+def gone() -> str | None:
+    """What the link names and is not here; None where it is."""
+    names: list[str | None] = [st.session_state.get(f"gone {key}") for key in (SUBJECT, TRAFFIC)]
+    return next((name for name in names if name is not None), None)
+
+
+def say_gone(name: str) -> None:
+    """In the place of a verdict."""
+    st.header(plain(f"Not here any more: {name}"))
+    st.markdown("The link names it, and no result of it is kept. Choose below what there is.")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The decision that a page is about: what was asked, the names of its subject and its traffic,
+    and all decisions on the subject by the names of their traffic."""
+
+    question: Question
+    subject: str
+    traffic: str
+    decisions: tuple[Decision, ...]
+    one: Decision
+
+
+def chosen(
+    shelf: Shelf, question: Question, found: Decisions, boxes: Sequence[DeltaGenerator]
+) -> Told | None:
+    """What the boxes say (subject, traffic, load); None where the link names one that is gone."""
+    known = {one.name: one for one in overviews(found.decisions)}
+    with boxes[0]:
+        name = one_of("Model and hardware", list(known), SUBJECT)
+    if name is None:
+        return None
+    places = traffics(known[name])
+    with boxes[1]:
+        place = one_of("Traffic", list(places), TRAFFIC)
+    if place is None:
+        return None
+    with boxes[2]:
+        load = load_chosen(places[place])
+    if load is not None:
+        question = replace(question, load=load)
+        again = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
+        places = traffics(again[name])
+    return Told(question, name, place, tuple(places.values()), places[place])
+
+
+def traffics(subject: Overview) -> dict[str, Decision]:
+    """Name -> decision, the first of those that lead first."""
+    order = dict.fromkeys([*subject.leads, *subject.decisions])
+    return {subject.place(one): one for one in order}

@@ -1,0 +1,82 @@
+"""What is folded under a forecast: its numbers, how far to trust it, the draft, textbook models."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from answers.decide.accepted import Accepted, acceptance_rows
+from answers.predict import textbook as book
+from answers.predict.families import measured
+from answers.predict.read import Subject
+from answers.predict.values import Answer, Known, Table
+from answers.predict.words import numbers
+from dashboard.answers import drawn
+from dashboard.charts.forecast import Sheet
+from dashboard.charts.textbook import textbook as draw_textbook
+from dashboard.charts.withheld import withheld
+from dashboard.components import plain, shown, table
+from dashboard.download_menu import rows_menu
+from dashboard.views.predict.questions import parameters
+
+MODEL = (
+    "ITL = T / L. Request latency = TTFT + (output tokens − 1) × ITL. Output throughput = "
+    "e × concurrency × output tokens / latency. T, the time of a verification step, and TTFT are "
+    "fitted to the measured points, by a roofline (flat, then linear in the tokens in flight) and by "
+    "a sum of parts; whichever predicts withheld points better counts more. L, the tokens of a step, "
+    "comes from the acceptance by position and its decay; e is what ramp and drain left of Little's "
+    "law. Improvement: positive is better."
+)
+_BOOK = (
+    "End to end: only decoding becomes faster (Amdahl's law), up to a cap for the kind of text. One "
+    "stream: (1 + μ) / ((1 + μ) × c + 1) with μ accepted tokens a step and c the draft's cost. "
+    "Both are read off articles, not off a server."
+)
+
+
+def in_numbers(found: Answer) -> None:
+    """The answer as a table."""
+    st.caption("How is this calculated?", help=MODEL)
+    text(numbers(found), "rows")
+
+
+def trust(found: Answer, sheet: Sheet) -> None:
+    """How far predictions of withheld points were off."""
+    for line in found.trust:
+        st.caption(plain(line))
+    st.vega_lite_chart(
+        drawn(withheld(sheet)), alt=f"Errors of predictions of withheld points. {found.trust[0]}"
+    )
+    rows_menu("withheld-points", lambda: _withheld(sheet.known))
+
+
+def _withheld(known: Known) -> pd.DataFrame:
+    """The withheld points with their predictions, for a file."""
+    rows = [vars(one) | {"error": one.error, "held": one.held} for one in known.withheld]
+    return pd.DataFrame(rows)
+
+
+def accepted(found: Sequence[Accepted]) -> None:
+    """Acceptance of every dataset, K and load."""
+    header, rows = acceptance_rows(found)
+    text(Table(tuple(header), tuple(map(tuple, rows))), "levels")
+
+
+def what_was_measured(found: Sequence[Subject]) -> None:
+    """Every family on every dataset."""
+    text(measured(found), "arms")
+
+
+def textbook() -> None:
+    """Two models that need no measurement."""
+    st.markdown(f"**{book.NOT_MEASURED.rstrip('.')}**", help=_BOOK)
+    given = parameters()
+    st.markdown(plain(book.headline(given)))
+    st.vega_lite_chart(drawn(draw_textbook(given)), alt=book.headline(given))
+    text(book.table(given), "models")
+
+
+def text(found: Table, what: str) -> None:
+    """Rows of text."""
+    rows = [list(row) for row in found.rows]
+    table(shown(pd.DataFrame(rows, columns=list(found.header))), what)
