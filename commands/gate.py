@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.annotating import author_option
+from commands.annotating import author_option, author_or_unknown
 from commands.options import (
     filter_options,
     filters_from,
@@ -93,12 +93,16 @@ def accept(
 
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
-    from commands.accepting import Meant, accept_night
+    from answers.trend.accept import Meant
+    from answers.trend.accept import accept as accept_night
+    from warehouse.store import Reader, warehouse_path
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
     what = Meant(day, given["study"], given["series"])
-    click.echo(accept_night(warehouse or parent, what, given["why"], given["author"]))
+    author = author_or_unknown(given["author"])
+    with Reader(warehouse_path(warehouse or parent)) as reader:
+        click.echo(accept_night(reader, what, given["why"], author))
 
 
 def _judge(

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from dashboard import data, links, login, memory
+from dashboard import annotating, data, links, login, memory
 from dashboard.access import Refused, User, current_user
 from dashboard.components import plain
 from dashboard.filters import DAYS, LABELS, sidebar
 from dashboard.shelf import open_shelf
-from dashboard.views import VIEWS, annotating
+from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError
 
 memory.give_back()

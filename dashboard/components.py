@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from warehouse.catalogue import Metric, percentile_label
 
@@ -38,6 +39,19 @@ def shown(rows: pd.DataFrame) -> Shown:
     return Shown(
         pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows)
     )
+
+
+def folded(label: str, key: str) -> DeltaGenerator | None:
+    """A part that is computed only while it is open, which the address says; None while closed."""
+    part = st.expander(label, key=key, on_change="rerun", bind="query-params")
+    return part if part.open else None
+
+
+def listing(values: Sequence[object], columns: Mapping[str, str]) -> Shown:
+    """Typed values as a table; ``columns``: attribute -> what stands above it."""
+    rows = [[getattr(value, name) for name in columns] for value in values[:TABLE_ROWS]]
+    first = shown(pd.DataFrame(rows, columns=list(columns.values())))
+    return Shown(first.rows, len(values))
 
 
 def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from dashboard.components import plain
 
-#: The parameter by which any page leads to one cell on the Runs page.
+#: The parameter by which any page leads to one cell on the Data page.
 CELL = "open"
 _GONE = "values_of_the_link_that_are_gone"
 _SEEN = "controls_after_the_link_was_read"
@@ -24,7 +24,7 @@ Parameters = dict[str, list[str]]
 
 def cell_link(cell_id: str) -> str:
     """The address of one cell, relative to any page."""
-    return f"runs?{urlencode({CELL: cell_id})}"
+    return f"data?{urlencode({CELL: cell_id})}"
 
 
 def parameters() -> Parameters:
@@ -135,21 +135,29 @@ def _first(name: str) -> str:
 
 
 def former(views: Sequence[ModuleType], pages: Sequence[st.Page]) -> list[st.Page]:
-    """Hidden pages at the addresses of ``views[i].FORMER`` that lead on to ``pages[i]``."""
+    """Hidden pages at the addresses of ``views[i].FORMER`` that lead on to ``pages[i]``.
+
+    Where FORMER is a mapping, it says with which parameters, unless the link has its own.
+    """
     return [
         st.Page(
-            functools.partial(_lead_on, page),
+            functools.partial(_lead_on, page, dict(more)),
             title=page.title,
             url_path=path,
             visibility="hidden",
         )
         for view, page in zip(views, pages, strict=True)
-        for path in getattr(view, "FORMER", ())
+        for path, more in _formerly(view).items()
     ]
 
 
-def _lead_on(page: st.Page) -> None:
-    st.switch_page(page, query_params=parameters())
+def _formerly(view: ModuleType) -> Mapping[str, Mapping[str, str]]:
+    paths: Mapping[str, Mapping[str, str]] | Sequence[str] = getattr(view, "FORMER", ())
+    return paths if isinstance(paths, Mapping) else {path: {} for path in paths}
+
+
+def _lead_on(page: st.Page, more: Mapping[str, str]) -> None:
+    st.switch_page(page, query_params={**more, **parameters()})
 
 
 def address(more: Mapping[str, str] | None = None) -> str:

@@ -36,11 +36,16 @@ _ANNOTATIONS = pa.schema(
 
 def left_out(root: Path, filters: Filters) -> list[Annotation]:
     """The exclusions of the runs that ``filters`` would keep, newest run first."""
-    excluded = annotations.excluded_runs(root)
-    if not excluded:
+    if not annotations.excluded_runs(root):
         return []
     with Reader(root, everything=True) as reader:
-        rows = queries.runs(reader, filters).select(["run_id", "source_id"]).to_pylist()
+        return left_out_of(reader, filters)
+
+
+def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
+    """The same, of a reader that sees the excluded runs too."""
+    excluded = annotations.excluded_runs(reader.root)
+    rows = queries.runs(reader, filters).select(["run_id", "source_id"]).to_pylist()
     targets = (annotations.run(row["run_id"], row["source_id"]) for row in rows)
     return [excluded[target] for target in targets if target in excluded]
 

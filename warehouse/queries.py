@@ -26,6 +26,18 @@ def cells(reader: Reader, filters: Filters) -> pa.Table:
     return reader.query("cells", **filters.as_parameters())
 
 
+def cells_of_run(reader: Reader, filters: Filters, source_id: str, run_id: str) -> pa.Table:
+    """The rows of ``cells`` of one run, without what is told of its source."""
+    return reader.query(
+        "cells_of_run", source_id=source_id, run_id=run_id, **filters.as_parameters()
+    )
+
+
+def run_of_cell(reader: Reader, cell_id: str) -> pa.Table:
+    """source_id, run_id of one cell; no row where there is none."""
+    return reader.query("run_of_cell", cell_id=cell_id)
+
+
 def measurements(
     reader: Reader, filters: Filters, metrics: Sequence[str], statistics: Sequence[str]
 ) -> pa.Table:
@@ -53,6 +65,11 @@ def acceptance_by_position(reader: Reader, filters: Filters) -> pa.Table:
     return reader.query("acceptance_by_position", **filters.as_parameters())
 
 
+def positions_of_cell(reader: Reader, cell_id: str) -> pa.Table:
+    """source, position, rate of one cell."""
+    return reader.query("positions_of_cell", cell_id=cell_id)
+
+
 def filter_options(reader: Reader) -> pa.Table:
     """field, value, cells: what each filter can be set to."""
     return reader.query("filter_options")
@@ -66,6 +83,11 @@ def runs(reader: Reader, filters: Filters) -> pa.Table:
 def flags(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
     """cell_id, name, severity, sentence of the given cells."""
     return reader.query("flags", cell_ids=list(cell_ids))
+
+
+def doubts(reader: Reader, filters: Filters) -> pa.Table:
+    """name, severity, cells, sentence: each kind of flag on the cells that the filters keep."""
+    return reader.query("doubts", **filters.as_parameters())
 
 
 def rejections(reader: Reader) -> pa.Table:

@@ -82,6 +82,22 @@ class Series:
         return f"{metric.label}{chosen}"
 
 
+def of_many_nights(cells: pd.DataFrame, least: int) -> tuple[pd.DataFrame, int]:
+    """The good cells of settings with ``least`` points or more; how many settings have fewer.
+
+    ``cells``: as the query of that name.
+    """
+    good = _good(cells)
+    placed = _placed(good, [name for name in SERIES_FIELDS if name in good])
+    points = placed.groupby("series")["point"].nunique()
+    many = placed["series"].map(points >= least).to_numpy(dtype=bool)
+    return good[many], int((points < least).sum())
+
+
+def _good(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells[(cells["status"] == "good") & cells["started_at"].notna()].reset_index(drop=True)
+
+
 def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[Series]:
     """Every series of good cells whose start is known.
 
@@ -90,7 +106,7 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
     """
     directed = [key for key, metric in METRICS.items() if metric.better != "neither"]
     values = measurements[measurements["metric"].isin(directed) & (measurements["value"] > 0)]
-    good = cells[(cells["status"] == "good") & cells["started_at"].notna()].reset_index(drop=True)
+    good = _good(cells)
     by = [name for name in SERIES_FIELDS if name in good]
     row = pd.Index(good["cell_id"]).get_indexer(values["cell_id"])
     if not (row >= 0).any():

@@ -26,6 +26,8 @@ Reason = Literal[
     "more repeats", "more nights",
 ]  # fmt: skip
 
+#: Fewer nights do not tell how far they lie apart by chance.
+LEAST_NIGHTS = 3
 FINE: Status = "fine"
 REGRESSION: Status = "regression"
 OPEN: Status = "not enough evidence"

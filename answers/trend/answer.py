@@ -10,6 +10,7 @@ from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import SERIES_FIELDS, Series
 from analysis.nightly.regressions import (
     FINE,
+    LEAST_NIGHTS,
     OPEN,
     REGRESSION,
     Assessment,
@@ -17,7 +18,10 @@ from analysis.nightly.regressions import (
     assess,
     worst,
 )
+from analysis.nightly.run_chart import Point, points
 from answers.trend import words
+from answers.trend.read import Watched
+from answers.wording import badge
 
 _RANK: dict[Status, int] = {REGRESSION: 0, OPEN: 1, FINE: 2}
 #: What may tell two series apart whose names are the same.
@@ -72,22 +76,99 @@ class Line:
     nights: int
     assessed: Assessment
 
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The nights as a run chart draws them, oldest first."""
+        return points(self.assessed)
+
+    @property
+    def budget_text(self) -> str:
+        """``5.0%``."""
+        return f"{self.budget:.1%}"
+
+    @property
+    def since_text(self) -> str:
+        """The night since which it is worse, or nothing."""
+        return self.since or ""
+
+    @property
+    def drift_text(self) -> str:
+        """The drift in a clause, or nothing."""
+        return self.drift.said if self.drift else ""
+
+    @property
+    def evidence_text(self) -> str:
+        """``GPU``, ``CPU lab`` …"""
+        return badge(self.evidence) or "GPU"
+
+    @property
+    def about(self) -> tuple[tuple[str, object], ...]:
+        """The facts that make it this series and no other."""
+        return tuple(self.assessed.series.about.items())
+
+    @property
+    def reference(self) -> tuple[int, int] | None:
+        """The places of the nights that the last ones are held against: first, and behind the last."""
+        return self.assessed.against
+
+    @property
+    def study(self) -> str | None:
+        """The study that measured it."""
+        return self.assessed.series.about.get("study")
+
+    @property
+    def evidence(self) -> str | None:
+        """What it was measured on: ``gpu``, ``cpu``, …"""
+        return self.assessed.series.about.get("evidence")
+
+    @property
+    def arm(self) -> str:
+        """``eagle3 K=3``."""
+        return str(self.assessed.series.about.get("arm_label") or words.UNKNOWN)
+
+    @property
+    def days(self) -> tuple[str, ...]:
+        """The nights without their versions, newest first."""
+        return tuple(dict.fromkeys(night.day for night in reversed(self.assessed.series.nights)))
+
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """All series, worst first; ``headline``, ``summary``: what happened, in a line and in more."""
+    """All series, worst first; ``headline``, ``summary``: what happened, in a line and in more.
+
+    ``few``: settings with fewer nights than can be judged, beyond those in ``lines``."""
 
     status: Status
     lines: tuple[Line, ...]
     headline: str
     summary: str
+    few: int = 0
+
+    @property
+    def judged(self) -> tuple[Line, ...]:
+        """The series of which something is known: their size, or that they were accepted."""
+        return tuple(
+            line
+            for line in self.lines
+            if line.nights >= LEAST_NIGHTS and (line.accepted or line.improvement is not None)
+        )
 
 
-def trend(series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
-    """Judge every series against what it may lose and what was accepted."""
+def trend(
+    series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = (), few: int = 0
+) -> Trend:
+    """Judge every series against what it may lose and what was accepted; ``few``: see ``Trend``."""
     found = sorted(assess(series, budgets, accepted), key=_urgency)
     lines = tuple(map(_line, found))
-    return Trend(worst([line.status for line in lines]), lines, headline(lines), summary(lines))
+    short = {id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS}
+    few += len(short)
+    status = worst([line.status for line in lines])
+    return Trend(status, lines, headline(lines, few), summary(lines, few), few)
+
+
+def watch(known: Watched, budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
+    """Judge the series that have nights enough."""
+    return trend(known.series, budgets, accepted, known.few)
 
 
 def names(series: Sequence[Series]) -> list[str]:
@@ -103,42 +184,61 @@ def names(series: Sequence[Series]) -> list[str]:
     return told
 
 
-def headline(lines: Sequence[Line]) -> str:
-    """Did something break, since when, and how badly? ``lines``: worst first."""
-    if not lines:
-        return words.NOTHING
-    every = words.series(len(lines))
-    worse = [line for line in lines if line.status == REGRESSION]
+def headline(lines: Sequence[Line], few: int = 0) -> str:
+    """Did something get worse, since when and with what? ``lines``: worst first; ``few``: settings
+    with too few nights."""
+    long = [line for line in lines if line.nights >= LEAST_NIGHTS]
+    if not long:
+        return words.TOO_FEW if few else words.NOTHING
+    worse = [line for line in long if line.status == REGRESSION]
     if worse:
-        amount = words.percent(-(worse[0].improvement or 0.0)).removeprefix("+")
-        return f"{len(worse)} of {every} became worse, the worst by {amount} since {worse[0].since}"
-    if all(line.nights < 2 for line in lines):
-        return "Did something break? Not known yet: every series has one night only"
-    unsettled = sum(line.status == OPEN for line in lines)
+        return _worst(worse, len(long))
+    every, since = words.series(len(long)), min(line.days[-1] for line in long)
+    unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
-        return f"Nothing is shown to be worse, but {unsettled} of {every} are not settled"
-    drifting = sum(line.drift is not None and line.drift.total < 0 for line in lines)
+        return (
+            f"Nothing is shown to have got worse since {since}, but {unsettled:,} of {every} are "
+            "not settled"
+        )
+    drifting = sum(line.drift is not None and line.drift.total < 0 for line in long)
     if drifting:
-        return f"Nothing became worse beyond its budget, but {drifting} of {every} drift downwards"
-    return f"Nothing became worse: in all {every} a regression is excluded"
+        return (
+            f"Nothing got worse beyond its budget since {since}, but {drifting:,} of {every} drift "
+            "downwards"
+        )
+    return f"Nothing got worse since {since}: in all {every} a regression is excluded"
 
 
-def summary(lines: Sequence[Line]) -> str:
+def _worst(worse: Sequence[Line], every: int) -> str:
+    """``Output throughput of eagle3 K=3 on code is 11.1 % worse since 2026-11-07, with …``."""
+    first = worse[0]
+    others = len(worse) - 1
+    amount = words.percent(-(first.improvement or 0.0)).removeprefix("+")
+    dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
+    more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
+    return (
+        f"{first.metric} of {first.arm} on {dataset} is {amount} worse since {first.since}, "
+        f"{words.through(first.changed)}{more}"
+    )
+
+
+def summary(lines: Sequence[Line], few: int = 0) -> str:
     """The worst regression, how many of which status, which drift, over which nights."""
     if not lines:
-        return ""
-    counts = Counter(line.status for line in lines)
-    days = sorted({night.day for line in lines for night in line.assessed.series.nights})
+        return words.few(few)
+    counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)
+    days = sorted({day for line in lines for day in line.days})
     better = sum(bool(line.moves) and line.moves[-1].low > 0 for line in lines)
     drifts = [line for line in lines if line.drift is not None]
-    parts = [f"{counts[status]} {status}" for status in _RANK if counts[status]]
-    parts.append(f"{better} became better")
-    parts += [f"{len(drifts)} drift"] if drifts else []
+    parts = [f"{counts[status]:,} {status}" for status in _RANK if counts[status]]
+    parts += [f"{better:,} got better"] if better else []
+    parts += [f"{len(drifts):,} drift"] if drifts else []
+    told = f"Of the series: {', '.join(parts)}. " if parts else ""
     span = f"{words.nights(len(days))}, {days[0]} to {days[-1]}."
-    return f"{_worst(lines[0])}{', '.join(parts)}. {span}"
+    return f"{_sized(lines[0])}{told}{span} {words.few(few)}".strip()
 
 
-def _worst(line: Line) -> str:
+def _sized(line: Line) -> str:
     if line.status != REGRESSION or line.improvement is None:
         return ""
     return (

@@ -1,5 +1,6 @@
 """What a trend is read from: the nights of every series, and what was accepted."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -7,19 +8,38 @@ import pandas as pd
 
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.nights import Series, series_over_nights
+from analysis.nightly.nights import Series, of_many_nights, series_over_nights
+from analysis.nightly.regressions import LEAST_NIGHTS
 from warehouse import annotations, queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The series with nights enough to be judged; ``few``: the settings that have fewer."""
+
+    series: tuple[Series, ...]
+    few: int
+
+
 def series(reader: Reader, filters: Filters, since: datetime | None = None) -> list[Series]:
     """Every setting and line of the study's table over its nights, from the day ``since`` on."""
-    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
     cells = queries.cells(reader, filters).to_pandas()
-    values = queries.measurements(reader, filters, metrics, statistics).to_pandas()
     if since is not None:
         cells = cells[cells["started_at"] >= pd.Timestamp(since, tz="UTC")]
+    return _series(reader, filters, cells)
+
+
+def watched(reader: Reader, filters: Filters) -> Watched:
+    """The same of settings with as many nights as can be judged: of others no value is read."""
+    cells, few = of_many_nights(queries.cells(reader, filters).to_pandas(), LEAST_NIGHTS)
+    return Watched(() if cells.empty else tuple(_series(reader, filters, cells)), few)
+
+
+def _series(reader: Reader, filters: Filters, cells: pd.DataFrame) -> list[Series]:
+    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
+    values = queries.measurements(reader, filters, metrics, statistics).to_pandas()
     lines = pd.DataFrame(list(STUDY_TABLE), columns=["metric", "statistic"])
     return series_over_nights(cells, values.merge(lines, on=["metric", "statistic"]))
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from analysis.nightly import releases
 from analysis.nightly.nights import Series
 from analysis.nightly.releases import Released, against
 from answers.trend import words
+from answers.trend.read import Watched
 
 Word = Literal["better", "worse", "no clear difference"]
 
@@ -28,6 +30,26 @@ class Release:
 
     effects: tuple[Effect, ...]
     headline: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The metric lines of which something is known."""
+        known = (effect.series.line for effect in self.effects if effect.improvement is not None)
+        return tuple(dict.fromkeys(known))
+
+    def of(self, line: str) -> tuple[Effect, ...]:
+        """What is known of one metric line, the worst first."""
+        known = [
+            (effect.improvement, effect)
+            for effect in self.effects
+            if effect.series.line == line and effect.improvement is not None
+        ]
+        return tuple(effect for _, effect in sorted(known, key=lambda one: one[0]))
+
+
+def comparable(known: Watched) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each engine version, oldest first, with those that it can be held against."""
+    return tuple(releases.comparable(known.series).items())
 
 
 def release(series: Sequence[Series], before: str, after: str) -> Release:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from analysis.matching.difference import Change
     from analysis.nightly.acceptance import Acceptance
     from analysis.nightly.regressions import Assessment, Reason
 
 UNKNOWN = "unknown"
-NOTHING = "Did something break? Nothing to hold against each other yet."
+NOTHING = "Did something get worse? No night was measured yet"
+TOO_FEW = "Did something get worse? Not known yet: no series has three nights"
 #: Why a series is judged as it is.
 WHY: "dict[Reason, str]" = {
     "one night": "there is one night only, so nothing to hold it against",
@@ -49,6 +51,23 @@ def series(count: int) -> str:
 def nights(count: int) -> str:
     """``1 night``, ``12 nights``."""
     return f"{count:,} night" + ("" if count == 1 else "s")
+
+
+def few(settings: int) -> str:
+    """How many settings cannot be judged yet; empty for none."""
+    if not settings:
+        return ""
+    what = "setting has" if settings == 1 else "settings have"
+    return f"{settings:,} {what} fewer than three nights: nothing to hold against each other yet."
+
+
+def through(changed: "Sequence[Change]") -> str:
+    """``with engine_version 1.0 → 2.0 and 2 more changes``."""
+    if not changed:
+        return "and nothing that is recorded changed with it"
+    more = len(changed) - 1
+    also = f" and {more} more change{'' if more == 1 else 's'}" if more else ""
+    return f"with {changed[0].sentence.replace(': ', ' ', 1)}{also}"
 
 
 def drift(per_night: float, total: float, since: str) -> str:

@@ -1,8 +1,15 @@
 """Published figures beside what their own rows give, and beside our own measurements."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
+from analysis.verdicts.finding import Finding
+from answers.compare.words import counted
+from answers.published import checked
+from answers.wording import badge
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, colour, tip, title
 from dashboard.charts.pareto import given
@@ -15,15 +22,20 @@ PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured he
 _SHAPES = {PUBLISHED: "square", RECOMPUTED: "diamond", MEASURED: "circle"}
 
 
-def claimed(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
-    """Each figure in a row of its own, improvements in percent, positive is better.
+#: Figures that are drawn; the others stand in the table.
+MOST_DRAWN = 24
+#: What the marks without an arm are coloured as.
+_NO_ARM = "baseline"
 
-    ``rows``: one per mark with ``place`` (the figure, in order ``order``), ``kind`` (one of the
-    three above), ``value``, ``low`` and ``high`` (%, what rounding or the repeats allow), ``arm``
-    (measured marks; ``baseline`` for the others, which have no arm's colour), ``solid`` (0: hollow,
-    a single repeat or a printed figure), ``told``, and
-    ``label`` (once per figure).
-    """
+
+def claimed(findings: Sequence[Finding], source: str) -> Chart:
+    """Each figure in a row of its own, improvements in percent, positive is better."""
+    rows = claim_rows(findings)
+    flagged = sum(finding.flagged for finding in findings)
+    badges = {badge(told["evidence"]) for finding in findings for told in finding.measured} - {""}
+    told = f"{flagged} of {counted(len(findings), 'improvement')} here printed otherwise than they follow"
+    notes = "".join(f"  [{text}]" for text in sorted({"published", *badges}))
+    name = (told + notes, f"{source}; bars: what rounding in print, or the repeats, allow")
     places = rows.drop_duplicates("place")["place"].tolist()
     y = alt.Y(field="place", type="nominal", sort=places, axis=None)
     x = alt.X(
@@ -69,3 +81,33 @@ def claimed(rows: pd.DataFrame, name: tuple[str, str]) -> Chart:
     )
     height = _ROW * len(places) + _AROUND
     return alt.layer(zero, ranges, points, names).properties(title=title(*name), height=height)
+
+
+def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
+    """One row per mark: ``place`` (the figure, in order), ``label`` (once per figure), ``kind``, ``arm``
+    (``baseline`` for marks that have no arm's colour), ``value``, ``low`` and ``high`` (%), ``solid``
+    (0: hollow, a single launch or a printed figure), ``told``."""
+    return pd.DataFrame([mark for at, one in enumerate(findings) for mark in _marks(at, one)])
+
+
+def _marks(at: int, finding: Finding) -> Iterator[dict[str, Any]]:
+    where = checked.place(finding)
+    label = f"{where}: {finding.kind}" if finding.kind else where
+    exact = (finding.published, finding.published, finding.published)
+    spans = [
+        (RECOMPUTED, _NO_ARM, (finding.recomputed, finding.low, finding.high)),
+        (PUBLISHED, _NO_ARM, exact),
+        *((MEASURED, str(told["arm"]), _span(told)) for told in finding.measured),
+    ]
+    for number, (kind, arm, (value, low, high)) in enumerate(spans):
+        yield {
+            "place": f"{at:03d} {where}", "label": label if number == 0 else "", "kind": kind,
+            "arm": arm, "value": value, "low": min(low, high), "high": max(low, high),
+            "solid": int(kind == RECOMPUTED or low != high),
+            "told": finding.reason if kind != MEASURED else "",
+        }  # fmt: skip
+
+
+def _span(told: dict[str, Any]) -> tuple[float, float, float]:
+    value = told["improvement"]
+    return (value, *(value if told[end] is None else told[end] for end in ("low", "high")))

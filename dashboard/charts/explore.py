@@ -1,15 +1,20 @@
-"""The free chart of the Explore page: marks over a number, a time, a text or another amount."""
+"""The free chart of the Data page: marks over a number, a time, a text or another amount."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
+from answers.explore import words
+from answers.explore.pick import Amount, Pick
+from answers.explore.values import Mark, Marks, Panel
 from dashboard.charts import Chart
 from dashboard.charts.axes import Channel, tip, title
 from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours
+from warehouse.catalogue import METRICS
 
 Kind = Literal["number", "time", "text", "path"]
 
@@ -20,12 +25,14 @@ _ACROSS, _LINE = 2, 20
 PICKED = "picked"
 #: A span this wide is drawn on a log2 axis, as the levels of concurrency are.
 _WIDE = 16
+_COLUMNS = ("series", "x", "y", "low", "high", "load", "cells", "evidence")
 
 
 @dataclass(frozen=True)
 class Axes:
     """What the panels of one chart share: kind of x, its values, the ends of y, the series and
-    whether these are arms."""
+    whether these are arms; ``x_name``, ``series_name`` and ``number``, the format of a value, are
+    for its words."""
 
     kind: Kind
     ticks: tuple[Any, ...]
@@ -33,64 +40,71 @@ class Axes:
     high: float
     series: tuple[str, ...]
     arms: bool
+    x_name: str
+    series_name: str
+    number: str
 
 
-@dataclass(frozen=True)
-class Words:
-    """What stands around a chart; ``value`` is the format of a number in a tooltip."""
-
-    title: str
-    subtitle: str
-    x: str
-    series: str
-    value: str
-
-
-def axes(rows: pd.DataFrame, kind: Kind, arms: bool) -> Axes:
-    """One scale for all panels. ``rows``: x, low, high, series; amounts start at zero."""
-    ticks = tuple(sorted(rows["x"].unique())) if kind in ("number", "text") else ()
-    low, high = min(float(rows["low"].min()), 0.0), float(rows["high"].max())
-    series = tuple(sorted(rows["series"].unique()))
-    return Axes(kind, ticks, low, high * 1.06 or 1.0, series, arms)
+def axes(found: Marks, pick: Pick) -> Axes:
+    """One scale for all panels."""
+    marks = found.all
+    kind = _kind(pick)
+    ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
+    low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
+    return Axes(
+        kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})),
+        pick.series.column == "arm_label", words.axis_title(pick.x), pick.series.label,
+        f",.{METRICS[pick.y.metric].decimals}f",
+    )  # fmt: skip
 
 
-def marks(rows: pd.DataFrame, words: Words, shared: Axes) -> Chart:
-    """One line per series with the extremes of its cells; points can be clicked.
+def _kind(pick: Pick) -> Kind:
+    if isinstance(pick.x, Amount):
+        return "path"
+    return "text" if pick.x.kind == "several" else pick.x.kind
 
-    ``rows``: one per mark: series, x, y, low, high, cells, solid (0 for a single cell), evidence
-    and, where x is an amount, load.
-    """
-    base = alt.Chart(rows).encode(x=_x(words, shared), y=_y(shared))
-    layers = [_extremes(base, words, shared), _points(base, words, shared)]
+
+def panel(one: Panel, pick: Pick, badges: Sequence[str], shared: Axes) -> Chart:
+    """One line per series with the extremes of its cells; points can be clicked."""
+    rows = mark_rows(one.marks)
+    base = alt.Chart(rows).encode(x=_x(shared), y=_y(shared))
+    layers = [_extremes(base, shared), _points(base, shared)]
     if shared.kind != "text":
-        layers.insert(1, _lines(base, words, shared))
+        layers.insert(1, _lines(base, shared))
+    heading = title(words.title(one, pick, badges), words.subtitle(one, pick))
     height = HEIGHT + _LINE * -(-len(shared.series) // _ACROSS)
-    return alt.layer(*layers, title=title(words.title, words.subtitle), height=height)
+    return alt.layer(*layers, title=heading, height=height)
 
 
-def _extremes(base: Any, words: Words, shared: Axes) -> Any:
+def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
+    """A row per mark; ``solid`` is 0 for a single cell."""
+    rows = pd.DataFrame({name: [getattr(m, name) for m in marks] for name in _COLUMNS})
+    return rows.assign(solid=(rows["cells"] > 1).astype(int))
+
+
+def _extremes(base: Any, shared: Axes) -> Any:
     return base.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        color=_colour(shared, _legend(words)),
+        color=_colour(shared, _legend(shared)),
         y=alt.Y(field="low", type="quantitative"),
         y2=alt.Y2(field="high"),
     )
 
 
-def _lines(base: Any, words: Words, shared: Axes) -> Any:
+def _lines(base: Any, shared: Axes) -> Any:
     along = "load" if shared.kind == "path" else "x"
     return base.mark_line(strokeWidth=2).encode(
-        color=_colour(shared, _legend(words)), order=alt.Order(field=along, type="quantitative")
+        color=_colour(shared, _legend(shared)), order=alt.Order(field=along, type="quantitative")
     )
 
 
-def _legend(words: Words) -> alt.Legend:
+def _legend(shared: Axes) -> alt.Legend:
     # The layers' own opacity would make its samples pale.
     return alt.Legend(
-        title=words.series, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
+        title=shared.series_name, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
     )
 
 
-def _points(base: Any, words: Words, shared: Axes) -> Any:
+def _points(base: Any, shared: Axes) -> Any:
     along = "load" if shared.kind == "path" else "x"
     picked = alt.selection_point(name=PICKED, fields=["series", along])
     return (
@@ -102,47 +116,47 @@ def _points(base: Any, words: Words, shared: Axes) -> Any:
                 field="solid", type="quantitative", scale=None, legend=None
             ),
             strokeOpacity=alt.condition(picked, alt.value(1), alt.value(0.35)),
-            tooltip=_tooltip(words, shared),
+            tooltip=_tooltip(shared),
         )
         .add_params(picked)
     )
 
 
-def _tooltip(words: Words, shared: Axes) -> list[alt.Tooltip]:
-    along = {"number": tip("x", words.x, "~r"), "path": tip("x", words.x, words.value),
-             "time": alt.Tooltip(field="x", type="temporal", title=words.x)}  # fmt: skip
+def _tooltip(shared: Axes) -> list[alt.Tooltip]:
+    along = {"number": tip("x", shared.x_name, "~r"), "path": tip("x", shared.x_name, shared.number),
+             "time": alt.Tooltip(field="x", type="temporal", title=shared.x_name)}  # fmt: skip
     known = [
-        tip("series", words.series), along.get(shared.kind, tip("x", words.x)),
-        tip("y", "value", words.value), tip("low", "lowest cell", words.value),
-        tip("high", "highest cell", words.value), tip("cells", "cells", "d"),
+        tip("series", shared.series_name), along.get(shared.kind, tip("x", shared.x_name)),
+        tip("y", "value", shared.number), tip("low", "lowest cell", shared.number),
+        tip("high", "highest cell", shared.number), tip("cells", "cells", "d"),
         tip("evidence", "evidence"),
     ]  # fmt: skip
     return [*known, tip("load", "concurrency", "d")] if shared.kind == "path" else known
 
 
-def _x(words: Words, shared: Axes) -> alt.X:
+def _x(shared: Axes) -> alt.X:
     if shared.kind == "text":
         axis = alt.Axis(labelAngle=0, labelLimit=140, grid=False)
         domain = alt.Scale(domain=list(shared.ticks))
-        return alt.X(field="x", type="nominal", title=words.x, axis=axis, scale=domain)
+        return alt.X(field="x", type="nominal", title=shared.x_name, axis=axis, scale=domain)
     if shared.kind == "time":
-        return alt.X(field="x", type="temporal", title=f"{words.x} (UTC)",
+        return alt.X(field="x", type="temporal", title=f"{shared.x_name} (UTC)",
                      scale=alt.Scale(type="utc"))  # fmt: skip
     if shared.kind == "path":
         axis = alt.Axis(tickCount=6, grid=False)
-        return alt.X(field="x", type="quantitative", title=words.x, axis=axis,
+        return alt.X(field="x", type="quantitative", title=shared.x_name, axis=axis,
                      scale=alt.Scale(zero=True))  # fmt: skip
-    return _number(words, shared)
+    return _number(shared)
 
 
-def _number(words: Words, shared: Axes) -> alt.X:
+def _number(shared: Axes) -> alt.X:
     low, high = float(shared.ticks[0]), float(shared.ticks[-1])
     axis = alt.Axis(values=list(shared.ticks), format="~r", grid=False, labelOverlap="greedy")
     if low > 0 and high / low >= _WIDE:
         scale = alt.Scale(type="log", base=2, domain=[low / 1.12, high * 1.12], nice=False)
     else:
         scale = alt.Scale(zero=False, padding=14, nice=False)
-    return alt.X(field="x", type="quantitative", title=words.x, axis=axis, scale=scale)
+    return alt.X(field="x", type="quantitative", title=shared.x_name, axis=axis, scale=scale)
 
 
 def _y(shared: Axes) -> alt.Y:

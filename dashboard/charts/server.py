@@ -1,24 +1,34 @@
 """What the server did while a cell was measured: small charts over seconds."""
 
+from collections.abc import Sequence
+
 import altair as alt
 import pandas as pd
 
+from answers.runs.values import Curve
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
 from dashboard.charts.axes import title as heading
 
-HEIGHT = 230
+HEIGHT = 200
+#: Title -> its lines of ``Server.lines``, and whether they are shares.
+CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "Requests in the server": (("running", "waiting"), False),
+    "KV cache in use": (("KV cache",), True),
+    "Output, tok/s": (("output",), False),
+    "Acceptance rate": (("acceptance rate",), True),
+    "Acceptance length, tokens/step": (("mean acceptance length",), False),
+}
 
 
-def over_time(rows: pd.DataFrame, title: str, colour: str, share: bool) -> Chart:
-    """One or several lines over ``at`` (seconds since the first sample).
+def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> Chart:
+    """One or several lines over the seconds since the first sample, each with its name at its end.
 
-    ``rows``: ``line``, ``at``, ``value``, ``end`` (the line's name at its last point, else empty).
-    The first line has the arm's colour, others are grey; ``share``: values are ratios of 0-1.
+    The first has the arm's colour, others are grey; ``share``: values are ratios of 0-1.
     """
-    names = list(rows["line"].unique())
-    colours = [colour, *[QUIET] * (len(names) - 1)]
-    scale = alt.Scale(domain=names, range=colours)
+    rows = _rows(curves)
+    names = [curve.name for curve in curves]
+    scale = alt.Scale(domain=names, range=[colour, *[QUIET] * (len(names) - 1)])
     base = alt.Chart(rows).encode(
         x=alt.X(field="at", type="quantitative", title="seconds", scale=_room(rows, len(names)),
                 axis=alt.Axis(grid=False, tickCount=6, titleAnchor="start")),
@@ -38,6 +48,30 @@ def over_time(rows: pd.DataFrame, title: str, colour: str, share: bool) -> Chart
         text = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600)
         layers.append(text.encode(text=alt.Text(field="end", type="nominal")))
     return alt.layer(*layers).properties(title=heading(title), height=HEIGHT)
+
+
+def sampled(curve: Curve, note: str) -> Chart:
+    """One server metric as it was sampled."""
+    rows = pd.DataFrame(curve.points, columns=["at", "value"])
+    return (
+        alt.Chart(rows)
+        .mark_line(strokeWidth=1.5, color=QUIET)
+        .encode(
+            x=alt.X(field="at", type="quantitative", title="seconds since the first sample"),
+            # Most are counters that started long before: from zero they would be a flat line.
+            y=alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(zero=False)),
+        )
+        .properties(title=heading(f"{curve.name}{note}"), height=HEIGHT)
+    )
+
+
+def _rows(curves: Sequence[Curve]) -> pd.DataFrame:
+    rows = [
+        (curve.name, at, value, curve.name if place == len(curve.points) - 1 else "")
+        for curve in curves
+        for place, (at, value) in enumerate(curve.points)
+    ]
+    return pd.DataFrame(rows, columns=["line", "at", "value", "end"])
 
 
 def _scale(share: bool) -> alt.Scale:

@@ -42,7 +42,7 @@ alt.data_transformers.enable("named")
 schemapi.disable_debug_mode()
 
 
-def specification(chart: Any) -> dict[str, Any]:
+def specification(chart: Any) -> Drawing:
     """The chart as Vega-Lite whose ``datasets`` are Arrow streams."""
     frames: _Frames = {}
     before = _FRAMES.set(frames)

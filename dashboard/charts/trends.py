@@ -1,49 +1,108 @@
-"""Charts over nights and between releases: pure functions from a small frame to an Altair chart."""
+"""Charts over nights and between releases."""
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
+from analysis.nightly.nights import NOON
+from answers.runs.notes import UNKNOWN_NIGHT, Placed, by_night
+from answers.trend.answer import Line, names
+from answers.trend.releases import Effect
+from answers.wording import badge
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
 from dashboard.charts.axes import title as heading
 from dashboard.palette import arm_colour
-from warehouse.catalogue import Metric
+from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 320
+#: Rows of a forest that can be read without scrolling far.
+MOST_ROWS = 40
 _ROW = 26
 #: Where notes are marked, in px below the top of the chart.
 _TOP = 8
-_HALF_DAY = 12 * 3600 * 1000
+_HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 
 
-def run_chart(
-    rows: pd.DataFrame, metric: Metric, arm: str, title: str, notes: pd.DataFrame | None = None
-) -> Chart:
-    """One series over nights: noise band, level, points, and a tick where something changed.
-
-    ``notes``: one row per night that people wrote a note on, with ``at``, ``night`` and ``said``.
-
-    ``rows``: one per night with ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``, ``low``, ``high``
-    (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single repeat), ``changed``
-    (empty: as the night before).
-    """
+def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
+    """One series over nights: noise band, levels, the reference, points, and ticks where something
+    changed, where the level moved, and where people wrote ``notes``."""
+    metric = METRICS[line.assessed.series.metric]
+    rows = run_rows(line)
     base = alt.Chart(rows).encode(x=_nights(rows))
+    colour = arm_colour(line.arm)
     layers = [
         *_levels(base, metric),
+        *_reference(rows, line, metric),
         *_changes(rows, metric),
-        base.mark_line(strokeWidth=1.5, color=arm_colour(arm)).encode(y=_value("value", metric)),
-        base.mark_point(
-            size=60, strokeWidth=2, opacity=1, fill=arm_colour(arm), stroke=arm_colour(arm)
-        ).encode(
+        base.mark_line(strokeWidth=1.5, color=colour).encode(y=_value("value", metric)),
+        base.mark_point(size=60, strokeWidth=2, opacity=1, fill=colour, stroke=colour).encode(
             y=_value("value", metric),
             fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None),
             tooltip=_tooltip(metric),
         ),
-        *_noted(rows, notes),
+        *_noted(rows, _marks(rows, notes)),
     ]
-    return alt.layer(*layers).properties(title=heading(title), height=HEIGHT)
+    title = f"{line.metric}, {metric.unit}{_bracketed(badge(line.evidence))}"
+    return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
+
+
+def run_rows(line: Line) -> pd.DataFrame:
+    """One row per night: ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``, ``low``,
+    ``high`` (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single repeat),
+    ``changed`` (empty: as the night before)."""
+    rows = [
+        {
+            # Vega takes a number for a moment, and a text for nothing.
+            "at": point.at.timestamp() * 1000, "night": point.night, "value": point.value,
+            "repeats": point.repeats, "part": point.part, "level": point.level, "low": point.low,
+            "high": point.high, "solid": int(point.repeats > 1),
+            "changed": "; ".join(change.sentence for change in point.changed),
+        }
+        for point in line.points
+    ]  # fmt: skip
+    return pd.DataFrame(rows).astype({"low": float, "high": float})
+
+
+def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
+    """One row per night of the chart's time of which something was said: ``at``, ``night``,
+    ``said``. A night that has no point, or no longer, stands at its midnight."""
+    points = dict(zip(rows["night"].str[:10][::-1], rows["at"][::-1], strict=True))
+    told = [
+        {"at": points.get(name, _midnight(name)), "night": name, "said": text}
+        for name, text in by_night(notes)
+        if name != UNKNOWN_NIGHT
+    ]
+    known = pd.DataFrame(told, columns=["at", "night", "said"])
+    first, last = rows["at"].min() - _HALF_DAY, rows["at"].max() + _HALF_DAY
+    return known[known["at"].astype(float).between(first, last)]
+
+
+def _midnight(name: str) -> float:
+    return float(pd.Timestamp(name, tz="UTC").timestamp() * 1000 + 2 * _HALF_DAY)
+
+
+def _bracketed(note: str) -> str:
+    return f"  [{note}]" if note else ""
+
+
+def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
+    """The level that the last nights are held against, from its first night to the last one."""
+    if line.reference is None:
+        return []
+    first = rows.iloc[line.reference[0]]
+    ends = pd.DataFrame(
+        {"at": [first["at"], rows["at"].max()], "level": first["level"], "told": ["reference", ""]}
+    )
+    drawn = alt.Chart(ends).encode(x=_nights(rows), y=_value("level", metric))
+    text = drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET)
+    return [
+        drawn.mark_line(strokeWidth=1.5, color=QUIET),
+        text.encode(text=alt.Text(field="told", type="nominal")),
+    ]
 
 
 def _levels(base: Any, metric: Metric) -> list[Any]:
@@ -68,9 +127,9 @@ def _changes(rows: pd.DataFrame, metric: Metric) -> list[Any]:
     return drawn
 
 
-def _noted(rows: pd.DataFrame, notes: pd.DataFrame | None) -> list[Any]:
+def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
     """A triangle at the top of each night that people wrote a note on; pointing at it shows it."""
-    if notes is None or notes.empty:
+    if notes.empty:
         return []
     mark = alt.Chart(notes).mark_point(
         shape="triangle-down", filled=True, size=110, opacity=1, color=QUIET
@@ -82,12 +141,11 @@ def _noted(rows: pd.DataFrame, notes: pd.DataFrame | None) -> list[Any]:
     return [mark.encode(x=_nights(rows), y=alt.value(_TOP), tooltip=said)]
 
 
-def forest(rows: pd.DataFrame, title: str) -> Chart:
-    """The change of each series between two releases, with its interval, around a zero line.
-
-    ``rows``: one per series with ``series``, ``arm``, ``value``, ``low``, ``high`` (ratios,
-    positive is better), ``status``.
-    """
+def forest(effects: Sequence[Effect]) -> Chart:
+    """The change of each series of one metric between two releases, with its interval."""
+    rows = forest_rows(effects)
+    badges = sorted({_bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
+    title = f"{effects[0].series.line}{''.join(badges)}"
     arms = sorted(rows["arm"].unique())
     scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])
     colour = alt.Color(field="arm", type="nominal", scale=scale, legend=None)
@@ -120,6 +178,27 @@ def forest(rows: pd.DataFrame, title: str) -> Chart:
     )
     high = _ROW * len(rows) + 90
     return alt.layer(zero, interval, points).properties(title=heading(title), height=high)
+
+
+def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
+    """``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive is better), ``status``."""
+    return pd.DataFrame(
+        {
+            "series": _short(effects),
+            "arm": [str(effect.series.about.get("arm_label")) for effect in effects],
+            "value": [effect.improvement for effect in effects],
+            "low": [effect.low for effect in effects],
+            "high": [effect.high for effect in effects],
+            "status": [effect.word for effect in effects],
+        }
+    )
+
+
+def _short(effects: Sequence[Effect]) -> list[str]:
+    """The names without the words that all of them begin with; they have to fit beside a chart."""
+    told = [name.split(", ") for name in names([effect.series for effect in effects])]
+    alike = len(os.path.commonprefix(told)) if len(told) > 1 else 0
+    return [", ".join(words[alike:]) for words in told]
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:

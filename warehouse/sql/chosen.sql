@@ -13,24 +13,30 @@ create table left_out (
     cell integer not null
 );
 
--- The one meaning of the filters: each list keeps its values, an empty list keeps everything;
--- days (UTC, both included) keep cells that started then, null keeps everything. Excluded runs are out.
-create macro chosen(models, gpus, engine_versions, datasets, tps, arms, studies, since, until) as table
-select cell
+-- The one meaning of the filters, for our queries and for questions in SQL: each list keeps its values,
+-- an empty one everything; days (UTC, both included) keep cells that started then, null keeps
+-- everything. Excluded runs are out.
+create macro chosen(
+    model_in := [], gpu_in := [], engine_version_in := [], dataset_in := [],
+    tensor_parallel_size_in := [], arm_in := [], study_in := [], since := null::date, until := null::date
+) as table
+select cell, cell_id
 from store.cells
 where cell not in (select cell from left_out)
-    and (len(models) = 0 or list_contains(models, coalesce(model, 'unknown')))
-    and (len(gpus) = 0 or list_contains(gpus, coalesce(gpu, 'unknown')))
+    and (len(model_in) = 0 or list_contains(model_in, coalesce(model, 'unknown')))
+    and (len(gpu_in) = 0 or list_contains(gpu_in, coalesce(gpu, 'unknown')))
     and (
-        len(engine_versions) = 0
-        or list_contains(engine_versions, coalesce(engine_version, 'unknown'))
+        len(engine_version_in) = 0
+        or list_contains(engine_version_in, coalesce(engine_version, 'unknown'))
     )
-    and (len(datasets) = 0 or list_contains(datasets, coalesce(dataset, 'unknown')))
+    and (len(dataset_in) = 0 or list_contains(dataset_in, coalesce(dataset, 'unknown')))
     and (
-        len(tps) = 0
-        or list_contains(tps, coalesce(cast(tensor_parallel_size as varchar), 'unknown'))
+        len(tensor_parallel_size_in) = 0
+        or list_contains(
+            tensor_parallel_size_in, coalesce(cast(tensor_parallel_size as varchar), 'unknown')
+        )
     )
-    and (len(arms) = 0 or list_contains(arms, arm_label))
-    and (len(studies) = 0 or list_contains(studies, coalesce(study, 'unknown')))
+    and (len(arm_in) = 0 or list_contains(arm_in, arm_label))
+    and (len(study_in) = 0 or list_contains(study_in, coalesce(study, 'unknown')))
     and (since is null or started_at >= since)
     and (until is null or started_at < until + 1);

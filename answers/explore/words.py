@@ -1,0 +1,139 @@
+"""What a free chart says: its headline, the best of a panel, and what could not be drawn."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from answers.compare.words import counted, metric_name
+from answers.explore.pick import EACH, Amount, Key, Pick
+from answers.explore.values import Mark, Panel, Place
+from answers.wording import badges
+from warehouse.catalogue import METRICS
+
+#: More series than this cannot be told apart.
+MOST_SERIES = 12
+#: More marks than this make a chart slow and say no more.
+MOST_MARKS = 5000
+
+
+def headline(panels: Sequence[Panel], pick: Pick) -> str:
+    """What is drawn; the best value only where all marks are of one subject."""
+    label = metric_name(pick.y.metric, pick.y.statistic)
+    if not panels:
+        return f"{label}: unknown for every cell that the filters keep"
+    if len(panels) == 1 and one_subject(panels[0].marks):
+        return f"{label}: {panels[0].answer}"
+    number = len({mark.subject for panel in panels for mark in panel.marks})
+    return f"{label} over {axis_title(pick.x)}: {counted(number, 'setting')}, each for itself"
+
+
+def one_subject(marks: Sequence[Mark]) -> bool:
+    """Whether the marks are of one model, hardware, dataset and size, so that one can be the best."""
+    return len({mark.subject for mark in marks}) == 1 and all(m.subjects == 1 for m in marks)
+
+
+def answer(marks: Sequence[Mark], pick: Pick) -> str:
+    """The best value, or the span of a number that has no better direction."""
+    if not one_subject(marks):
+        return "settings that cannot be pooled, so none is the best"
+    metric = METRICS[pick.y.metric]
+    low, high = min(marks, key=lambda mark: mark.y), max(marks, key=lambda mark: mark.y)
+    if metric.better == "neither":
+        return f"{amount(pick.y, low.y)} to {amount(pick.y, high.y)} {metric.unit}"
+    best = high if metric.better == "higher" else low
+    where = f"{_named(pick.series, best.series)}, {_at(best.x, pick.x)}"
+    return f"best {amount(pick.y, best.y)} {metric.unit}, {where}"
+
+
+def _named(key: Key, value: str) -> str:
+    """``eagle3 K=5`` says what it is, ``2`` does not."""
+    return f"{key.label.lower()} {value}" if key.kind == "number" else value
+
+
+def _at(x: Place, along: Key | Amount) -> str:
+    if isinstance(along, Amount) and isinstance(x, float | int):
+        metric = METRICS[along.metric]
+        name = metric_name(along.metric, along.statistic)
+        return f"{name} {amount(along, x)} {metric.unit}"
+    if isinstance(x, datetime):
+        return f"{x:%Y-%m-%d %H:%M} UTC"
+    return f"{axis_title(along)} {x:g}" if isinstance(x, float | int) else str(x)
+
+
+def amount(what: Amount, value: float) -> str:
+    """A value in the metric's decimals."""
+    return f"{value:,.{METRICS[what.metric].decimals}f}"
+
+
+def too_many(number: int) -> str:
+    """That not all marks are drawn; nothing where they are."""
+    if number <= MOST_MARKS:
+        return ""
+    return f"The first {MOST_MARKS:,} of {number:,} marks are drawn; choose filters."
+
+
+def unplaced(number: int, pick: Pick) -> str:
+    """How many marks have no place; nothing for none."""
+    if not number:
+        return ""
+    return f"{counted(number, 'mark')} without a known {axis_title(pick.x)} or value not drawn."
+
+
+def left_out(known: Sequence[Mark], drawn: Sequence[Mark], what: str) -> str:
+    """How many panels or series are not drawn; nothing for none."""
+    there, here = (len({getattr(mark, what) for mark in marks}) for marks in (known, drawn))
+    if there <= here:
+        return ""
+    name = {"panel": "panels", "series": "lines"}[what]
+    return f"{here} of {there:,} {name} are drawn, those with most marks; choose filters."
+
+
+def pooled(marks: Sequence[Mark]) -> str:
+    """A mark that stands for unlike cells must not look like a repeat."""
+    most = max((mark.settings for mark in marks), default=1)
+    if most == 1:
+        return ""
+    return (
+        f"A mark pools cells of up to {most} different settings (model, hardware, dataset, arm, "
+        "load): choose filters or panels before you compare."
+    )
+
+
+def badges_of(marks: Sequence[Mark]) -> tuple[str, ...]:
+    """The badges of all that is drawn."""
+    kinds = {kind for mark in marks for kind in mark.evidence.split(", ")}
+    by_hand = any(mark.synthetic for mark in marks)
+    return tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
+
+
+def axis_title(x: Key | Amount) -> str:
+    """What stands along the x axis, with its unit."""
+    if isinstance(x, Amount):
+        return f"{metric_name(x.metric, x.statistic)}, {METRICS[x.metric].unit}"
+    return x.label if x.label.isupper() else x.label[:1].lower() + x.label[1:]
+
+
+def title(panel: Panel, pick: Pick, shown: Sequence[str]) -> str:
+    """A panel's title with its badges."""
+    metric = METRICS[pick.y.metric]
+    name = f"{panel.name}: " if pick.panel else ""
+    told = "".join(f"  [{text}]" for text in shown)
+    return f"{name}{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}{told}"
+
+
+def subtitle(panel: Panel, pick: Pick) -> str:
+    """What the panel answers, and how its marks were made."""
+    how = "" if pick.how == EACH else f"; each mark the {pick.how} of its cells"
+    return f"{panel.answer}{how}"
+
+
+def alternative(panel: Panel, pick: Pick) -> str:
+    """What somebody who does not see a panel's chart is told."""
+    metric = METRICS[pick.y.metric]
+    values = [mark.y for mark in panel.marks]
+    series = ", ".join(sorted({mark.series for mark in panel.marks}))
+    return (
+        f"{metric_name(pick.y.metric, pick.y.statistic)} in {metric.unit} over "
+        f"{axis_title(pick.x)}{f', {panel.name}' if pick.panel else ''}: "
+        f"{counted(len(values), 'mark')} of {series}, from {amount(pick.y, min(values))} to "
+        f"{amount(pick.y, max(values))}; {panel.answer}. The cells stand in the table below."
+    )

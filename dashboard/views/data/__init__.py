@@ -1,0 +1,35 @@
+"""Data: what was measured, can it be trusted, what does a request look like; and one's own questions."""
+
+import streamlit as st
+
+from dashboard.shelf import Shelf
+from dashboard.views import uploaded
+from dashboard.views.data import charts, claims, runs, sql
+from warehouse.filters import Filters
+
+TITLE = "Data"
+URL_PATH = "data"
+ORDER = 60
+#: Former addresses, and what their readers find here first.
+FORMER = {
+    "runs": {},
+    "explore": {"part": "Charts"},
+    "claims": {"part": "Published figures"},
+}  # fmt: skip
+#: What the reader can do here -> the part of the page that does it.
+_PARTS = {
+    "Runs": runs.render,
+    "Charts": charts.render,
+    "SQL": sql.render,
+    "Published figures": claims.render,
+    "Your own report": uploaded.render,
+}
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page; only the chosen part is computed."""
+    part = st.segmented_control(
+        "What to look at", list(_PARTS), default="Runs", required=True, key="part",
+        bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    _PARTS[part or "Runs"](shelf, filters)

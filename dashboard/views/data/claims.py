@@ -1,0 +1,178 @@
+"""Published figures: do they follow from their own tables, and what was measured here?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from analysis.published.claims import Claims, judge
+from analysis.published.claims_file import Tables, read_claims
+from analysis.verdicts.finding import Finding
+from answers.published import checked
+from dashboard.access import may_edit, require_editor
+from dashboard.charts.claims import MOST_DRAWN, claimed
+from dashboard.charts.spec import specification
+from dashboard.components import folded, listing, plain, table
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.drawing_titles import titled
+from dashboard.shelf import Shelf, ask, cached
+from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
+
+#: A table that somebody typed; no more is read. Reading a MB of YAML takes this process 3 s.
+MOST_MB = 1
+_SHIPPED = Path(__file__).parents[3] / "examples" / "claims"
+_HOW = (
+    "Every improvement, mean, acceptance length and cost is recomputed from the values printed "
+    "beside it, in percent with positive being better. A figure is flagged only where no rounding "
+    "of the printed digits explains the difference, or where a cost stands on the price of other "
+    "GPUs than its throughput."
+)
+_HOW_MEASURED = (
+    "Matched by what a row states: model, dataset, tensor parallel size, GPU, precision. A claim at "
+    "one concurrency stands beside that level, any other beside the mean over the load. The "
+    "interval covers the noise between repeats."
+)
+_FORMAT = (
+    "YAML or CSV. Rows with metric, baseline, speculative and published_pct are improvements; rows "
+    "with usd_per_hour and throughputs are costs. Write numbers with the digits printed. The file "
+    "is read in memory and not kept."
+)
+_FIGURES = {
+    "where": "where", "metric": "metric", "published": "published",
+    "follows": "its own row gives", "flag": "flag", "why": "why", "span": "can be",
+}  # fmt: skip
+_HERE = {
+    "metric": "metric", "about": "about", "published": "published", "measured": "measured here",
+    "interval": "95 % interval", "word": "word", "arm": "arm", "model": "model", "gpu": "GPU",
+    "loads": "loads", "evidence": "evidence",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """A claims file: ``name`` decides by its ending how ``text`` is read."""
+
+    name: str
+    text: str
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the part."""
+    top, body = st.container(), st.container()
+    with body:
+        chosen = _table()
+        everything = st.toggle("Show the figures that follow, too", key="all_figures",
+                               bind="query-params")  # fmt: skip
+    if chosen is None:
+        with top:
+            st.header("Do published figures follow from their own tables?")
+            st.info("No table comes along with this installation. Upload one of your own.")
+        return
+    tables, judged = judged_table(chosen)
+    with top:
+        st.header(plain(checked.headline(judged)), help=_HOW)
+    with body:
+        _figures(judged, everything)
+        drawable = [f for f in (judged.findings if everything else judged.flagged) if f.unit == "%"]
+        _drawn(drawable, str(tables.study.get("source", chosen.name)))
+        _measured(shelf, filters, tables, judged)
+        _unclaimed(judged)
+
+
+def _table() -> Table | None:
+    left, right = st.columns(2)
+    sent = right.file_uploader(
+        f"Check a table of your own, up to {MOST_MB} MB", type=["yaml", "yml", "csv"], help=_FORMAT,
+        key="claims_file", max_upload_size=MOST_MB,
+    ) if may_edit() else None  # fmt: skip
+    names = shipped()
+    name = left.selectbox("Published tables", names, key="claims", bind="query-params",
+                          disabled=sent is not None) if names else None  # fmt: skip
+    if sent is not None:
+        require_editor()
+        return uploaded_table(sent.name, sent.getvalue())
+    return None if name is None else shipped_table(name)
+
+
+def shipped() -> list[str]:
+    """The names of the tables that come along; none in an installation without the examples."""
+    return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
+
+
+def shipped_table(name: str) -> Table:
+    """One of ``shipped()``."""
+    if name not in shipped():
+        raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
+    return Table(name, (_SHIPPED / name).read_text(encoding="utf-8"))
+
+
+def uploaded_table(name: str, sent: bytes) -> Table:
+    """An uploaded file as text. Raises InvalidInput where it is too large or no text."""
+    if len(sent) > MOST_MB * 1_000_000:
+        raise InvalidInput(
+            f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
+        )
+    try:
+        return Table(name, sent.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name} is no text: it must be YAML or CSV in UTF-8.") from error
+
+
+@cached(8, Table)
+def judged_table(table: Table) -> tuple[Tables, Claims]:
+    """A table, read and recomputed."""
+    tables = read_claims(table.text, table.name)
+    return tables, judge(tables)
+
+
+def _figures(judged: Claims, everything: bool) -> None:
+    told = judged.findings if everything else judged.flagged
+    if told:
+        table(listing([checked.checked(one) for one in told], _FIGURES), "figures")
+    else:
+        st.caption("None is flagged.")
+    rows_menu("claims", lambda: file_rows(judged.findings))
+
+
+def _drawn(findings: Sequence[Finding], source: str) -> None:
+    if not findings:
+        return
+    drawing = specification(claimed(findings[:MOST_DRAWN], source))
+    st.vega_lite_chart(drawing, alt="Published improvements beside what their own rows give.")
+    charts_menu("claims", titled([drawing]))
+    if len(findings) > MOST_DRAWN:
+        st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
+
+
+def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:
+    part = folded("The improvements, beside what was measured here", "measured")
+    if part is None:
+        return
+    with part:
+        st.caption(_HOW_MEASURED)
+        found = ask(shelf, checked.measured_here, judged, tables.model, filters)
+        rows = list(checked.here(found))
+        if not rows:
+            st.caption("Nothing here was measured with the model, dataset and size that the table "
+                       "states.")  # fmt: skip
+            return
+        table(listing(rows, _HERE), "measurements")
+        _drawn([one for one in found if one.measured], str(tables.study.get("source", "")))
+
+
+def _unclaimed(judged: Claims) -> None:
+    if judged.unclaimed:
+        with st.expander(f"Not checked: {len(judged.unclaimed)}"):
+            for sentence in judged.unclaimed:
+                st.caption(plain(sentence))
+
+
+def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
+    """Every figure, unrounded, for a file."""
+    rows = [finding.as_json() for finding in findings]
+    told = [{k: v for k, v in row.items() if k not in ("about", "measured")} for row in rows]
+    about = [", ".join(f"{k} {v}" for k, v in finding.about.items()) for finding in findings]
+    return pd.DataFrame(told).assign(about=about)
