@@ -25,8 +25,6 @@ TIMES = 31
 #: Median of so many in the browser.
 CLICKS, LOADS = 5, 5
 SESSIONS = 20
-#: Pages on which the filters of these data change nothing: there are no nights and no claims of them.
-_UNMOVED = ("nights", "claims")
 #: One model on one machine, as a visitor would choose it, and within that one setting.
 CHOSEN = {"model": ["gpt-oss-120b"], "gpu": ["H100"], "dataset": ["SWE-bench"]}
 ONE = CHOSEN | {"tensor_parallel_size": ["1"], "engine_version": ["0.31.0"]}
@@ -159,8 +157,6 @@ def _clicks(chromium: Any, empty: Server, dashboard: Server) -> Iterator[Result]
     yield Result("click on an empty page", "-", f"{bare.last:.0f} ms", None)
     chosen = urlencode({name: values[0] for name, values in CHOSEN.items()})
     for view in VIEWS:
-        if view.URL_PATH in _UNMOVED:
-            continue
         progress(f"click on {view.TITLE}")
         path = "" if view is VIEWS[0] else f"/{view.URL_PATH}"
         found = _clicked(chromium, f"{dashboard.address}{path}?{chosen}")

@@ -40,7 +40,7 @@ def _which(command: Command) -> Command:
 def exclude(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> None:
     """Leave runs out of every comparison, trend, gate and report, with a reason.
 
-    Nothing is deleted: `draftboard runs` and the page Runs keep showing them, and `draftboard
+    Nothing is deleted: `draftboard runs` and the page Data keep showing them, and `draftboard
     include` takes them back. RUN_ID is a run's id, id@source where several share it, its path, or
     how one of them begins.
 

@@ -12,7 +12,7 @@ def nothing(shelf: Shelf, sentence: str) -> None:
     """Say that the warehouse is empty, or ``sentence`` and which combinations have results."""
     if data.cells(shelf, Filters()).empty:
         if not data.cells(shelf.with_excluded(), Filters()).empty:
-            st.info("Every run is excluded by name; take one back on the page Runs.")
+            st.info("Every run is excluded by name; take one back on the page Data.")
             return
         st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
         return

@@ -141,7 +141,8 @@ def _trends_link(night: NightSummary, one: Regression | Drift, link: str) -> str
 
 
 def _nights_link(night: NightSummary, link: str) -> str:
-    return f"{link}/nights?{urlencode({'study': night.study})}" if link else ""
+    words = {"last_nights": "true", "study": night.study}
+    return f"{link}/trends?{urlencode(words)}" if link else ""
 
 
 def _linked(address: str) -> list[str]:

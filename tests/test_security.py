@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from analysis.published.claims_file import read_claims
+from answers.explore.question import quoted
 from commands import dashboard as dashboard_command
 from dashboard import upload
-from dashboard.explore_sql import quoted
 from dashboard.upload import Report
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput

@@ -47,8 +47,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("runs",),
 )  # fmt: skip
 PAGES = (
-    "verdict", "draft-tokens", "compare", "cost", "predict", "trends", "nights", "runs",
-    "explore", "claims",
+    "verdict", "draft-tokens", "compare", "cost", "predict", "trends", "data",
 )  # fmt: skip
 _NAN = re.compile(r"(?i:\bnan\b)|\bNaT\b|\bNone\b(?!\.)|<NA>")
 

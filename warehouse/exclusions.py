@@ -111,7 +111,7 @@ def _named(rows: Sequence[Row], word: str) -> list[Row]:
 
 
 def _shown(row: Row) -> str:
-    """As the Runs page names one of several runs that share an id."""
+    """As the Data page names one of several runs that share an id."""
     return f"{row['run_id']} ({row['source_id'][:_DIGITS]})"
 
 

@@ -1,16 +1,18 @@
 """The rows of a free chart, asked of the documented views by the SQL that the page shows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from answers.explore import words
 from answers.explore.pick import Amount, Pick
 from answers.explore.question import cells_sql, marks_sql
-from answers.explore.values import Behind, Clicked, Mark, Marks, Panel
+from answers.explore.values import Behind, Cells, Clicked, Mark, Marks, Panel
 from warehouse import annotations
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -28,11 +30,10 @@ def _views(root: Path, generation: int, excluded: str) -> Any:
     return documented(root / generation_name(generation))
 
 
-def _rows(reader: Reader, sql: str) -> list[dict[str, Any]]:
+def _table(reader: Reader, sql: str) -> pa.Table:
     version = annotations.exclusions_version(reader.root)
     with _views(reader.root, reader.generation, version).cursor() as cursor:
-        found: list[dict[str, Any]] = cursor.sql(sql).to_arrow_table().to_pylist()
-    return found
+        return cursor.sql(sql).to_arrow_table()
 
 
 def marks(reader: Reader, pick: Pick, filters: Filters, most: int) -> Marks:
@@ -40,7 +41,7 @@ def marks(reader: Reader, pick: Pick, filters: Filters, most: int) -> Marks:
     rows = [
         # Over a key a mark is at no load.
         Mark(**{"load": None, **{name: row[name] for name in row.keys() & _MARK}})
-        for row in _rows(reader, marks_sql(pick, filters))
+        for row in _table(reader, marks_sql(pick, filters)).to_pylist()
     ]
     return placed(rows, pick, most)
 
@@ -78,23 +79,29 @@ def _most(rows: Sequence[Mark], what: str, number: int) -> list[Mark]:
     return [mark for mark in rows if getattr(mark, what) in kept]
 
 
-def cells(reader: Reader, pick: Pick, filters: Filters) -> tuple[Behind, ...]:
-    """The cells of a chart, each once."""
-    return tuple(
-        Behind(**{name: row[name] for name in _CELL})
-        for row in _rows(reader, cells_sql(pick, filters))
-    )
+def cells(
+    reader: Reader,
+    pick: Pick,
+    filters: Filters,
+    clicked: tuple[Clicked, ...] = (),
+    most: int | None = None,
+) -> Cells:
+    """The cells of a chart, each once, or those behind the marks that were clicked; at most ``most``."""
+    rows = _table(reader, cells_sql(pick, filters))
+    if not clicked:
+        return Cells(tuple(map(_behind, rows.slice(0, most).to_pylist())), rows.num_rows)
+    wanted = {(one.panel, one.series, _at(one.along)) for one in clicked}
+    along = "load" if isinstance(pick.x, Amount) else "x"
+    found = [
+        _behind(row)
+        for row in rows.to_pylist()
+        if (row["panel"], row["series"], _at(row[along])) in wanted
+    ]
+    return Cells(tuple(found[:most]), len(found))
 
 
-def clicked(cells: Iterable[Behind], picked: Sequence[Clicked], pick: Pick) -> tuple[Behind, ...]:
-    """The cells behind the marks that were clicked."""
-    wanted = {(one.panel, one.series, _at(one.along)) for one in picked}
-    over_amount = isinstance(pick.x, Amount)
-    return tuple(
-        cell
-        for cell in cells
-        if (cell.panel, cell.series, _at(cell.load if over_amount else cell.x)) in wanted
-    )
+def _behind(row: dict[str, Any]) -> Behind:
+    return Behind(**{name: row[name] for name in _CELL})
 
 
 def _at(place: Any) -> Any:

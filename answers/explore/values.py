@@ -65,6 +65,14 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """The first cells behind marks, and how many there are."""
+
+    first: tuple[Behind, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Clicked:
     """A mark that somebody clicked: in which panel, of which series, and where along x (over an
     amount: its load)."""

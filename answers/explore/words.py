@@ -22,8 +22,11 @@ def headline(panels: Sequence[Panel], pick: Pick) -> str:
         return f"{label}: unknown for every cell that the filters keep"
     if len(panels) == 1 and one_subject(panels[0].marks):
         return f"{label}: {panels[0].answer}"
-    number = len({mark.subject for panel in panels for mark in panel.marks})
-    return f"{label} over {axis_title(pick.x)}: {counted(number, 'setting')}, each for itself"
+    marks = [mark for panel in panels for mark in panel.marks]
+    told = f"{counted(len({mark.subject for mark in marks}), 'setting')}, each for itself"
+    if any(mark.subjects > 1 for mark in marks):
+        told = "a mark pools several settings, so none is the best"
+    return f"{label} over {axis_title(pick.x)}: {told}"
 
 
 def one_subject(marks: Sequence[Mark]) -> bool:

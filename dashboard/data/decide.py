@@ -94,7 +94,7 @@ def heat_map(shelf: Shelf, question: Question, place: Place) -> Drawing:
 
 @cached(32, Question, Place)
 def cells_behind(shelf: Shelf, question: Question, place: Place, square: str) -> Shown:
-    """The cells behind a field of the heat map, each with a link into the Runs page."""
+    """The cells behind a field of the heat map, each with a link to its place on the Data page."""
     ids = drawn.squares(decision(shelf, question, place))[square]
     cells = data.cells(shelf, Filters())
     chosen = cells.loc[cells["cell_id"].isin(ids), [*BEHIND, "cell_id"]]

@@ -30,7 +30,7 @@ _LINKS = {
     "draft-tokens": "Which K",
     "slo": "Within an SLO",
     "cost": "What it saves in money",
-    "runs": "The runs behind it",
+    "data": "The runs behind it",
 }
 
 

@@ -19,12 +19,20 @@ def of(*levels: float, **given: float) -> Trend:
 @pytest.mark.parametrize(
     ("levels", "headline"),
     [
-        ((100.0,), "Did something break? Not known yet: every series has one night only"),
-        ((100.0, 100.0), "Nothing is shown to be worse, but 1 of 1 series are not settled"),
-        ([100.0] * 8, "Nothing became worse: in all 1 series a regression is excluded"),
+        ((100.0,), "Did something get worse? Not known yet: no series has three nights"),
+        ((100.0, 100.0), "Did something get worse? Not known yet: no series has three nights"),
+        (
+            (100.0, 104.0, 97.0),
+            "Nothing is shown to have got worse since 2026-11-01, but 1 of 1 series are not settled",
+        ),
+        (
+            [100.0] * 8,
+            "Nothing got worse since 2026-11-01: in all 1 series a regression is excluded",
+        ),
         (
             (*[100.0] * 8, *[90.0] * 4),
-            "1 of 1 series became worse, the worst by 10.2 % since 2026-11-09 (2)",
+            "Output throughput of a on code is 10.2 % worse since 2026-11-09 (2), with "
+            "engine_version 1 → 2",
         ),
     ],
 )
@@ -37,7 +45,7 @@ def test_the_headline_says_whether_something_broke(
 def test_no_series_at_all_is_said_and_is_not_enough_evidence() -> None:
     found = trend([], Budgets())
 
-    assert found.headline == "Did something break? Nothing to hold against each other yet."
+    assert found.headline == "Did something get worse? No night was measured yet"
     assert (found.status, found.summary) == ("not enough evidence", "")
 
 
@@ -45,7 +53,7 @@ def test_a_drift_is_in_the_headline_the_summary_and_its_own_sentence() -> None:
     found = of(*falling(0.002, 20), noise=0.01, repeats=2)
 
     assert found.headline == (
-        "Nothing became worse beyond its budget, but 1 of 1 series drift downwards"
+        "Nothing got worse beyond its budget since 2026-11-01, but 1 of 1 series drift downwards"
     )
     assert "1 drift. 32 nights, 2026-11-01 to 2026-12-02." in found.summary
     assert "It drifts by -0." in found.lines[0].said

@@ -5,9 +5,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from answers.runs.values import Curve
 from dashboard import charts
 from dashboard.charts import Scales
 from dashboard.charts import requests as charts_requests
+from dashboard.charts import server as charts_server
 from dashboard.palette import arm_colour
 from warehouse.catalogue import METRICS
 
@@ -27,6 +29,7 @@ MARKS = pd.DataFrame(
         "end_y": [1.0, 2.0, 1.5, 3.0],
     }
 )
+RUNNING = Curve("running", ((0.0, 1.0), (1.0, 2.0)))
 SCALES = Scales((1, 8), 0.0, 4.0)
 CHARTS = {
     "improvement": charts.improvement_by_concurrency(
@@ -40,15 +43,12 @@ CHARTS = {
         Scales((1, 2), 0.0, 4.0, ("8", "4/s")),
     ),
     "metric": charts.metric_by_concurrency(MARKS, METRICS["ttft"], ("TTFT, ms", "code"), SCALES),
-    "distribution": charts_requests.distribution(
-        pd.DataFrame({"share": [0.5, 1.0], "value": [1.0, 2.0]}), METRICS["itl"], "#111111"
-    ),
+    "distribution": charts_requests.distribution(Curve("itl", ((1.0, 0.5), (2.0, 1.0))), "#111111"),
     "positions": charts_requests.acceptance_by_position(
-        pd.DataFrame({"position": [0, 1], "rate": [0.8, 0.5]}), "Acceptance", "#111111"
+        Curve("counters", ((1.0, 0.8), (2.0, 0.5))), "#111111"
     ),
-    "server": charts_requests.server_over_time(
-        pd.DataFrame({"at": [0.0, 1.0], "value": [1.0, 2.0]}), "running"
-    ),
+    "server": charts_server.over_time([RUNNING, RUNNING], "running", "#111111", share=False),
+    "sampled": charts_server.sampled(RUNNING, "  [CPU lab]"),
 }
 
 

@@ -1,19 +1,21 @@
-"""The Claims page: published figures judged as the command judges them, ours beside them."""
+"""Published figures on Data: figures judged as the command judges them, ours beside them."""
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
+from streamlit.testing.v1 import AppTest
 
+from answers.published import checked
 from commands.claims import claims
 from dashboard.charts import claims as charts_claims
-from dashboard.data import claims as data_claims
-from dashboard.data.claims import MOST_MB, Table
-from dashboard.shelf import open_shelf
+from dashboard.shelf import ask, open_shelf
+from dashboard.views.data import claims as part
+from dashboard.views.data.claims import MOST_MB, Table
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -28,12 +30,16 @@ tables:
 """
 
 
+def _opened(filters: Filters | None = None, **link: str) -> AppTest:
+    return opened("data", filters, part="Published figures", **link)
+
+
 @pytest.mark.usefixtures("warehouse")
 def test_the_page_and_the_command_flag_the_same_figures(warehouse: Path) -> None:
     words = [str(EXAMPLE), "--warehouse", str(warehouse), "--json"]
     told = json.loads(CliRunner().invoke(claims, words).output)
 
-    page = opened("claims")
+    page = _opened()
 
     assert page.header[0].value.startswith(f"{told['flagged']} of {told['checked']} published")
     flagged = [row for row in told["rows"] if row["flagged"]]
@@ -43,7 +49,7 @@ def test_the_page_and_the_command_flag_the_same_figures(warehouse: Path) -> None
 
 @pytest.mark.usefixtures("warehouse")
 def test_all_figures_are_shown_when_asked_for() -> None:
-    page = opened("claims")
+    page = _opened()
     before = len(page.dataframe[0].value)
 
     page.toggle(key="all_figures").set_value(True).run()
@@ -55,21 +61,37 @@ def test_all_figures_are_shown_when_asked_for() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
+    tables, judged = part.judged_table(Table("ours.yaml", OURS))
+
+    found = ask(open_shelf(), checked.measured_here, judged, tables.model, Filters())
+
+    rows = list(checked.here(found))
+    assert {row.arm for row in rows} == {"draft_model K=3", "eagle3 K=5"}
+    assert {row.evidence for row in rows} == {"CPU lab"}
+    assert {row.interval for row in rows} == {"unknown: a single launch"}
+    title = charts_claims.claimed(found, "ours").to_dict()["title"]["text"]
+    assert "[CPU lab]  [published]" in title
+    assert (
+        checked.headline(judged) == "1 of 2 published figures does not follow from their own row."
+    )
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_nothing_is_read_of_models_that_no_figure_is_about() -> None:
+    tables, judged = part.judged_table(Table("ours.yaml", OURS))
     shelf = open_shelf()
 
-    known = data_claims.claims_answer(shelf, Filters(), Table("ours.yaml", OURS), False)
+    other = ask(shelf, checked.measured_here, judged, "another/model", Filters())
+    hidden = ask(
+        shelf, checked.measured_here, judged, tables.model, Filters(model=("another/model",))
+    )
 
-    rows = known.measured.rows.to_pandas()
-    assert set(rows["arm"]) == {"draft_model K=3", "eagle3 K=5"}
-    assert set(rows["evidence"]) == {"CPU lab"}
-    assert set(rows["95 % interval"]) == {"unknown: a single launch"}
-    assert "[CPU lab]" in known.drawing["title"]["text"]  # type: ignore[index]
-    assert known.headline == "1 of 2 published figures does not follow from their own row."
+    assert other == hidden == judged.findings
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_an_uploaded_table_is_judged_instead() -> None:
-    page = opened("claims")
+    page = _opened()
 
     page.file_uploader(key="claims_file").upload("mine.yaml", OURS.encode(), "text/yaml").run()
 
@@ -86,38 +108,33 @@ def test_an_uploaded_table_is_judged_instead() -> None:
 )
 def test_an_upload_that_is_no_table_is_refused_with_its_name(sent: bytes, said: str) -> None:
     with pytest.raises(InvalidInput, match=said) as refused:
-        data_claims.uploaded_table("mine.yaml", sent)
+        part.uploaded_table("mine.yaml", sent)
 
     assert str(refused.value).startswith("mine.yaml is")
 
 
 def test_a_table_that_does_not_come_along_is_refused() -> None:
     with pytest.raises(InvalidInput, match="published-study"):
-        data_claims.shipped_table("../../pyproject.toml")
+        part.shipped_table("../../pyproject.toml")
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_filters_that_match_nothing_leave_the_figures_and_say_so() -> None:
-    page = opened("claims", Filters(dataset=("none such",)))
-
-    assert "Remove one in the sidebar" in page.info[0].value
-    assert len(page.dataframe[0].value) == 11
-    assert not page.get("vega_lite_chart")
-
-
-@pytest.mark.usefixtures("warehouse")
-def test_without_measurements_of_the_same_the_page_lists_what_there_is() -> None:
-    page = opened("claims")
+@pytest.mark.parametrize("filters", [Filters(), Filters(dataset=("none such",))])
+def test_without_measurements_of_the_same_the_figures_stand_and_it_is_said(
+    filters: Filters,
+) -> None:
+    page = _opened(filters, measured="true")
 
     assert any("Nothing here was measured" in caption.value for caption in page.caption)
-    assert "lab/tiny-target" in set(page.dataframe[-1].value["model"])
+    assert len(page.dataframe) == 1
+    assert page.get("vega_lite_chart")
 
 
 def test_markup_in_a_claim_stays_text(
     empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
 ) -> None:
     fill_cells(empty_place, "one", [make_facts()])
-    page = opened("claims")
+    page = _opened()
     hostile = OURS.replace("tables", "'<img src=x>'").replace("code", "'**bold** $x$'")
 
     page.file_uploader(key="claims_file").upload("mine.yaml", hostile.encode(), "text/yaml").run()
@@ -130,7 +147,7 @@ def test_markup_in_a_claim_stays_text(
 
 @pytest.mark.usefixtures("warehouse")
 def test_figures_are_told_in_words_and_not_in_the_keys_of_a_file() -> None:
-    rows = opened("claims").dataframe[0].value
+    rows = _opened().dataframe[0].value
 
     assert not rows[["where", "metric"]].map(lambda text: "_" in text).to_numpy().any()
     assert "Inter-token latency (ITL), P95" in set(rows["metric"])
@@ -145,14 +162,12 @@ def _fields(spec: Any) -> set[str]:
 
 
 def test_every_encoded_field_is_a_column() -> None:
-    rows = pd.DataFrame(
-        {
-            "place": "000 itl", "label": ["itl", ""], "kind": ["published", "measured here"],
-            "arm": ["baseline", "eagle3 K=3"], "value": [3.0, 4.0], "low": [3.0, 3.0],
-            "high": [3.0, 5.0], "solid": [0, 1], "told": ["follows", ""],
-        }
-    )  # fmt: skip
+    _, judged = part.judged_table(Table("ours.yaml", OURS))
+    told = {"arm": "eagle3 K=3", "evidence": "gpu", "improvement": 4.0, "low": 3.0, "high": 5.0}
+    findings = [replace(judged.findings[0], measured=(told,)), judged.findings[1]]
 
-    spec = charts_claims.claimed(rows, ("a", "b")).to_dict()
+    spec = charts_claims.claimed(findings, "b").to_dict()
 
+    rows = charts_claims.claim_rows(findings)
     assert _fields(spec) - {"zero"} <= set(rows.columns)
+    assert list(rows["kind"].unique()) == ["its own row gives", "published", "measured here"]

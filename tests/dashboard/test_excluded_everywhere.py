@@ -8,9 +8,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from dashboard import data
-from dashboard.data import notes as data_notes
-from dashboard.shelf import open_shelf
+from answers.runs import read
+from dashboard.shelf import ask, open_shelf
 from warehouse.annotations import add, annotation
 from warehouse.filters import Filters
 
@@ -28,9 +27,8 @@ def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def _exclude(root: Path, count: int) -> None:
-    for _, head in data.runs(open_shelf(), Filters()).head(count).iterrows():
-        target = data_notes.target_of(head)
-        add(root, annotation("exclude", target, "GPU throttled **x**", "Ann"))
+    for run in ask(open_shelf(), read.runs, Filters()).runs[:count]:
+        add(root, annotation("exclude", run.target, "GPU throttled **x**", "Ann"))
 
 
 def _captions(page: AppTest) -> str:
@@ -56,4 +54,4 @@ def test_a_warehouse_whose_runs_are_all_excluded_is_not_called_empty(own: Path) 
 
     page = AppTest.from_file(APP, default_timeout=60).run()
 
-    assert "take one back on the page Runs" in page.info[0].value
+    assert "take one back on the page Data" in page.info[0].value

@@ -1,31 +1,38 @@
-"""The Explore page: its charts draw what its SQL says, and the SQL box gives nothing away."""
+"""The free charts draw what their SQL says, pool nothing unlike, and the SQL box gives nothing away."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from dashboard.answers import explore as answers_explore
-from dashboard.answers.explore import MOST_MARKS, MOST_PANELS
+from answers.explore import read
+from answers.explore.pick import AGGREGATIONS, EACH, KEYS, Amount, Pick
+from answers.explore.question import cells_sql, marks_sql
+from answers.explore.values import Behind, Clicked, Mark, Marks
+from answers.explore.words import MOST_MARKS
 from dashboard.charts import explore as charts_explore
-from dashboard.charts.explore import Words
-from dashboard.data import explore as data_explore
-from dashboard.explore_sql import AGGREGATIONS, EACH, KEYS, Amount, Pick, cells_sql, marks_sql
 from dashboard.links import cell_link
 from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours
-from dashboard.shelf import open_shelf
-from dashboard.views.explore_sql import EXAMPLES
+from dashboard.shelf import ask as asked
+from dashboard.shelf import open_shelf, reader
+from dashboard.views.data import sql as box
+from dashboard.views.data.charts import cell_rows
+from dashboard.views.data.sql import EXAMPLES
 from tests.dashboard.opening import opened
+from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_question import ask
+from warehouse.store_question import VIEWS, ask
 
+PANELS = 6
 RATE, TTFT = Amount("output_throughput", "mean"), Amount("ttft", "p95")
-PICK = Pick(RATE, KEYS["Concurrency"], KEYS["Arm"], KEYS["Dataset"], "median")
+PICK = Pick(RATE, KEYS["Concurrency"], KEYS["Arm"], KEYS["Setting"], "median")
 PICKS = {
     "over a number": PICK,
     "over another amount": replace(PICK, x=TTFT),
@@ -36,27 +43,42 @@ PICKS = {
 }
 
 
+def _opened(filters: Filters | None = None, part: str = "Charts", **link: str) -> AppTest:
+    return opened("data", filters, part=part, **link)
+
+
+def _marks(pick: Pick, filters: Filters | None = None) -> Marks:
+    return asked(open_shelf(), read.marks, pick, filters or Filters(), 99)
+
+
+def _cells(pick: Pick, filters: Filters | None = None) -> tuple[Behind, ...]:
+    return asked(open_shelf(), read.cells, pick, filters or Filters()).first
+
+
 @pytest.mark.parametrize("name", PICKS)
 def test_the_sql_that_is_shown_gives_in_the_box_what_the_chart_draws(
     warehouse: Path, name: str
 ) -> None:
     pick = PICKS[name]
 
-    drawn = data_explore.marks(open_shelf(), pick, Filters()).rows
-    asked = ask(warehouse, marks_sql(pick, Filters())).rows.to_pandas()
+    drawn = _marks(pick).all
+    rows = ask(warehouse, marks_sql(pick, Filters())).rows.to_pylist()
 
     assert len(drawn) > 1
     columns = ["panel", "series", "x", "y", "low", "high", "cells"]
-    assert drawn[columns].to_dict("records") == asked[columns].to_dict("records")
+    told = [tuple(getattr(mark, column) for column in columns) for mark in drawn]
+    assert sorted(told, key=str) == sorted(
+        (tuple(row[column] for column in columns) for row in rows), key=str
+    )
 
 
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("name", PICKS)
 def test_every_encoded_field_exists_in_the_data(name: str) -> None:
-    known = data_explore.marks(open_shelf(), PICKS[name], Filters())
-    shared = charts_explore.axes(known.rows, answers_explore.kind(PICKS[name].x), arms=True)
+    known = _marks(PICKS[name])
+    shared = charts_explore.axes(known, PICKS[name])
 
-    spec = charts_explore.marks(known.rows, Words("t", "s", "x", "arm", ",.1f"), shared).to_dict()
+    spec = charts_explore.panel(known.panels[0], PICKS[name], (), shared).to_dict()
 
     fields = {
         channel["field"]
@@ -64,27 +86,42 @@ def test_every_encoded_field_exists_in_the_data(name: str) -> None:
         for channel in layer["encoding"].values()
         if isinstance(channel, dict) and "field" in channel
     }
-    assert fields <= set(known.rows.columns)
+    assert fields <= set(charts_explore.mark_rows(known.panels[0].marks).columns)
     assert any(layer["encoding"].get("color", {}).get("legend") for layer in spec["layer"])
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_a_median_over_a_dataset_is_the_median_of_its_cells() -> None:
-    cells = data_explore.cells_behind(open_shelf(), PICK, Filters())
-    marks = data_explore.marks(open_shelf(), PICK, Filters()).rows
+def test_a_median_over_a_setting_is_the_median_of_its_cells() -> None:
+    cells = pd.DataFrame([(c.panel, c.series, c.x, c.y) for c in _cells(PICK)])
 
-    by = ["panel", "series", "x"]
-    expected = cells.groupby(by)["y"].median()
-    assert marks.set_index(by)["y"].to_dict() == pytest.approx(expected.to_dict())
+    expected = cells.groupby([0, 1, 2])[3].median()
+    told = {(mark.panel, mark.series, mark.x): mark.y for mark in _marks(PICK).all}
+    assert told == pytest.approx(expected.to_dict())
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_keep_their_cells_and_cannot_break_out_of_their_quotes() -> None:
-    kept = data_explore.cells_behind(open_shelf(), PICK, Filters(dataset=("code",)))
-    odd = data_explore.cells_behind(open_shelf(), PICK, Filters(dataset=("' or 1 = 1 --",)))
+    kept = _cells(PICK, Filters(dataset=("code",)))
 
-    assert set(kept["panel"]) == {"code"}
-    assert odd.empty
+    assert {cell.panel for cell in kept} == {
+        "lab/tiny-target, H200, TP 1, code", "<b>*bold*</b> $x$, B200, TP 1, code",
+    }  # fmt: skip
+    assert _cells(PICK, Filters(dataset=("' or 1 = 1 --",))) == ()
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(), Filters(model=("lab/tiny-target",)), Filters(arm=("baseline", "eagle3 K=5")),
+        Filters(tensor_parallel_size=("1",), gpu=("B200",)), Filters(study=("unknown",)),
+        Filters(engine_version=("0.25.1",), since="2026-11-02", until="2026-11-02"),
+    ],
+)  # fmt: skip
+def test_the_filters_mean_in_a_question_what_they_mean_on_every_page(filters: Filters) -> None:
+    told = queries.cells(reader(open_shelf()), filters).column("cell_id").to_pylist()
+
+    assert {cell.cell_id for cell in _cells(PICK, filters)} == set(told)
 
 
 @pytest.mark.parametrize(
@@ -97,57 +134,68 @@ def test_days_keep_the_cells_that_started_then_also_in_the_sql_that_is_shown(
 ) -> None:
     filters = Filters(**days)
 
-    found = data_explore.cells_behind(open_shelf(), PICK, filters)
+    found = _cells(PICK, filters)
 
-    assert found.empty != kept
+    assert bool(found) == kept
     assert ask(warehouse, cells_sql(PICK, filters)).rows.num_rows == len(found)
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_every_cell_of_a_chart_leads_to_its_place_in_runs() -> None:
-    page = opened("explore", Filters(dataset=("code",)))
+    code = Filters(dataset=("code",))
+    page = _opened(code)
 
-    cells = set(
-        data_explore.cells_behind(open_shelf(), PICK, Filters(dataset=("code",)))["cell_id"]
-    )
-    assert set(page.dataframe[0].value["in Runs"]) == {cell_link(one) for one in cells}
+    links = {cell_link(cell.cell_id) for cell in _cells(PICK, code)}
+    assert set(page.dataframe[0].value["in Runs"]) == links
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_a_mark_that_pools_unlike_cells_says_so() -> None:
-    pooled = replace(PICK, panel=None, x=KEYS["Repeat"], series=KEYS["Evidence"])
-    apart = replace(PICK, panel=KEYS["Model"], how=EACH)
+def test_a_mark_that_pools_unlike_cells_says_so_and_nothing_is_called_the_best() -> None:
+    pooled = replace(PICK, panel=None, x=KEYS["Dataset"], series=KEYS["Evidence"])
 
-    marks = data_explore.marks(open_shelf(), replace(pooled, x=KEYS["Dataset"]), Filters())
+    marks = _marks(pooled)
 
     assert any("different settings" in note for note in marks.notes)
-    assert not any(
-        "different" in note for note in data_explore.marks(open_shelf(), apart, Filters()).notes
+    assert marks.headline.endswith(
+        "over dataset: a mark pools several settings, so none is the best"
     )
+    assert "none is the best" in marks.panels[0].answer
+    assert not any("different" in note for note in _marks(replace(PICK, how=EACH)).notes)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_best_is_said_of_one_setting_and_does_not_change_with_the_others_shown() -> None:
+    every = {panel.name: panel.answer for panel in _marks(PICK).panels}
+    one = _marks(PICK, Filters(dataset=("structured",)))
+
+    (panel,) = one.panels
+    assert every[panel.name] == panel.answer
+    assert panel.answer.startswith("best ")
+    assert "eagle3 K=5, concurrency 16" in panel.answer
+    assert one.headline == f"Output throughput: {panel.answer}"
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_marks_without_a_place_are_counted_not_drawn() -> None:
-    marks = data_explore.marks(open_shelf(), replace(PICK, x=KEYS["Repeat"]), Filters())
+    marks = _marks(replace(PICK, x=KEYS["Repeat"]))
 
-    assert marks.rows.empty
+    assert not marks.panels
     assert any("without a known repeat" in note for note in marks.notes)
     assert "unknown for every cell" in marks.headline
 
 
-def _rows(number: int, panels: int = 1) -> pd.DataFrame:
-    rows = pd.DataFrame({"x": range(number), "y": 1.0, "low": 1.0, "high": 1.0, "cells": 1})
-    names = [f"panel {i % panels}" for i in range(number)]
-    return rows.assign(panel=names, series="baseline", settings=1, evidence="cpu", synthetic=True)
+def _made(number: int, panels: int = 1, **changes: Any) -> list[Mark]:
+    one = Mark("panel 0", "baseline", 0, 1.0, 1.0, 1.0, None, 1, 1, 1, 7, "cpu", True)
+    return [replace(one, x=i, panel=f"panel {i % panels}", **changes) for i in range(number)]
 
 
 def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
-    many = answers_explore.marks(_rows(MOST_MARKS + 1), replace(PICK, panel=None))
-    wide = answers_explore.marks(_rows(40, panels=MOST_PANELS + 5), PICK)
+    many = read.placed(_made(MOST_MARKS + 1), replace(PICK, panel=None), PANELS)
+    wide = read.placed(_made(40, panels=PANELS + 5), PICK, PANELS)
 
-    assert len(many.rows) == MOST_MARKS
+    assert len(many.all) == MOST_MARKS
     assert any(f"{MOST_MARKS:,} of" in note for note in many.notes)
-    assert wide.rows["panel"].nunique() == MOST_PANELS
+    assert len(wide.panels) == PANELS
     assert any("panels are drawn" in note for note in wide.notes)
     assert many.badges == ("CPU lab", "synthetic acceptance")
 
@@ -156,53 +204,66 @@ def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
     ("metric", "best"), [("output_throughput", "3.0"), ("ttft", "1.0"), ("prompt_tokens", "1 to 3")]
 )
 def test_the_headline_knows_which_direction_is_better(metric: str, best: str) -> None:
-    rows = _rows(3).assign(y=[1.0, 2.0, 3.0])
+    marks = [replace(mark, y=float(at + 1)) for at, mark in enumerate(_made(3))]
 
-    headline = answers_explore.marks(rows, replace(PICK, y=Amount(metric, "mean"))).headline
+    headline = read.placed(marks, replace(PICK, y=Amount(metric, "mean")), PANELS).headline
 
     assert best in headline
 
 
+@pytest.mark.usefixtures("warehouse")
 def test_clicked_marks_choose_their_cells() -> None:
-    cells = pd.DataFrame(
-        {"panel": ["a", "a", "b"], "series": "baseline", "x": [1, 2, 1], "load": [1, 2, 1]}
-    )
-    mark = {"series": "baseline", "x": 1}
-
-    assert list(answers_explore.clicked(cells, {"a": [mark], "b": []}, PICK).index) == [0]
+    one = next(cell for cell in _cells(PICK) if cell.series == "eagle3 K=5" and cell.x == 4)
     over = replace(PICK, x=TTFT)
-    clicked = {"a": [{"series": "baseline", "load": 2}]}
-    assert list(answers_explore.clicked(cells, clicked, over).index) == [1]
+
+    for pick, along in ((PICK, 4), (over, 4)):
+        clicked = (Clicked(one.panel, one.series, along),)
+        found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+        assert [cell.cell_id for cell in found.first] == [one.cell_id]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_click_on_a_moment_chooses_its_cell() -> None:
+    pick = PICKS["over time"]
+    one = _cells(pick)[0]
+    assert isinstance(one.x, datetime)
+
+    clicked = (Clicked(one.panel, one.series, one.x.timestamp() * 1000),)
+    found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+
+    assert one.cell_id in {cell.cell_id for cell in found.first}
+    assert {cell.x for cell in found.first} == {one.x}
 
 
 def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
-    rows = _rows(2)
-    words = Words("t", "s", "x", "arm", ",.1f")
+    known = read.placed(_made(2), PICK, PANELS)
 
-    def colours(arms: bool) -> list[str]:
-        shared = charts_explore.axes(rows, "number", arms)
-        spec = charts_explore.marks(rows, words, shared).to_dict()
+    def colours(pick: Pick) -> list[str]:
+        shared = charts_explore.axes(known, pick)
+        spec = charts_explore.panel(known.panels[0], pick, (), shared).to_dict()
         found: list[str] = spec["layer"][0]["encoding"]["color"]["scale"]["range"]
         return found
 
-    assert colours(arms=True) == [arm_colour("baseline")]
-    assert colours(arms=False) == key_colours(1)
+    assert colours(PICK) == [arm_colour("baseline")]
+    assert colours(replace(PICK, series=KEYS["Dataset"])) == key_colours(1)
     assert len(set(key_colours(12))) == 12
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_page_shows_charts_their_cells_and_the_sql_behind() -> None:
-    page = opened("explore", Filters())
+    page = _opened()
 
-    assert page.header[0].value.startswith("Output throughput\\: best")
-    assert len(page.get("vega_lite_chart")) == 2
+    assert (
+        page.header[0].value == "Output throughput over concurrency\\: 3 settings, each for itself"
+    )
+    assert len(page.get("vega_lite_chart")) == 3
     assert len(page.dataframe) == 1
     assert page.code[0].value == marks_sql(PICK, Filters())
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_link_reproduces_every_choice() -> None:
-    page = opened("explore", 
+    page = _opened(
         Filters(), charts="2", y1="Request latency", x1="Output throughput", panels1="one panel",
         colours1="Dataset", pooled1="maximum", y2="Error rate", **{"y1-statistic": "P95"},
     )  # fmt: skip
@@ -217,12 +278,12 @@ def test_a_link_reproduces_every_choice() -> None:
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("how", AGGREGATIONS)
 def test_every_aggregation_draws(how: str) -> None:
-    assert opened("explore", Filters(), pooled1=how).get("vega_lite_chart")
+    assert _opened(pooled1=how).get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_filters_that_match_nothing_say_so() -> None:
-    page = opened("explore", Filters(dataset=("gone",)))
+    page = _opened(Filters(dataset=("gone",)))
 
     assert "Remove one in the sidebar" in page.info[0].value
     assert not page.get("vega_lite_chart")
@@ -234,26 +295,21 @@ def test_unknown_values_have_a_place_and_a_name(
     unknown = dict.fromkeys(("model", "gpu", "dataset", "spec_method", "concurrency", "evidence"))
     fill_cells(empty_place, "nothing known", [make_facts(**unknown)])
 
-    page = opened("explore", Filters(), x1="Dataset")
+    page = _opened(x1="Dataset")
 
-    assert "unknown" in page.header[0].value
+    assert "unknown, unknown, TP 1, unknown" in page.get("vega_lite_chart")[0].proto.spec
     assert page.get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_sql_box_answers() -> None:
-    page = opened(
-        "explore",
-        Filters(),
-        part="SQL",
-        sql="select dataset, count(*) as n from cells group by all",
-    )
+    page = _opened(part="SQL", sql="select dataset, count(*) as n from cells group by all")
 
     assert page.dataframe[0].value.set_index("dataset")["n"].to_dict() == {
         "code": 16,
         "structured": 15,
     }
-    assert page.markdown[0].value == "2 rows."
+    assert "2 rows." in [text.value for text in page.markdown]
 
 
 ATTACKS = (
@@ -271,7 +327,7 @@ ATTACKS = (
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("sql", ATTACKS)
 def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) -> None:
-    page = opened("explore", Filters(), part="SQL", sql=sql)
+    page = _opened(part="SQL", sql=sql)
 
     assert len(page.error) == 1
     said = page.error[0].value
@@ -284,7 +340,7 @@ def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) ->
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_of_the_box_is_answered(name: str) -> None:
-    page = opened("explore", Filters(), part="SQL")
+    page = _opened(part="SQL")
 
     page.selectbox(key="example").set_value(name).run()
 
@@ -299,13 +355,25 @@ def test_any_answer_of_a_database_becomes_a_table() -> None:
         [[1, None], [[1, 2], None], [b"\x00", None], ["a", "b"]], names=["n", "n", "raw", "n"]
     )
 
-    flat = answers_explore.flat(answers_explore.named_once(rows))
+    flat = box.flat(box.named_once(rows))
 
     assert list(flat) == ["n", "n (2)", "raw", "n (3)"]
     assert flat["n (2)"][0] == "[1, 2]"
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_views_that_can_be_asked_are_listed_with_their_columns() -> None:
+    page = _opened(part="SQL", views="true")
+
+    rows = page.dataframe[0].value
+    assert set(rows["view"]) == set(VIEWS)
+    assert "cell_id" in set(rows.loc[rows["view"] == "cells", "column_name"])
 
 
 def test_the_cells_of_a_chart_are_one_row_each(warehouse: Path) -> None:
     found = ask(warehouse, cells_sql(PICK, Filters())).rows.to_pandas()
 
     assert found["cell_id"].is_unique
+    assert list(cell_rows(_cells(PICK), PICK)) == [
+        "Setting", "Arm", "concurrency", "Output throughput, tok/s", "evidence", "cell_id",
+    ]  # fmt: skip

@@ -104,7 +104,7 @@ def test_what_is_gone(
 
 
 def test_a_cell_is_linked_by_its_identity() -> None:
-    assert links.cell_link("a&b") == "runs?open=a%26b"
+    assert links.cell_link("a&b") == "data?open=a%26b"
 
 
 def _broken(error):  # type: ignore[no-untyped-def]  # its text alone becomes a script

@@ -213,7 +213,7 @@ def test_a_viewer_sees_the_pages_and_cannot_upload(visitor: Visitor, address: st
 
     _sees_results(visitor)
     _sees(visitor, "Vi Ewer, viewer")
-    for path in ("explore?part=Your+own+report", "claims"):
+    for path in ("explore?part=Your+own+report", "data?part=Published+figures"):
         visitor.page.goto(f"{address}/{path}")
         _sees_results(visitor)
         expect(visitor.page.get_by_test_id("stFileUploader")).to_have_count(0)
@@ -268,7 +268,7 @@ def test_after_logging_out_nothing_is_told_any_more(visitor: Visitor, address: s
     visitor.page.get_by_role("button", name="End session").click()
 
     visitor.received.clear()
-    visitor.page.goto(f"{address}/runs")
+    visitor.page.goto(f"{address}/data")
     _sees_only(visitor, SENTENCE)
 
 
@@ -284,7 +284,7 @@ def test_a_login_that_somebody_signed_with_another_secret_does_not_count(
     context.add_cookies([{**held, "value": value[:-4] + ("AAAA" if value[-4:] != "AAAA" else "BBBB")}])  # type: ignore[list-item,typeddict-item]  # fmt: skip
 
     visitor.received.clear()
-    visitor.page.goto(f"{address}/runs")
+    visitor.page.goto(f"{address}/data")
 
     _sees_only(visitor, SENTENCE)
 

@@ -7,27 +7,29 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import streamlit as st
 import vl_convert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from analysis.nightly.budgets import Budgets
 from answers.decide.values import Question
+from answers.explore import read as read_explore
+from answers.explore.pick import KEYS, Amount, Pick
 from answers.report.answer import report
 from answers.report.values import Wanted
-from dashboard import data
+from answers.runs import notes
+from answers.runs import read as read_runs
+from answers.runs.values import Run
+from answers.trend import read as read_trend
+from answers.trend.answer import watch
+from dashboard import annotating, data
 from dashboard.data import decide as data_decide
-from dashboard.data import explore as data_explore
-from dashboard.data import notes as data_notes
-from dashboard.data import trends as data_trends
-from dashboard.data.trends import Watch
-from dashboard.explore_sql import KEYS, Amount, Pick
 from dashboard.report import html
-from dashboard.shelf import open_shelf, reader
+from dashboard.shelf import ask, open_shelf, reader
 from tests.dashboard.opening import opened
-from warehouse import annotations
+from warehouse import annotations, store_question
 from warehouse.annotations import add, annotation, excluded_runs, night, read
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -53,14 +55,17 @@ def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     st.cache_resource.clear()
 
 
-def _runs_of(arm: str) -> pd.DataFrame:
-    runs = data.runs(open_shelf().with_excluded(), FILTERS)
-    return runs[[list(arms) == [arm] for arms in runs["arms"]]]
+def _runs(filters: Filters = FILTERS) -> tuple[Run, ...]:
+    return ask(open_shelf().with_excluded(), read_runs.runs, filters).runs
+
+
+def _runs_of(arm: str) -> list[Run]:
+    return [run for run in _runs() if run.arms == (arm,)]
 
 
 def _say(root: Path, action: str, arm: str, text: str = "GPU throttled") -> None:
-    for _, head in _runs_of(arm).iterrows():
-        add(root, annotation(action, data_notes.target_of(head), text, "Ann"))  # type: ignore[arg-type]
+    for run in _runs_of(arm):
+        add(root, annotation(action, run.target, text, "Ann"))  # type: ignore[arg-type]
 
 
 def _best_arm() -> str:
@@ -103,8 +108,8 @@ def test_a_question_in_sql_and_explore_follow(own: Path) -> None:
 
     def counted() -> tuple[int, int]:
         shelf = open_shelf()
-        behind = data_explore.cells_behind(shelf, pick, FILTERS)
-        return len(behind), data_explore.asked(shelf, sql).rows.to_pylist()[0]["n"]
+        behind = ask(shelf, read_explore.cells, pick, FILTERS).total
+        return behind, store_question.ask(own, sql).rows.to_pylist()[0]["n"]
 
     before = counted()
     _say(own, "exclude", "eagle3 K=5")
@@ -114,26 +119,25 @@ def test_a_question_in_sql_and_explore_follow(own: Path) -> None:
 
 def test_runs_shows_what_is_excluded_with_reason_author_and_time(own: Path) -> None:
     _say(own, "exclude", "eagle3 K=5")
-    run_id = str(_runs_of("eagle3 K=5")["run_id"].iloc[0])
+    run_id = _runs_of("eagle3 K=5")[0].name
 
-    page = _open("runs", run=run_id)
+    page = _open("data", run=run_id)
 
     said = _text(page.warning)
     event = read(own)[0]
     assert f"Excluded by name: GPU throttled (Ann, {event.at:%Y-%m-%d %H:%M} UTC)" in said
-    assert "2 runs excluded by name" in _text(page.markdown)
-    rows = page.dataframe[0].value
-    assert list(rows.loc[rows["excluded"] != "", "run_id"]) == list(
-        _runs_of("eagle3 K=5")["run_id"]
-    )
+    assert "2 runs excluded by name" in _text(page.header)
+    rows = next(frame.value for frame in page.dataframe if "excluded" in frame.value)
+    told = list(rows.loc[rows["excluded"] != "", "run"])
+    assert told == [run.run_id for run in _runs_of("eagle3 K=5")]
 
 
 def test_runs_without_exclusions_has_no_column_for_them(own: Path) -> None:
     assert own.exists()
-    page = _open("runs")
+    page = _open("data")
 
-    assert "excluded" not in page.dataframe[0].value
-    assert "excluded" not in _text(page.markdown)
+    assert not any("excluded" in frame.value for frame in page.dataframe)
+    assert "excluded" not in _text(page.header)
 
 
 def _write(page: AppTest, label: str, text: str) -> None:
@@ -148,7 +152,7 @@ def _press(page: AppTest, label: str) -> AppTest:
 
 
 def test_an_editor_writes_a_note_excludes_a_run_and_takes_it_back(own: Path) -> None:
-    page = _open("runs")
+    page = _open("data")
     _write(page, "Note", "driver updated")
     _press(page, "Note")
     assert "local noted: driver updated" in _text(page.markdown)
@@ -167,7 +171,7 @@ def test_an_editor_writes_a_note_excludes_a_run_and_takes_it_back(own: Path) -> 
 
 
 def test_a_note_without_a_text_is_a_sentence(own: Path) -> None:
-    page = _press(_open("runs"), "Note")
+    page = _press(_open("data"), "Note")
 
     assert "A note needs a text" in _text(page.error)
     assert read(own) == ()
@@ -187,7 +191,7 @@ def test_a_viewer_sees_what_was_said_and_has_no_form(own: Path) -> None:
     _say(own, "note", "eagle3 K=5", "driver updated")
     _say(own, "exclude", "eagle3 K=5")
 
-    page = _open("runs", run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
+    page = _open("data", run=_runs_of("eagle3 K=5")[0].name)
 
     assert "GPU throttled" in _text(page.warning)
     assert "Ann noted: driver updated" in _text(page.markdown)
@@ -208,6 +212,11 @@ def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
     return empty_place
 
 
+def _started(run: Run) -> datetime:
+    assert run.started_at is not None
+    return run.started_at
+
+
 def _layers(page: AppTest) -> list[dict[str, Any]]:
     spec = json.loads(page.get("vega_lite_chart")[0].proto.spec)
     return [layer for layer in spec["layer"] if layer["mark"].get("shape") == "triangle-down"]
@@ -217,17 +226,16 @@ def _layers(page: AppTest) -> list[dict[str, Any]]:
 def test_trends_shows_the_notes_of_a_series_nights_and_runs_and_marks_them(nightly: Path) -> None:
     only_lab = Filters(study=("lab",))
     assert not _layers(_open("trends", only_lab))
-    runs = data.runs(open_shelf(), only_lab)
-    mine = runs.sort_values("started_at").iloc[2]
+    mine = sorted(_runs(only_lab), key=_started)[2]
     for target, text in (
         (night("2026-11-03"), "driver updated"),
         (night("2026-11-03", "other"), "of the other study"),
         (night("2027-11-03"), "of no night here"),
-        (data_notes.target_of(mine), "GPU was warm"),
+        (mine.target, "GPU was warm"),
     ):
         add(nightly, annotation("note", target, text, "Ann"))
 
-    page = _open("trends", only_lab)
+    page = _open("trends", only_lab, behind="true")
 
     tables = [frame.value for frame in page.dataframe]
     noted = next(rows for rows in tables if "text" in rows)
@@ -245,16 +253,17 @@ def test_trends_shows_the_notes_of_a_series_nights_and_runs_and_marks_them(night
 @pytest.mark.usefixtures("nightly")
 def test_a_night_whose_runs_are_excluded_stays_marked(nightly: Path) -> None:
     only_lab = Filters(study=("lab",))
-    runs = data.runs(open_shelf(), only_lab).sort_values("started_at")
-    target = data_notes.target_of(runs.iloc[3])
+    target = sorted(_runs(only_lab), key=_started)[3].target
     add(nightly, annotation("exclude", target, "GPU throttled", "Ann"))
 
     page = _open("trends", only_lab)
 
     shelf = open_shelf()
-    one = data_trends.overview(shelf, Watch(only_lab, "5%")).trend.lines[0].assessed
-    assert "2026-11-05" not in {known.label[:10] for known in one.series.nights}
-    assert [placed.night for placed in data_notes.of_series(shelf, only_lab, one)] == ["2026-11-05"]
+    line = watch(ask(shelf, read_trend.watched, only_lab), Budgets()).lines[0]
+    assert "2026-11-05" not in line.days
+    version = annotating.notes_version(shelf)
+    of_it = ask(shelf.with_excluded(), notes.of_series, only_lab, line.about, version)
+    assert [placed.night for placed in of_it] == ["2026-11-05"]
     assert len(_layers(page)) == 1
 
 
@@ -262,7 +271,7 @@ def test_a_night_whose_runs_are_excluded_stays_marked(nightly: Path) -> None:
 def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
     page = _open("trends", Filters(study=("lab",)))
     page.selectbox(key="noted-night").set_value("2026-11-05")
-    page.checkbox(key="noted-study").set_value(True)
+    page.checkbox(key="noted-night-study").set_value(True)
     _write(page, "Note", "driver updated")
     _press(page, "Note on the night")
 
@@ -291,8 +300,8 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
     _say(own, "exclude", "eagle3 K=5", HOSTILE)
     add(own, annotation("note", night("2026-11-02"), HOSTILE, HOSTILE[:30]))
 
-    for path in ("runs", "trends", "verdict", "compare"):
-        page = _open(path, run=str(_runs_of("eagle3 K=5")["run_id"].iloc[0]))
+    for path in ("data", "trends", "verdict", "compare"):
+        page = _open(path, run=_runs_of("eagle3 K=5")[0].name)
         said = [*page.header, *page.markdown, *page.caption, *page.info, *page.warning]
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
@@ -309,14 +318,15 @@ def test_excluding_everything_leaves_pages_that_say_what_to_do(own: Path) -> Non
 
     for path in ("verdict", "compare", "trends"):
         assert _open(path).info
-    assert len(_open("runs").dataframe[0].value) == 6
+    page = _open("data")
+    assert "6 runs excluded by name" in _text(page.header)
 
 
 def test_the_file_beside_the_results_is_all_that_was_written(own: Path) -> None:
     before = {p.name: p.stat().st_mtime_ns for p in own.rglob("*") if p.is_file()}
 
     _say(own, "exclude", "eagle3 K=5")
-    _open("runs")
+    _open("data")
 
     after = {p.name: p.stat().st_mtime_ns for p in own.rglob("*") if p.is_file()}
     assert {name for name in after if before.get(name) != after[name]} == {

@@ -1,17 +1,17 @@
-"""The Runs page: links to one cell, the server over time, the log, and how to run it again."""
+"""The runs on Data: links to one cell, the server over time, the log, and how to run it again."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
+from answers.runs import read, words
+from answers.runs.values import CellRow, Run
 from dashboard import data
-from dashboard.answers import runs as answers_runs
-from dashboard.data import run_details
-from dashboard.shelf import open_shelf
+from dashboard.shelf import ask, open_shelf
+from dashboard.views.data.cell import server_drawings
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -23,19 +23,42 @@ def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
     cells = data.cells(open_shelf(), Filters())
     asked = cells[(cells["dataset"] == "structured") & (cells["concurrency"] == 8)].iloc[1]
 
-    page = opened("runs", open=asked["cell_id"])
+    page = opened("data", open=asked["cell_id"])
 
     assert page.selectbox(key="run").value == asked["run_id"]
-    name = f"structured, {asked['arm_label']}, concurrency 8"
+    name = f"structured, {asked['arm_label']}, 8 at once"
     assert page.selectbox(key="cell").value == name
 
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_link_to_a_cell_that_is_gone_or_filtered_out_says_so() -> None:
-    assert "not here" in opened("runs", open="0" * 20).warning[0].value
+    assert "not here" in opened("data", open="0" * 20).warning[0].value
 
     cell_id = str(data.cells(open_shelf(), Filters(dataset=("structured",)))["cell_id"].iloc[0])
-    assert "leave out" in opened("runs", Filters(dataset=("code",)), open=cell_id).warning[0].value
+    assert "leave out" in opened("data", Filters(dataset=("code",)), open=cell_id).warning[0].value
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_cell_of_an_older_link_is_found_under_its_load() -> None:
+    page = opened("data", Filters(dataset=("code",), arm=("baseline",)),
+                  cell="code, baseline, concurrency 8")  # fmt: skip
+
+    assert page.selectbox(key="cell").value == "code, baseline, 8 at once"
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_title_says_how_much_was_measured_and_what_is_doubtful() -> None:
+    page = opened("data")
+
+    assert page.header[0].value.replace("\\", "") == (
+        "31 cells measured in 7 runs [CPU lab]: short run in 1"
+    )
+    doubts = page.dataframe[0].value
+    assert doubts.to_dict("records") == [
+        {"doubt": "short run", "cells": 1, "what follows": "told beside every answer",
+         "for example": "Only 20 requests were measured."},
+    ]  # fmt: skip
+    assert any("Rejected files: 1" in box.label for box in page.expander)
 
 
 def _samples() -> tuple[Sample, ...]:
@@ -54,9 +77,10 @@ def test_the_server_is_drawn_over_time_with_the_evidence_in_each_title(
 ) -> None:
     fill_cells(empty_place, "one", [make_facts()], samples=_samples())
     shelf = open_shelf()
-    cell_id = str(data.cells(shelf, Filters())["cell_id"].iloc[0])
+    run = ask(shelf, read.runs, Filters()).runs[0]
+    (cell,) = ask(shelf, read.one_run, Filters(), run, "").cells
 
-    drawings = run_details.server_drawings(shelf, Filters(), cell_id)
+    drawings = server_drawings(ask(shelf, read.server, cell.cell_id), cell)
 
     assert [drawing["title"]["text"] for drawing in drawings] == [
         "Requests in the server  [CPU lab]",
@@ -65,7 +89,9 @@ def test_the_server_is_drawn_over_time_with_the_evidence_in_each_title(
         "Acceptance rate  [CPU lab]",
         "Acceptance length, tokens/step  [CPU lab]",
     ]
-    assert len(opened("runs").get("vega_lite_chart")) >= len(drawings)
+    closed, opened_ = opened("data"), opened("data", server_part="true")
+    charts = [len(page.get("vega_lite_chart")) for page in (closed, opened_)]
+    assert charts[1] - charts[0] == len(drawings)
 
 
 def test_a_cell_without_samples_says_so(
@@ -73,7 +99,9 @@ def test_a_cell_without_samples_says_so(
 ) -> None:
     fill_cells(empty_place, "one", [make_facts()], samples=())
 
-    assert any("No server metrics" in caption.value for caption in opened("runs").caption)
+    page = opened("data", server_part="true")
+
+    assert any("No server metrics" in caption.value for caption in page.caption)
 
 
 def test_unknown_everywhere_is_shown_as_unknown(
@@ -81,30 +109,34 @@ def test_unknown_everywhere_is_shown_as_unknown(
 ) -> None:
     fill_cells(empty_place, "bare", [Facts(**dict.fromkeys(Facts.model_fields))])
 
-    page = opened("runs")
+    page = opened("data")
 
-    assert page.selectbox(key="cell").value == "unknown, unknown, concurrency unknown"
+    assert page.selectbox(key="cell").value == "unknown, unknown, unknown load"
     assert any("unknown" in code.value for code in page.code)
 
 
-def _run(**changes: Any) -> pd.Series:
+def _run(**changes: Any) -> Run:
     commands = {"vllm": ["vllm", "serve", "a model"], "guidellm": ["guidellm", "benchmark"]}
-    values = {
+    values: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__) | {
         "commands": json.dumps(commands), "report_config": "{}", "gpu": "H200", "study": "spring",
         "load_generator": "guidellm", "load_generator_version": "0.8.1",
     }  # fmt: skip
-    return pd.Series(values | changes)
+    return Run(**(values | changes))
 
 
-CELLS = pd.DataFrame(
-    {"engine": ["vllm"] * 2, "engine_version": ["0.32.0"] * 2, "model_revision": [None] * 2,
-     "model": ["a model"] * 2, "gpu": ["H200"] * 2, "dataset": ["code", "chat"],
-     "spec_method": ["eagle3"] * 2, "num_speculative_tokens": [3] * 2}
-)  # fmt: skip
+def _cell(dataset: str) -> CellRow:
+    values: dict[str, Any] = dict.fromkeys(CellRow.__dataclass_fields__) | {
+        "engine": "vllm", "engine_version": "0.32.0", "model": "a model", "gpu": "H200",
+        "dataset": dataset, "spec_method": "eagle3", "num_speculative_tokens": 3,
+    }  # fmt: skip
+    return CellRow(**values)
+
+
+CELLS = [_cell("code"), _cell("chat")]
 
 
 def test_the_instructions_state_software_commands_and_facts() -> None:
-    said = answers_runs.again(_run(), CELLS)
+    said = words.again(_run(), CELLS)
 
     assert "vllm 0.32.0, guidellm 0.8.1" in said
     assert "vllm serve 'a model' &" in said
@@ -116,13 +148,13 @@ def test_the_instructions_state_software_commands_and_facts() -> None:
 
 
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
-    said = answers_runs.again(_run(gpu="H200\nrm -rf /", study="x\nrm -rf /"), CELLS)
+    said = words.again(_run(gpu="H200\nrm -rf /", study="x\nrm -rf /"), CELLS)
 
     assert not [line for line in said.splitlines() if line.startswith("rm")]
 
 
 def test_without_commands_the_instructions_say_what_is_missing() -> None:
-    said = answers_runs.again(_run(commands="{}", study=None), CELLS)
+    said = words.again(_run(commands="{}", study=None), CELLS)
 
     assert said.count("The record does not state") == 2
     assert "STUDY.yaml" not in said
@@ -133,9 +165,7 @@ def test_a_log_excerpt_and_how_it_went_are_read_where_the_record_kept_them() -> 
               "timeline": {"server_start": 41.04}}  # fmt: skip
     run = _run(report_config=json.dumps({"record": record}))
 
-    assert answers_runs.log_excerpt(run) == ["one", "two"]
-    assert answers_runs.how_it_went(run) == (
-        "attempt 2, failed: out of memory, server start 41.0 s"
-    )
-    assert answers_runs.log_excerpt(_run()) == []
-    assert answers_runs.how_it_went(_run()) == ""
+    assert words.log_excerpt(run) == ("one", "two")
+    assert words.how_it_went(run) == ("attempt 2, failed: out of memory, server start 41.0 s")
+    assert words.log_excerpt(_run()) == ()
+    assert words.how_it_went(_run()) == ""

@@ -1,4 +1,4 @@
-"""The Trends page: what became worse over nights, and one release against another."""
+"""The Trends page: what got worse over nights, accepting it, and one release against another."""
 
 import json
 from collections.abc import Callable
@@ -10,16 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from analysis.nightly.regressions import REGRESSION
-from analysis.nightly.run_chart import points
-from answers.trend.answer import names
+from answers.trend import read
+from answers.trend.answer import Trend, names
 from commands.gate import gate
-from dashboard.answers import trends as answers_trends
 from dashboard.charts import trends as charts_trends
-from dashboard.data import trends as data_trends
-from dashboard.data.trends import Watch
-from dashboard.shelf import open_shelf
+from dashboard.shelf import ask, open_shelf
+from dashboard.views.trends.asked import Asked, trend_of
 from tests.dashboard.opening import opened, page_of
-from warehouse.catalogue import METRICS
+from warehouse import annotations
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
@@ -52,21 +50,35 @@ def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
     return empty_place
 
 
+def _trend(budget: str = "5%") -> Trend:
+    return trend_of(open_shelf(), Asked(Filters(), budget, ())).trend
+
+
 @pytest.mark.usefixtures("nightly")
-def test_the_title_says_what_became_worse_and_since_when() -> None:
+def test_the_title_says_what_got_worse_since_when_and_with_what() -> None:
     page = opened("trends")
 
     assert page.header[0].value.replace("\\", "") == (
-        "2 of 2 series became worse, the worst by 11.1 % since 2026-11-07 (2.0)"
+        "Inter-token latency (ITL) P95 of baseline on code is 11.1 % worse since 2026-11-07 (2.0), "
+        "with engine_version 1.0 → 2.0; 1 more of 2 series got worse"
     )
+    assert len(page.get("vega_lite_chart")) == 1
+
+
+@pytest.mark.usefixtures("nightly")
+def test_what_is_folded_is_computed_where_the_address_opens_it() -> None:
+    page = opened("trends", behind="true", all_series="true")
+
     assert any("engine_version" in frame.value.to_numpy() for frame in page.dataframe)
-    assert len(page.get("vega_lite_chart")) == 2
+    (every,) = [frame.value for frame in page.dataframe if "verdict" in frame.value]
+    assert list(every["change"]) == ["-11.1 %", "-10.0 %"]
+    assert not opened("trends").dataframe
 
 
 @pytest.mark.usefixtures("nightly")
 def test_the_page_judges_as_the_gate_does(nightly: Path) -> None:
     said = CliRunner().invoke(gate, ["--warehouse", str(nightly), "--json"])
-    found = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend
+    found = _trend()
 
     told = json.loads(said.output)
     assert told["headline"] == found.headline
@@ -82,11 +94,45 @@ def test_an_accepted_night_makes_the_page_green(nightly: Path) -> None:
 
     page = opened("trends")
 
-    assert page.header[0].value.startswith("Nothing became worse")
+    assert page.header[0].value.startswith("Nothing got worse since 2026-11-02")
     said = "".join(text.value.replace("\\", "") for text in page.markdown)
     assert "night 2026-11-09 was accepted by Ann: 2.0 is right" in said
     noted = next(frame.value for frame in page.dataframe if "said" in frame.value)
     assert list(noted["said"]) == ["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("of", "study", "series"),
+    [
+        ("this series", None, "lab/tiny-target, H200, baseline, code, 1 at once, "
+         "Inter-token latency (ITL) P95"),
+        ("every series", None, None),
+    ],
+)  # fmt: skip
+def test_an_editor_accepts_a_night_as_the_command_does(
+    nightly: Path, of: str, study: str | None, series: str | None
+) -> None:
+    page = opened("trends")
+    page.radio(key="accept-for").set_value(of)
+    page.text_input(key="accept-why").set_value("the new sampler is right")
+    next(button for button in page.button if button.label == "Accept").click()
+    page.run()
+
+    assert not page.exception
+    (event,) = annotations.accepted(nightly)
+    assert (event.target, event.text) == (
+        annotations.night("2026-11-09", study, series), "the new sampler is right",
+    )  # fmt: skip
+    assert page.header[0].value.startswith("Nothing got worse") == (series is None)
+
+
+@pytest.mark.usefixtures("nightly")
+def test_accepting_without_a_reason_is_a_sentence() -> None:
+    page = opened("trends")
+    next(button for button in page.button if button.label == "Accept").click()
+    page.run()
+
+    assert "reason needs a text" in page.error[0].value
 
 
 @pytest.mark.usefixtures("nightly")
@@ -96,13 +142,14 @@ def test_a_larger_budget_lets_it_pass_and_stands_in_the_link() -> None:
     page.run()
 
     assert page.text_input(key="budget").value == "20%"
-    assert page.header[0].value.startswith("Nothing became worse")
+    assert page.header[0].value.startswith("Nothing got worse since 2026-11-02")
 
 
 @pytest.mark.usefixtures("nightly")
 def test_a_release_is_held_against_the_one_before() -> None:
-    page = opened("trends")
+    page = opened("trends", releases="true")
 
+    assert len(page.get("vega_lite_chart")) == 2
     assert page.selectbox(key="release").value == "2.0"
     assert page.selectbox(key="against").value == "1.0"
     texts = [text.value.replace("\\", "") for text in page.markdown]
@@ -114,15 +161,17 @@ def test_a_release_is_held_against_the_one_before() -> None:
 @pytest.mark.usefixtures("nightly")
 def test_a_budget_that_cannot_be_read_is_an_error_of_one_sentence() -> None:
     with pytest.raises(UnknownKey, match="is no budget; write itl=3%"):
-        data_trends.overview(open_shelf(), Watch(Filters(), "lots"))
+        _trend("lots")
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_one_night_is_said_to_be_one_night() -> None:
-    page = opened("trends")
+def test_settings_of_too_few_nights_are_counted_and_no_row_is_unknown() -> None:
+    page = opened("trends", all_series="true")
 
-    assert "every series has one night only" in page.header[0].value
-    assert page.get("vega_lite_chart")
+    assert "no series has three nights" in page.header[0].value
+    assert "31 settings have fewer than three nights" in page.markdown[0].value
+    assert not page.get("vega_lite_chart")
+    assert not page.dataframe
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -138,7 +187,9 @@ def test_unknown_everywhere_is_shown_as_unknown(
     empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
 ) -> None:
     nothing: dict[str, Any] = dict.fromkeys(Facts.model_fields)
-    fill_cells(empty_place, "bare", [Facts(**nothing)])
+    for day in range(3):
+        at = START + timedelta(days=day)
+        fill_cells(empty_place, f"bare {day}", [Facts(**nothing)], started_at=at)
 
     page = opened("trends")
 
@@ -153,13 +204,13 @@ def test_cells_without_a_start_are_no_night(
 
     page = opened("trends")
 
-    assert page.header[0].value.startswith("Did something break?")
+    assert page.header[0].value.startswith("Did something get worse?")
     assert "known start" in page.info[0].value
 
 
 @pytest.mark.usefixtures("nightly")
 def test_series_with_one_name_can_be_told_apart() -> None:
-    series = data_trends.series(open_shelf(), Filters())
+    series = ask(open_shelf(), read.watched, Filters()).series
 
     assert len(set(names([series[0], series[0]]))) == 2
 
@@ -174,24 +225,25 @@ def _fields(spec: Any) -> set[str]:
 
 
 @pytest.mark.usefixtures("nightly")
-def test_the_run_chart_encodes_columns_that_exist_and_marks_the_night() -> None:
-    line = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend.lines[0]
+def test_the_run_chart_encodes_columns_that_exist_and_marks_night_and_reference() -> None:
+    line = _trend().lines[0]
     assert line.status == REGRESSION
-    rows = answers_trends.chart_rows(points(line.assessed))
 
-    spec = charts_trends.run_chart(rows, METRICS["itl"], "baseline", "ITL [simulated]").to_dict()
+    spec = charts_trends.run_chart(line).to_dict()
 
     columns = {column for data in spec["datasets"].values() for column in data[0]}
     assert _fields(spec) <= columns
     rules = [layer for layer in spec["layer"] if layer["mark"]["type"] == "rule"]
     marked = [spec["datasets"][rule["data"]["name"]] for rule in rules]
     assert [[row["night"] for row in rows] for rows in marked] == [["2026-11-07 (2.0)"]] * 2
+    texts = [layer for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+    (reference,) = [spec["datasets"][text["data"]["name"]] for text in texts]
+    assert reference[0]["told"] == "reference"
+    assert reference[0]["level"] == pytest.approx(10.0, rel=0.01)
 
 
 @pytest.mark.usefixtures("nightly")
 def test_the_charts_title_carries_the_evidence() -> None:
-    line = data_trends.overview(open_shelf(), Watch(Filters(), "5%")).trend.lines[0]
-
-    title = answers_trends.run_chart(line)["title"]["text"]
+    title = charts_trends.run_chart(_trend().lines[0]).to_dict()["title"]["text"]
 
     assert title.endswith("[simulated]")

@@ -169,7 +169,7 @@ def test_a_failed_stage_and_a_spent_budget_are_told_once(
     ]
     assert "ingest failed: the disk is full" in reader.got[0]["message"]
     assert "the budget of 3 h is spent" in reader.got[1]["message"]
-    assert "http://board:8501/nights?study=lab" in reader.got[1]["message"]
+    assert "http://board:8501/trends?last_nights=true&study=lab" in reader.got[1]["message"]
 
 
 def test_a_digest_is_one_message_a_day_also_when_nothing_happened(

@@ -13,17 +13,17 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from streamlit.testing.v1 import AppTest
 
 from nightly.place import date_of
 from runners.executors import PROGRAM
+from tests.dashboard.opening import opened
 from tests.nightly.called import SECRET, Nightly, Receiver, receiver
 from tests.runners.conftest import ROOT, lab_executable
 from tests.runners.small_study import wait_for
@@ -145,14 +145,14 @@ def test_trends_and_last_nights_show_it(three: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(night.warehouse))
     third = night.history()[0]
 
-    trends = _page(_trends)
-    assert f"since {third.night}" in trends.header[0].value.replace("\\", "")
-    shown = [str(value) for frame in trends.dataframe for value in frame.value.to_numpy().ravel()]
-    assert "server_args.max_num_seqs" in shown
+    page = opened("trends", last_nights="true")
 
-    page = _page(_nights)
-    assert "something became worse" in page.header[0].value
-    assert list(page.dataframe[0].value["night"]) == [one.night for one in night.history()]
+    title = page.header[0].value.replace("\\", "")
+    assert f"worse since {third.night}" in title
+    assert "with server_args.max_num_seqs 32 → 1" in title
+    assert any("something got worse" in box.label for box in page.expander)
+    nights = next(frame.value for frame in page.dataframe if "outcome" in frame.value)
+    assert list(nights["night"]) == [one.night for one in night.history()]
 
 
 def test_a_call_on_the_same_evening_finds_nothing_due(three: Any, reader: Receiver) -> None:
@@ -165,28 +165,6 @@ def test_a_call_on_the_same_evening_finds_nothing_due(three: Any, reader: Receiv
     assert "nothing is due" in again.stderr
     assert night.history() == before
     assert len(reader.got) == 1
-
-
-def _page(draw: Callable[[], None]) -> AppTest:
-    page = AppTest.from_function(draw, default_timeout=60).run()
-    assert not page.exception, page.exception
-    return page
-
-
-def _trends() -> None:  # its text alone becomes a script
-    from dashboard.shelf import open_shelf
-    from dashboard.views import trends
-    from warehouse.filters import Filters
-
-    trends.render(open_shelf(), Filters())
-
-
-def _nights() -> None:
-    from dashboard.shelf import open_shelf
-    from dashboard.views import nights
-    from warehouse.filters import Filters
-
-    nights.render(open_shelf(), Filters())
 
 
 _MOMENT = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")

@@ -1,6 +1,5 @@
 """The free charts: what stands on each axis is the reader's choice."""
 
-import functools
 import zlib
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +18,7 @@ from dashboard.charts.spec import Drawing, specification
 from dashboard.components import TABLE_ROWS, Shown, explanation, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.empty import nothing
-from dashboard.shelf import Shelf, ask, cached
+from dashboard.shelf import Shelf, ask, cached, reader
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.filters import Filters
 
@@ -53,7 +52,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         top.header(plain(known.headline), help=_how(pick))
     else:
         st.markdown(plain(known.headline), help=_how(pick))
-    if not known.panels and not ask(shelf, read.cells, pick, filters):
+    if not known.panels and not ask(shelf, read.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     drawings = _drawings(shelf, pick, filters, most)
@@ -155,15 +154,19 @@ def _cells(
 ) -> None:
     """The cells behind the chart, or behind the marks that are clicked."""
     which, pick = chart
-    cells = ask(shelf, read.cells, pick, filters)
-    if clicked:
-        cells = read.clicked(cells, clicked, pick)
+    marks = tuple(clicked)
+    if marks:
         st.markdown("The cells behind the marks that are clicked:")
     else:
         st.caption("Click a mark (with shift: several) to see its cells only.")
-    first = linked(cell_rows(cells[:TABLE_ROWS], pick))
-    table(Shown(first.rows, len(cells)), "cells", LINK_COLUMNS)
-    rows_menu(f"explore-{which}", functools.partial(cell_rows, cells, pick))
+    cells = ask(shelf, read.cells, pick, filters, marks, TABLE_ROWS)
+    first = linked(cell_rows(cells.first, pick))
+    table(Shown(first.rows, cells.total), "cells", LINK_COLUMNS)
+
+    def every() -> pd.DataFrame:
+        return cell_rows(read.cells(reader(shelf), pick, filters, marks).first, pick)
+
+    rows_menu(f"explore-{which}", every)
 
 
 def cell_rows(cells: Sequence[Behind], pick: Pick) -> pd.DataFrame:

@@ -137,9 +137,6 @@ def _how_it_was_run(one: OneRun) -> None:
 
 def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
     """A link from another page names a cell; its run and cell become the chosen ones."""
-    before = st.query_params.get("cell", "")
-    if _FORMERLY.search(before):
-        st.query_params["cell"] = _FORMERLY.sub(r", \1 at once", before)
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
@@ -166,7 +163,10 @@ def _one_cell(shelf: Shelf, one: OneRun) -> None:
     cells = {cell.name: cell for cell in one.cells}
     linked = st.session_state.pop(_LINKED, None)
     name = next((cell.name for cell in one.cells if cell.cell_id == linked), None)
-    if name is not None:
+    asked = st.query_params.get("cell", "")
+    if _FORMERLY.search(asked):
+        name = _FORMERLY.sub(r", \1 at once", asked)
+    if name in cells:
         _choose("cell", name)
     links.follow_first("cell", list(cells))
     chosen: CellRow = cells[st.selectbox("Cell", list(cells), key="cell", bind="query-params")]

@@ -70,19 +70,19 @@ CONTROLS = {
     "cost": Control(_own_price, r"usd_per_hour=3\.6"),
     "predict": Control(_higher_load, "load="),
     "trends": Control(_fill("How much worse is still fine?", "itl=3% 7%"), "budget=itl"),
-    "runs": Control(_another_run, "run="),
-    "claims": Control(
+    "data": Control(_another_run, "run="),
+    "data?part=Published+figures": Control(
         lambda page: page.get_by_text("Show the figures that follow, too").click(), "all_figures="
     ),
-    "explore": Control(lambda page: choose(page, "Over", "Arm"), "x1=Arm"),
+    "data?part=Charts": Control(lambda page: choose(page, "Over", "Arm"), "x1=Arm"),
 }  # fmt: skip
 
 
-#: No night was recorded: test_nights_page.py is about that page.
-PATHS = [view.URL_PATH for view in VIEWS if view.URL_PATH != "nights"]
+def test_every_page_has_a_control_here() -> None:
+    assert {path.partition("?")[0] for path in CONTROLS} == {view.URL_PATH for view in VIEWS}
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", CONTROLS)
 def test_a_link_shows_in_a_fresh_profile_what_its_sender_saw(
     kept: Page, browser: Browser, address: str, path: str
 ) -> None:

@@ -34,7 +34,7 @@ def _downloaded(page: Page, button: str) -> bytes:
 
 
 def test_the_rows_of_a_chart_are_the_same_as_csv_and_as_parquet(page: Page, address: str) -> None:
-    visit(page, f"{address}/explore?dataset=code")
+    visit(page, f"{address}/data?part=Charts&dataset=code")
 
     text = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
     rows = pq.read_table(io.BytesIO(_downloaded(page, "Rows as Parquet"))).to_pandas()

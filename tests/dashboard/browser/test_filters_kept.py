@@ -45,15 +45,34 @@ def test_a_link_with_a_value_that_is_gone_says_so(page: Page, address: str) -> N
 
 
 def test_a_filter_is_kept_from_page_to_page(page: Page, address: str) -> None:
-    visit(page, f"{address}/runs?dataset=structured")
+    visit(page, f"{address}/trends?dataset=structured")
 
-    page.get_by_role("link", name="Trends").click()
+    page.get_by_role("link", name="Data").click()
 
-    expect(page).to_have_url(re.compile(r"/trends\?.*dataset=structured"))
+    expect(page).to_have_url(re.compile(r"/data\?.*dataset=structured"))
     settle(page)
-    expect(page.get_by_role("combobox", name=re.compile("^Series"))).to_have_value(
+    expect(page.get_by_role("combobox", name="Cell", exact=True)).to_have_value(
         re.compile("structured")
     )
+
+
+@pytest.mark.parametrize(
+    ("former", "there", "title"),
+    [
+        ("runs?dataset=structured", r"/data\?.*dataset=structured", "measured in"),
+        ("explore?x1=Arm", r"/data\?.*x1=Arm", "over arm"),
+        ("explore?part=SQL&sql=select+1+as+one", r"/data\?.*sql=", "in SQL"),
+        ("claims", r"/data\?part=Published", "published figures"),
+        ("nights", r"/trends\?last_nights=true", "get worse"),
+    ],
+)
+def test_a_former_address_leads_to_its_new_place(
+    page: Page, address: str, former: str, there: str, title: str
+) -> None:
+    visit(page, f"{address}/{former}")
+
+    expect(page).to_have_url(re.compile(there))
+    expect(page.get_by_role("heading", level=2).first).to_contain_text(title)
 
 
 def test_a_click_before_the_filters_are_drawn_does_not_lose_them(page: Page, address: str) -> None:
@@ -64,7 +83,7 @@ def test_a_click_before_the_filters_are_drawn_does_not_lose_them(page: Page, add
         CONTROLS_CODE,
         lambda route: route.continue_() if clicked.is_set() else waiting.append(route),
     )
-    page.goto(f"{address}/runs?dataset=structured")
+    page.goto(f"{address}/data?dataset=structured")
     settle(page)
     assert waiting
 
@@ -122,7 +141,7 @@ def test_a_cell_is_reached_by_its_link_and_the_address_then_names_it(
 
     visit(page, f"{address}/{cell_link(cell['cell_id'])}")
 
-    name = re.escape(f"structured, {cell['arm_label']}, concurrency 16")
+    name = re.escape(f"structured, {cell['arm_label']}, 16 at once")
     expect(page.get_by_role("combobox", name="Cell", exact=True)).to_have_value(re.compile(name))
     expect(page).to_have_url(re.compile("cell=structured"))
     expect(page).not_to_have_url(re.compile("open="))

@@ -11,10 +11,12 @@ from tests.dashboard.browser.seen import PATHS, serious, served, sideways, visit
 pytestmark = pytest.mark.browser
 WIDTHS = (1440, 1024, 390)
 #: Where the number of cells matters.
-LARGE = ("", "/compare", "/draft-tokens", "/cost", "/predict", "/trends", "/runs", "/explore")
+LARGE = ("", "/compare", "/draft-tokens", "/cost", "/predict", "/data", "/data?part=Charts")
+#: What the page Data has beside its runs.
+PARTS = tuple(f"/data?part={part}" for part in ("Charts", "SQL", "Published+figures"))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *PARTS])
 def test_a_page_opens_fits_every_screen_and_is_accessible(
     kept: Page, address: str, path: str
 ) -> None:
@@ -27,7 +29,7 @@ def test_a_page_opens_fits_every_screen_and_is_accessible(
         assert sideways(kept) <= 0, width
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *PARTS])
 def test_a_page_is_accessible_on_a_dark_ground(dark: Page, address: str, path: str) -> None:
     visit(dark, address + path)
 

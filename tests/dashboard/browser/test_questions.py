@@ -51,7 +51,7 @@ QUESTIONS = (
              r"(regression|not enough evidence|worse)"),
     Question("Where do the numbers come from, and how do I repeat them?",
              ("The runs behind it", "Run it again"), r"draftboard|vllm"),
-    Question("Are the published figures right?", ("Claims",),
+    Question("Are the published figures right?", ("Data", "Published figures"),
              r"\d+ of \d+ published figures do(es)? not follow from their own row"),
 )  # fmt: skip
 
