@@ -5,7 +5,7 @@ from datetime import datetime
 
 from answers.compare.words import counted, metric_name
 from answers.explore.pick import EACH, Amount, Key, Pick
-from answers.explore.values import Mark, Panel, Place
+from answers.explore.values import Mark, Marks, Panel, Place
 from answers.wording import badges
 from warehouse.catalogue import METRICS
 
@@ -115,18 +115,30 @@ def axis_title(x: Key | Amount) -> str:
     return x.label if x.label.isupper() else x.label[:1].lower() + x.label[1:]
 
 
-def title(panel: Panel, pick: Pick, shown: Sequence[str]) -> str:
-    """A panel's title with its badges."""
+def titles(found: Marks, pick: Pick) -> tuple[str, ...]:
+    """A title for each panel, with the badges: what sets it apart from the others, else its name."""
     metric = METRICS[pick.y.metric]
-    name = f"{panel.name}: " if pick.panel else ""
-    told = "".join(f"  [{text}]" for text in shown)
-    return f"{name}{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}{told}"
+    badges = "".join(f"  [{text}]" for text in found.badges)
+    if pick.panel is None:
+        return (f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}{badges}",)
+    return tuple(f"{name}{badges}" for name in _apart([panel.name for panel in found.panels]))
 
 
-def subtitle(panel: Panel, pick: Pick) -> str:
-    """What the panel answers, and how its marks were made."""
-    how = "" if pick.how == EACH else f"; each mark the {pick.how} of its cells"
-    return f"{panel.answer}{how}"
+def _apart(names: Sequence[str]) -> list[str]:
+    """The names without the parts that all of them have in the same place."""
+    parts = [name.split(", ") for name in names]
+    if len(names) == 1 or len({len(one) for one in parts}) > 1:
+        return list(names)
+    differ = [at for at, column in enumerate(zip(*parts, strict=True)) if len({*column}) > 1]
+    return [", ".join(one[at] for at in differ) for one in parts]
+
+
+def subtitle(panel: Panel, pick: Pick) -> tuple[str, ...]:
+    """What the panel answers, and what is drawn: a line each."""
+    metric = METRICS[pick.y.metric]
+    what = f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}"
+    how = "each cell" if pick.how == EACH else f"{pick.how} of the cells"
+    return panel.answer, f"{what}; {how}"
 
 
 def alternative(panel: Panel, pick: Pick) -> str:

@@ -145,6 +145,11 @@ class Trend:
     few: int = 0
 
     @property
+    def badges(self) -> tuple[str, ...]:
+        """What a reader must know about the origin of the numbers; often nothing."""
+        return tuple(sorted({badge(line.evidence) for line in self.judged} - {""}))
+
+    @property
     def judged(self) -> tuple[Line, ...]:
         """The series of which something is known: their size, or that they were accepted."""
         return tuple(
@@ -223,7 +228,7 @@ def _worst(worse: Sequence[Line], every: int) -> str:
 
 
 def summary(lines: Sequence[Line], few: int = 0) -> str:
-    """The worst regression, how many of which status, which drift, over which nights."""
+    """How many of which status, which drift, over which nights."""
     if not lines:
         return words.few(few)
     counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)
@@ -235,16 +240,7 @@ def summary(lines: Sequence[Line], few: int = 0) -> str:
     parts += [f"{len(drifts):,} drift"] if drifts else []
     told = f"Of the series: {', '.join(parts)}. " if parts else ""
     span = f"{words.nights(len(days))}, {days[0]} to {days[-1]}."
-    return f"{_sized(lines[0])}{told}{span} {words.few(few)}".strip()
-
-
-def _sized(line: Line) -> str:
-    if line.status != REGRESSION or line.improvement is None:
-        return ""
-    return (
-        f"Worst: {line.metric} of {line.name}: {line.change} (95 %: {line.interval}) since "
-        f"{line.since}. "
-    )
+    return f"{told}{span} {words.few(few)}".strip()
 
 
 def _urgency(one: Assessment) -> tuple[int, float]:

@@ -64,14 +64,15 @@ def _kind(pick: Pick) -> Kind:
     return "text" if pick.x.kind == "several" else pick.x.kind
 
 
-def panel(one: Panel, pick: Pick, badges: Sequence[str], shared: Axes) -> Chart:
-    """One line per series with the extremes of its cells; points can be clicked."""
+def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
+    """One line per series with the extremes of its cells; points can be clicked. ``name``: title."""
     rows = mark_rows(one.marks)
     base = alt.Chart(rows).encode(x=_x(shared), y=_y(shared))
     layers = [_extremes(base, shared), _points(base, shared)]
     if shared.kind != "text":
         layers.insert(1, _lines(base, shared))
-    heading = title(words.title(one, pick, badges), words.subtitle(one, pick))
+    heading = title(name)
+    heading.subtitle = list(words.subtitle(one, pick))
     height = HEIGHT + _LINE * -(-len(shared.series) // _ACROSS)
     return alt.layer(*layers, title=heading, height=height)
 

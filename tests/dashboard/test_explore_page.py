@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from answers.explore import read
+from answers.explore import read, words
 from answers.explore.pick import AGGREGATIONS, EACH, KEYS, Amount, Pick
 from answers.explore.question import cells_sql, marks_sql
 from answers.explore.values import Behind, Clicked, Mark, Marks
@@ -78,7 +78,7 @@ def test_every_encoded_field_exists_in_the_data(name: str) -> None:
     known = _marks(PICKS[name])
     shared = charts_explore.axes(known, PICKS[name])
 
-    spec = charts_explore.panel(known.panels[0], PICKS[name], (), shared).to_dict()
+    spec = charts_explore.panel(known.panels[0], PICKS[name], "t", shared).to_dict()
 
     fields = {
         channel["field"]
@@ -168,6 +168,7 @@ def test_the_best_is_said_of_one_setting_and_does_not_change_with_the_others_sho
     every = {panel.name: panel.answer for panel in _marks(PICK).panels}
     one = _marks(PICK, Filters(dataset=("structured",)))
 
+    assert words.titles(_marks(PICK), PICK)[0] == "lab/tiny-target, H200, code  [CPU lab]"
     (panel,) = one.panels
     assert every[panel.name] == panel.answer
     assert panel.answer.startswith("best ")
@@ -240,7 +241,7 @@ def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
 
     def colours(pick: Pick) -> list[str]:
         shared = charts_explore.axes(known, pick)
-        spec = charts_explore.panel(known.panels[0], pick, (), shared).to_dict()
+        spec = charts_explore.panel(known.panels[0], pick, "t", shared).to_dict()
         found: list[str] = spec["layer"][0]["encoding"]["color"]["scale"]["range"]
         return found
 

@@ -61,6 +61,8 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         for place, one in _places(known.panels, count)
         for mark in _drawn(place, drawings[one.name], (which, pick), one)
     ]
+    for text in known.badges:
+        top.badge(text, color="gray")
     for note in known.notes:
         st.caption(plain(note))
     charts_menu(f"explore-chart-{which}", drawings)
@@ -74,11 +76,12 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
     """Panel -> its chart, all on one scale."""
     known = ask(shelf, read.marks, pick, filters, most)
-    shared = axes(known, pick) if known.panels else None
+    if not known.panels:
+        return {}
+    shared, titles = axes(known, pick), words.titles(known, pick)
     return {
-        one.name: specification(panel(one, pick, known.badges, shared))
-        for one in known.panels
-        if shared is not None
+        one.name: specification(panel(one, pick, name, shared))
+        for one, name in zip(known.panels, titles, strict=True)
     }
 
 

@@ -13,7 +13,7 @@ from analysis.verdicts.finding import Finding
 from answers.published import checked
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.claims import MOST_DRAWN, claimed
-from dashboard.charts.spec import specification
+from dashboard.charts.spec import Drawing, specification
 from dashboard.components import folded, listing, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
@@ -140,11 +140,16 @@ def _figures(judged: Claims, everything: bool) -> None:
 def _drawn(findings: Sequence[Finding], source: str) -> None:
     if not findings:
         return
-    drawing = specification(claimed(findings[:MOST_DRAWN], source))
+    drawing = _drawing(tuple(findings[:MOST_DRAWN]), source)
     st.vega_lite_chart(drawing, alt="Published improvements beside what their own rows give.")
     charts_menu("claims", titled([drawing]))
     if len(findings) > MOST_DRAWN:
         st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
+
+
+@cached(16, Finding)
+def _drawing(findings: tuple[Finding, ...], source: str) -> Drawing:
+    return specification(claimed(findings, source))
 
 
 def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:

@@ -10,10 +10,10 @@ from streamlit import column_config as col
 from answers.runs import read, words
 from answers.runs.values import CellRow, OneRun, Run, Runs
 from dashboard import annotating, links
-from dashboard.components import folded, listing, plain, table
+from dashboard.components import Shown, folded, listing, plain, table
 from dashboard.download_menu import rows_menu
 from dashboard.empty import nothing
-from dashboard.shelf import Shelf, ask
+from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.data import cell as one_cell
 from warehouse.filters import Filters
 
@@ -62,11 +62,17 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if known.doubts:
         st.markdown("What is doubtful about these cells:")
         table(listing(known.doubts, _DOUBTS), "doubts")
-    excluded = any(run.excluded for run in known.runs)
-    table(listing(known.runs, _EXCLUDED | _RUNS if excluded else _RUNS), "runs", _SHOWN)
+    table(_table(shelf, filters), "runs", _SHOWN)
     rows_menu("runs", lambda: _rows(known.runs, _RUNS))
     _one_run(shelf, filters, known)
     _rejected(known)
+
+
+@cached(16)
+def _table(shelf: Shelf, filters: Filters) -> Shown:
+    known = ask(shelf, read.runs, filters)
+    excluded = any(run.excluded for run in known.runs)
+    return listing(known.runs, _EXCLUDED | _RUNS if excluded else _RUNS)
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:

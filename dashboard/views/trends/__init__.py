@@ -48,6 +48,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
     known = trend_of(shelf, asked)
     with top:
         st.header(plain(known.trend.headline), help=_HOW)
+        for text in known.trend.badges:
+            st.badge(text, color="gray")
         if known.trend.summary:
             st.markdown(plain(known.trend.summary))
     if known.places:
