@@ -157,7 +157,9 @@ def _formerly(view: ModuleType) -> Mapping[str, Mapping[str, str]]:
 
 
 def _lead_on(page: st.Page, more: Mapping[str, str]) -> None:
-    st.switch_page(page, query_params={**more, **parameters()})
+    # What a control holds that is drawn already (a filter) goes along by itself and may not be set.
+    own = {name: v for name, v in parameters().items() if name not in st.session_state}
+    st.switch_page(page, query_params={**more, **own})
 
 
 def address(more: Mapping[str, str] | None = None) -> str:

@@ -33,6 +33,10 @@ EXAMPLES = {
         "from samples\nwhere name = 'vllm:num_requests_waiting'\n"
         "group by all\norder by most_waiting desc"
     ),
+    "Cells that filters would keep": (
+        "select cell_id, arm_label, concurrency\nfrom cells\n"
+        "semi join chosen(dataset_in := ['code', 'chat'], since := '2026-01-01'::date) using (cell_id)"
+    ),
     "Cells with flags": "select name, severity, count(*) as cells\nfrom flags\ngroup by all",
 }
 _FREE = "write one"
@@ -49,8 +53,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     st.header("Ask the warehouse in SQL")
     st.caption(
         f"One select on the views below; read-only, at most {Bounds().seconds:g} s and "
-        f"{Bounds().rows:,} rows. The filters of the sidebar do not apply; a question may say "
-        "`semi join chosen(dataset_in := ['code']) using (cell_id)`."
+        f"{Bounds().rows:,} rows. The filters of the sidebar do not apply: a question says its own."
     )
     st.selectbox("Start from", [_FREE, *EXAMPLES], key="example", on_change=_take_example)
     asked = st.text_area(
