@@ -14,7 +14,7 @@ from dashboard.shelf import open_shelf
 from warehouse.annotations import add, annotation
 from warehouse.filters import Filters
 
-APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 
 
 @pytest.fixture

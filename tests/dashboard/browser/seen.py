@@ -59,7 +59,7 @@ def served(root: Path, log: Path) -> Iterator[str]:
     with log.open("wb") as said:
         server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said)
         try:
-            answered(f"http://localhost:{port}/_stcore/health")
+            answered(f"http://localhost:{port}/healthz")
             yield f"http://localhost:{port}"
         finally:
             server.terminate()
