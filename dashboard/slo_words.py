@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.service.goodput import PER_REQUEST
 from analysis.service.slo import Slo, parse
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import JUDGED_PER_REQUEST, METRICS
 
 #: What is read for suggestions: metrics that an SLO is usually about.
-SUGGESTED: tuple[str, ...] = PER_REQUEST
+SUGGESTED: tuple[str, ...] = JUDGED_PER_REQUEST
 SUGGESTED_STATISTICS: tuple[str, ...] = ("p50", "p95", "p99")
 #: Of the values measured, which shares a suggested bound lets pass.
 _SHARES = (0.25, 0.5, 0.75)
