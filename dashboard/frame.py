@@ -82,8 +82,7 @@ def _draw(user: User) -> None:
     asked = links.parameters()
     shelf = open_shelf()
     filters = sidebar(data.filter_options(shelf))
-    pages = _pages(lambda view: view.render(shelf, filters))
-    page = st.navigation([*pages, *links.former(VIEWS, pages)], position="top")
+    page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):
         notes = st.container()

@@ -116,7 +116,7 @@ def log_in(visit: Request) -> Response:
         return PlainTextResponse(f"{refusal}\n", status_code=HTTPStatus.FORBIDDEN)
     chosen = visit.query_params.get("provider") or None
     if login is None or chosen not in login.providers:
-        return RedirectResponse(f"{_base()}/", status_code=HTTPStatus.SEE_OTHER)
+        return RedirectResponse(f"{base()}/", status_code=HTTPStatus.SEE_OTHER)
     return RedirectResponse(
         # What Streamlit calls the provider that has no name.
         generate_login_redirect_url(chosen or "default"),
@@ -139,7 +139,7 @@ def _ways(refusal: Refused) -> str:
 
 def _button(label: str, path: str, provider: str = "") -> str:
     said = f'<input type="hidden" name="provider" value="{escape(provider)}">'
-    return f'<form action="{_base()}{path}">{said}<button>{escape(label)}</button></form>'
+    return f'<form action="{base()}{path}">{said}<button>{escape(label)}</button></form>'
 
 
 def _claims(cookies: Mapping[str, str]) -> dict[str, Any]:
@@ -160,10 +160,10 @@ def _claims(cookies: Mapping[str, str]) -> dict[str, Any]:
 
 def _path(scope: Scope) -> str:
     path = str(scope["path"])
-    return path.removeprefix(_base()) or "/"
+    return path.removeprefix(base()) or "/"
 
 
-def _base() -> str:
+def base() -> str:
     """``server.baseUrlPath`` as it begins an address; mostly empty."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""

@@ -5,9 +5,7 @@ Streamlit drops a value that a widget no longer offers in silence, so the page w
 else than asked: here that is said.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -128,24 +126,6 @@ def follow_first(name: str, options: Sequence[str]) -> None:
 
 def _first(name: str) -> str:
     return f"first of {name}"
-
-
-def former(views: Sequence[ModuleType], pages: Sequence[st.Page]) -> list[st.Page]:
-    """Hidden pages at the addresses of ``views[i].FORMER`` that lead on to ``pages[i]``."""
-    return [
-        st.Page(
-            functools.partial(_lead_on, page),
-            title=page.title,
-            url_path=path,
-            visibility="hidden",
-        )
-        for view, page in zip(views, pages, strict=True)
-        for path in getattr(view, "FORMER", ())
-    ]
-
-
-def _lead_on(page: st.Page) -> None:
-    st.switch_page(page, query_params=parameters())
 
 
 def address(more: Mapping[str, str] | None = None) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from warehouse.errors import UnknownKey
+
 Better = Literal["higher", "lower", "neither"]
 #: Which completed requests count: those in flight in the measured window at all, those whose first token
 #: lies in it, or those that produced tokens in it.
@@ -170,6 +172,21 @@ REQUEST_METRICS: tuple[str, ...] = tuple(m.key for m in METRICS.values() if m.re
 JUDGED_PER_REQUEST: tuple[str, ...] = tuple(
     key for key in REQUEST_METRICS if METRICS[key].better != "neither"
 )
+
+
+def line_of(text: str) -> tuple[str, str]:
+    """The metric and the statistic that ``itl:p95`` names; without one the median, or the mean.
+
+    Raises UnknownKey.
+    """
+    key, _, statistic = text.partition(":")
+    metric = METRICS.get(key)
+    if metric is None:
+        raise UnknownKey(f"There is no metric {key!r}; choose one of {', '.join(METRICS)}.")
+    statistic = statistic or ("p50" if metric.distribution else "mean")
+    if statistic not in metric.statistics:
+        raise UnknownKey(f"{key} has no {statistic!r}; choose {', '.join(metric.statistics)}.")
+    return key, statistic
 
 
 def percentile_label(statistic: str) -> str:
