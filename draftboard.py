@@ -1,11 +1,19 @@
-"""The one command. It maps sub-commands to the packages, and imports a package only when it is used."""
+"""The one command, and ``draftboard.open`` for notebooks (docs/python.md).
+
+It maps sub-commands to the packages, and imports a package only when it is used.
+"""
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from warehouse.errors import DraftboardError
+
+if TYPE_CHECKING:
+    from commands.notebook import Warehouse
 
 #: name -> (module:attribute, the line that --help prints). The line stands here so that the list
 #: of commands costs no import of pandas, duckdb or streamlit.
@@ -36,6 +44,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
     "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
 }  # fmt: skip
+
+
+def open(path: str | Path | None = None) -> "Warehouse":
+    """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``.
+
+    Raises WarehouseMissing where there is none.
+    """
+    from commands.notebook import Warehouse
+    from warehouse.store import Reader, warehouse_path
+
+    root = warehouse_path(None if path is None else Path(path))
+    with Reader(root):
+        return Warehouse(root)
 
 
 class LazyGroup(click.Group):
