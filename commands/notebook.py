@@ -130,10 +130,11 @@ def _question(asked: Decided) -> Question:
 
 
 def _filters(chosen: Chosen) -> Filters:
-    said: dict[str, Any] = dict(chosen)
-    values = {name: _names(said[name]) for name in FILTER_FIELDS if name in said}
-    days = {name: said[name] for name in ("since", "until") if name in said}
-    return Filters(**values | days)
+    said: dict[str, Any] = {
+        name: value for name, value in chosen.items() if name in Chosen.__annotations__
+    }
+    names = {name: _names(said[name]) for name in FILTER_FIELDS if name in said}
+    return Filters(**said | names)
 
 
 def _names(said: Names) -> tuple[str, ...]:
