@@ -87,12 +87,12 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line; a DraftboardError is one sentence on stderr and exit status 1."""
+    """Run the command line; a DraftboardError is one sentence on stderr and its exit status."""
     try:
         cli.main(args=argv, prog_name="draftboard")
     except DraftboardError as error:
         click.echo(f"draftboard: {error}", err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.status) from None
 
 
 if __name__ == "__main__":
