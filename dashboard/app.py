@@ -12,10 +12,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import Route
 from streamlit import App
 
+from dashboard import memory
 from dashboard.gate import HEALTH, LOGIN, Gate, base, log_in
 
 # Read before the first reader comes, who would wait for it.
 from dashboard.views import VIEWS
+
+memory.give_back()
 
 
 async def healthz(_: Request) -> PlainTextResponse:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import streamlit as st
 
-from dashboard import data, links, memory
+from dashboard import data, links
 from dashboard.access import NotAllowed, Refused, User, configured_login, current_user
 from dashboard.components import plain, tab
 from dashboard.filters import DAYS, LABELS, sidebar
@@ -17,7 +17,6 @@ from dashboard.shelf import open_shelf
 from dashboard.views import VIEWS, annotating
 from warehouse.errors import DraftboardError
 
-memory.give_back()
 _logger = logging.getLogger("draftboard.dashboard")
 
 
