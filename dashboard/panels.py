@@ -5,7 +5,6 @@ import pandas as pd
 from analysis.matching.comparison import Comparison
 from analysis.matching.names import arm_names, setting_names
 from answers.wording import badge
-from warehouse.catalogue import METRICS
 
 CHARTED: tuple[str, ...] = (
     "output_throughput",
@@ -16,10 +15,14 @@ CHARTED: tuple[str, ...] = (
     "request_latency",
 )
 
-#: Said in other places: a baseline has none of them, or they judge a cell.
-_ELSEWHERE = ("request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length")
 #: Drawn only when asked for: not in every warehouse, or neither direction is better.
-MORE: tuple[str, ...] = tuple(key for key in METRICS if key not in (*CHARTED, *_ELSEWHERE))
+MORE: tuple[str, ...] = (
+    "request_throughput",
+    "chunk_gap",
+    "achieved_concurrency",
+    "prompt_tokens",
+    "output_tokens",
+)
 _PLACE = ["setting", "arm_id"]
 
 

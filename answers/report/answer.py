@@ -27,7 +27,7 @@ from answers.report.values import Curve, Map, Report, Section, Wanted
 from answers.runs import notes
 from warehouse import annotations, exclusions, queries
 from warehouse.catalogue import METRICS
-from warehouse.errors import InvalidInput, NothingToReport, UnknownKey
+from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import UNKNOWN, Filters
 from warehouse.store_read import Reader
 
@@ -40,7 +40,7 @@ _NOTED = 8
 def report(reader: Reader, wanted: Wanted) -> Report:
     """The report on one subject of what the filters keep.
 
-    Raises UnknownKey where they keep no cell or not that subject, InvalidInput where nothing can be
+    Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can be
     decided.
     """
     overview = _overview(reader, wanted)

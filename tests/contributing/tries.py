@@ -17,7 +17,9 @@ def _page(path):  # type: ignore[no-untyped-def]  # its text alone becomes a scr
 
 
 def _offered(path: str) -> list[str]:
-    page = AppTest.from_function(_page, args=(path,), default_timeout=120).run()
+    page = AppTest.from_function(_page, args=(path,), default_timeout=120)
+    page.query_params["metric"] = "Decode time"
+    page.run()
     assert not page.exception, page.exception
     boxes = [*page.selectbox, *page.multiselect]
     shown = [str(v) for frame in page.dataframe for v in frame.value.to_numpy().ravel()]
