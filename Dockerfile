@@ -67,7 +67,7 @@ WORKDIR /app
 USER 10001:10001
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://localhost:8501/_stcore/health', timeout=4)"]
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://localhost:8501/healthz', timeout=4)"]
 ENTRYPOINT ["draftboard"]
 # Refused, in one sentence, until there is a login or DRAFTBOARD_OPEN_TO_EVERYONE is set.
 CMD ["dashboard", "--host", "0.0.0.0"]

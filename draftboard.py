@@ -1,11 +1,19 @@
-"""The one command. It maps sub-commands to the packages, and imports a package only when it is used."""
+"""The one command, and ``draftboard.open`` for notebooks (docs/python.md).
+
+It maps sub-commands to the packages, and imports a package only when it is used.
+"""
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from warehouse.errors import DraftboardError
+
+if TYPE_CHECKING:
+    from commands.notebook import Warehouse
 
 #: name -> (module:attribute, the line that --help prints). The line stands here so that the list
 #: of commands costs no import of pandas, duckdb or streamlit.
@@ -38,6 +46,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+def open(path: str | Path | None = None) -> "Warehouse":
+    """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``.
+
+    Raises WarehouseMissing where there is none.
+    """
+    from commands.notebook import Warehouse
+    from warehouse.store import Reader, warehouse_path
+
+    root = warehouse_path(None if path is None else Path(path))
+    with Reader(root):
+        return Warehouse(root)
+
+
 class LazyGroup(click.Group):
     """A group whose sub-commands are imported when they are asked for."""
 
@@ -66,12 +87,12 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line; a DraftboardError is one sentence on stderr and exit status 1."""
+    """Run the command line; a DraftboardError is one sentence on stderr and its exit status."""
     try:
         cli.main(args=argv, prog_name="draftboard")
     except DraftboardError as error:
         click.echo(f"draftboard: {error}", err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.status) from None
 
 
 if __name__ == "__main__":

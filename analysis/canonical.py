@@ -3,6 +3,7 @@
 The formulas are those of GuideLLM >= 0.7.4, so a cell of any release can be set beside any other.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.percentiles import Floats, nearest_rank
-from warehouse.catalogue import QUANTILES
+from warehouse.catalogue import METRICS, QUANTILES
 from warehouse.rows import COMPLETED, Measurement
 
 Columns = Mapping[str, NDArray[Any]]
 
+_PER_REQUEST = {key: metric.request for key, metric in METRICS.items() if metric.request}
 #: Unix seconds in a float are good to about a quarter of a microsecond.
 CLOCK_RESOLUTION = 1e-6
 
@@ -28,27 +30,35 @@ class Window:
     end: float | None
 
 
+class _Requests:
+    """The columns that a formula of the catalogue reads, by name."""
+
+    def __init__(self, columns: Columns) -> None:
+        done = columns["status"] == COMPLETED
+        last, ends, n = columns["last_token"], ends_of(columns), columns["output_tokens"]
+        self.columns: Columns = {
+            **columns,
+            "ended": np.where(done, ends, np.nan),
+            "finished": np.where(done, np.where(np.isnan(last), columns["end"], last), np.nan),
+            "tokens": np.where(n > 0, n, np.nan),
+            "gaps": np.where(n > 1, n - 1, np.nan),
+        }
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+
 def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
-    """Add ``ttft``, ``itl``, ``tpot`` (ms), ``request_latency`` (s) and ``in_window`` (bool).
+    """Add every metric of the catalogue that a request has a value of, and ``in_window`` (bool).
 
     ``columns`` holds ``status`` (object) and float64 arrays of one length with NaN for unknown:
     ``start``, ``first_token``, ``last_token``, ``end``, ``prompt_tokens``, ``output_tokens``.
-    ``request_latency`` and ``tpot`` are NaN for requests that did not complete.
     """
-    start, first, last, n = (
-        columns[k] for k in ("start", "first_token", "last_token", "output_tokens")
-    )
-    done = columns["status"] == COMPLETED
+    read = _Requests(columns)
+    values = {key: one.value(read) for key, one in _PER_REQUEST.items() if key not in columns}
     begin, finish = _bounds(columns, window)
-    last_or_end = np.where(np.isnan(last), columns["end"], last)
-    return {
-        **columns,
-        "ttft": (first - start) * 1000,
-        "itl": _divide((last - first) * 1000, n - 1),
-        "tpot": np.where(done, _divide((last_or_end - start) * 1000, n), np.nan),
-        "request_latency": np.where(done, ends_of(columns) - start, np.nan),
-        "in_window": _overlaps(start, ends_of(columns), begin, finish),
-    }
+    inside = _overlaps(columns["start"], ends_of(columns), begin, finish)
+    return {**columns, **values, "in_window": inside}
 
 
 def canonical(
@@ -95,12 +105,6 @@ def _bounds(columns: Columns, window: Window) -> tuple[float, float]:
 def _extreme(values: Floats, which: str) -> float:
     known = values[~np.isnan(values)]
     return float(getattr(known, which)()) if known.size else float("nan")
-
-
-def _divide(above: Floats, below: Floats) -> Floats:
-    out = np.full(above.shape, np.nan)
-    np.divide(above, below, out=out, where=below > 0)
-    return out
 
 
 def _overlaps(start: Floats, end: Floats, begin: float, finish: float) -> NDArray[np.bool_]:
@@ -164,15 +168,13 @@ def _distributions(full: Columns, begin: float, finish: float) -> Values:
     overlapping = done & full["in_window"]
     prefilled = done & _overlaps(start, first, begin, finish)
     decoding = done & _overlaps(first, end, begin, finish)
-    tokens = full["output_tokens"]
-    return {
-        **_describe("ttft", full["ttft"], prefilled),
-        **_describe("itl", full["itl"], decoding, tokens - 1),
-        **_describe("tpot", full["tpot"], overlapping, tokens),
-        **_describe("request_latency", full["request_latency"], overlapping),
-        **_describe("prompt_tokens", full["prompt_tokens"], overlapping),
-        **_describe("output_tokens", tokens, overlapping),
-    }
+    counted = {"in flight": overlapping, "first token": prefilled, "producing": decoding}
+    read = _Requests(full)
+    described = (
+        _describe(key, full[key], counted[one.counted], one.weight and one.weight(read))
+        for key, one in _PER_REQUEST.items()
+    )
+    return dict(itertools.chain.from_iterable(values.items() for values in described))
 
 
 def _describe(

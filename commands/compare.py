@@ -22,22 +22,31 @@ if TYPE_CHECKING:
 @warehouse_option
 @filter_options
 @allow_option
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="METRIC[:STATISTIC]",
+    help="Show it too, e.g. request_throughput or ttft:p99; repeatable.",
+)  # fmt: skip
 @json_option
-def compare(warehouse: Path | None, allow: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def compare(
+    warehouse: Path | None, allow: tuple[str, ...], metrics: tuple[str, ...], as_json: bool,
+    **given: Any,
+) -> None:  # fmt: skip
     """Compare baseline with speculative cells that are equal in everything else.
 
     Intervals stand on the whole study, whatever is filtered.
 
-    Example: draftboard compare --dataset code --allow engine_version
+    Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
     from answers.compare import contract
     from answers.compare.answer import compare as answer
     from answers.compare.values import Question
+    from warehouse.catalogue import line_of
     from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
 
+    also = tuple(line_of(text) for text in metrics)
     with Reader(warehouse_path(warehouse)) as reader:
-        found = answer(reader, Question(filters_from(given), allow))
+        found = answer(reader, Question(filters_from(given), allow, also=also))
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:

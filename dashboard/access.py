@@ -1,4 +1,4 @@
-"""Who reads this page, and what they may: asked before anything of the warehouse is read.
+"""Who reads, and what they may: asked by the gate at every address, by the frame at every action.
 
 Login is Streamlit's own (OpenID Connect), switched on by ``[auth]`` in Streamlit's secrets. Without
 it a page is for this machine alone, unless ``DRAFTBOARD_OPEN_TO_EVERYONE`` says otherwise.
@@ -28,8 +28,8 @@ from dashboard.access_rules import (
 )
 
 __all__ = [
-    "LoginNeeded", "NotAllowed", "Refused", "User", "configured_login", "current_user",
-    "may_edit", "require_editor",
+    "LoginNeeded", "NotAllowed", "Refused", "User", "configured_login", "current_user", "host_of",
+    "may_edit", "require_editor", "user_of",
 ]  # fmt: skip
 
 #: Set to ``viewer`` or ``editor``: what everybody may who reaches a server without a login.
@@ -49,14 +49,33 @@ def current_user() -> User:
 
     Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
     """
+    return user_of(host_of(st.context.headers.get("Host")), st.user.to_dict())
+
+
+def user_of(host: str, claims: Mapping[str, Any]) -> User:
+    """The person who asks for the dashboard under the name ``host``, with a provider's ``claims``.
+
+    Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
+    """
     login = configured_login()
-    host = _host()
     _require_known_name(host, login)
     if login is not None:
-        return decided(login, st.user.to_dict(), time.time())
+        return decided(login, claims, time.time())
     if _is_local(str(st.get_option("server.address") or "")) and (not host or _is_local(host)):
         return User("local", "", "editor")
     return User("anybody", "", _everybody())
+
+
+def host_of(header: str | None) -> str:
+    """The name by which a browser asks, from its Host header, without the port.
+
+    Empty where none was said, which no browser does: only a browser can be led astray.
+    """
+    said = header or ""
+    try:
+        return (urlsplit(f"//{said}").hostname or "").rstrip(".")
+    except ValueError:
+        return said
 
 
 def require_editor() -> User:
@@ -97,18 +116,6 @@ def _everybody() -> Role:
         if said == role:
             return role  # type: ignore[no-any-return]
     raise Refused(_NO_LOGIN)
-
-
-def _host() -> str:
-    """The name by which the browser asked for this page, without its port.
-
-    Empty where none was said, which no browser does: only a browser can be led astray.
-    """
-    said = st.context.headers.get("Host") or ""
-    try:
-        return (urlsplit(f"//{said}").hostname or "").rstrip(".")
-    except ValueError:
-        return said
 
 
 def _require_known_name(host: str, login: Login | None) -> None:

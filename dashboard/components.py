@@ -26,6 +26,12 @@ def plain(text: str) -> str:
     return _MARKUP.sub(r"\\\1", text.replace("\n", " "))
 
 
+def tab(title: str, subject: str = "") -> None:
+    """Name the browser's tab: the page, and what it is about. A page may say it more exactly."""
+    said = [word for word in (title, subject, "Draftboard") if word]
+    st.set_page_config(page_title=" · ".join(said))
+
+
 @dataclass(frozen=True)
 class Shown:
     """A table as it is sent to a browser, made once and cached: at most ``TABLE_ROWS`` rows."""

@@ -5,9 +5,7 @@ Streamlit drops a value that a widget no longer offers in silence, so the page w
 else than asked: here that is said.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -17,7 +15,9 @@ from dashboard.components import plain
 #: The parameter by which any page leads to one cell on the Data page.
 CELL = "open"
 _GONE = "values_of_the_link_that_are_gone"
-_SEEN = "controls_after_the_link_was_read"
+_VIEW = "what_the_frame_showed_when_they_were_found"
+_LEFT = "what_a_link_said_to_a_page_that_was_not_drawn"
+_READ = "the_whole_link_was_read"
 
 Parameters = dict[str, list[str]]
 
@@ -32,25 +32,48 @@ def parameters() -> Parameters:
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
-def report_gone(asked: Parameters, labels: Mapping[str, str]) -> None:
-    """Say what the link ``asked`` for and the page has not taken, until the reader moves on.
+def report_gone(asked: Parameters, labels: Mapping[str, str], view: object) -> bool:
+    """Say what the link asked for and does not exist here; whether there is such a thing.
 
-    Call it after everything that is bound to the URL was drawn.
+    Then the page is not drawn: its answer would be about something else. It is drawn once the reader
+    says so, or asks for another ``view``, which is what the frame shows. Call it when the controls of
+    the frame, whose names are in ``labels``, are drawn.
     """
-    view = _view()
-    if _SEEN not in st.session_state:
-        st.session_state[_GONE] = gone(asked, parameters(), labels)
-    elif st.session_state[_SEEN] != view:
-        st.session_state[_GONE] = []
-    st.session_state[_SEEN] = view
-    for what in st.session_state[_GONE]:
-        st.warning(f"The link asks for {plain(what)}, which does not exist here. It is left out.")
+    state = st.session_state
+    if _GONE not in state:
+        own = {name: values for name, values in asked.items() if name in labels}
+        state[_GONE], state[_VIEW] = gone(own, parameters(), labels), view
+    elif state.get(_VIEW) != view:
+        state[_GONE] = []
+    for what in state[_GONE]:
+        st.warning(f"The link asks for {plain(what)}, which does not exist here.")
+    if state[_GONE]:
+        st.button("Show the page without it", on_click=_leave_out, type="primary")
+    return bool(state[_GONE])
 
 
-def _view() -> dict[str, str]:
-    """What every control of the view is set to."""
-    own = (_SEEN, _GONE)
-    return {str(name): repr(value) for name, value in st.session_state.items() if name not in own}
+def _leave_out() -> None:
+    st.session_state[_GONE] = []
+    # The controls of a page that was not drawn are no longer in the address: what they had comes back.
+    for name, values in st.session_state.pop(_LEFT, {}).items():
+        st.query_params[name] = values
+
+
+def read_whole(asked: Parameters, labels: Mapping[str, str]) -> None:
+    """Take the page back where its own controls have lost what the link asked for.
+
+    Call it after everything that is bound to the URL was drawn; it counts once in a session.
+    """
+    state = st.session_state
+    if _READ in state:
+        return
+    state[_READ] = True
+    own = {name: values for name, values in asked.items() if name not in labels}
+    left = parameters()
+    state[_GONE] = gone(own, left, labels)
+    if state[_GONE]:
+        state[_LEFT] = {name: values for name, values in left.items() if name in own}
+        st.rerun()
 
 
 def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list[str]:
@@ -132,34 +155,6 @@ def lost(name: str, options: Sequence[str]) -> str | None:
 
 def _first(name: str) -> str:
     return f"first of {name}"
-
-
-def former(views: Sequence[ModuleType], pages: Sequence[st.Page]) -> list[st.Page]:
-    """Hidden pages at the addresses of ``views[i].FORMER`` that lead on to ``pages[i]``.
-
-    Where FORMER is a mapping, it says with which parameters, unless the link has its own.
-    """
-    return [
-        st.Page(
-            functools.partial(_lead_on, page, dict(more)),
-            title=page.title,
-            url_path=path,
-            visibility="hidden",
-        )
-        for view, page in zip(views, pages, strict=True)
-        for path, more in _formerly(view).items()
-    ]
-
-
-def _formerly(view: ModuleType) -> Mapping[str, Mapping[str, str]]:
-    paths: Mapping[str, Mapping[str, str]] | Sequence[str] = getattr(view, "FORMER", ())
-    return paths if isinstance(paths, Mapping) else {path: {} for path in paths}
-
-
-def _lead_on(page: st.Page, more: Mapping[str, str]) -> None:
-    # What a control holds that is drawn already (a filter) goes along by itself and may not be set.
-    own = {name: v for name, v in parameters().items() if name not in st.session_state}
-    st.switch_page(page, query_params={**more, **own})
 
 
 def address(more: Mapping[str, str] | None = None) -> str:

@@ -1,7 +1,9 @@
 """What the server keeps of memory that it no longer needs: next to nothing.
 
 Allocators keep what was freed for the next large question. A dashboard is asked one now and then, by
-one of its sessions, and stands beside engines and watchers for weeks.
+one of its sessions, and stands beside engines and watchers for weeks. Measured, three readers at once on every page
+twice, on the smaller warehouse of the benchmarks: 338 MB with all of this, 386 without ``mallopt``, 350
+without DuckDB's setting (``warehouse/__init__.py``), 407 without any; 224 are imports.
 """
 
 import contextlib
@@ -18,10 +20,7 @@ _MAPPED_BYTES, _ARENAS = 128 << 10, 2
 
 @cache
 def give_back() -> None:
-    """Let the allocators of this process give back what is freed; once, before anything large.
-
-    DuckDB's own is told by ``warehouse``, before it is loaded.
-    """
+    """Let the allocators of this process give back what is freed; once, before anything large."""
     pa.set_memory_pool(pa.system_memory_pool())
     # Another C library, or another system, knows none of these and does as it likes.
     with contextlib.suppress(OSError, AttributeError):

@@ -60,7 +60,7 @@ def dashboard(root: str) -> Iterator[str]:
     environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": root}
     server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
-        wait(f"http://localhost:{port}/_stcore/health")
+        wait(f"http://localhost:{port}/healthz")
         yield f"http://localhost:{port}"
     finally:
         server.terminate()

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
+from warehouse.catalogue import METRICS, REQUEST_METRICS, Metric
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Cell
+from warehouse.rows import Acceptance, Cell, Measurement
 
-_LATENCIES = ("ttft", "itl", "tpot", "request_latency")
 #: Two readings of one clock may differ by its resolution.
 _CLOCK = 1e-6
 
@@ -30,23 +30,40 @@ def _impossible(cell: Cell) -> Iterator[str]:
             yield f"{getattr(cell, name)} requests {name.removeprefix('requests_')}"
     for acceptance in cell.acceptance:
         yield from _impossible_acceptance(acceptance)
+    for measurement in cell.measurements:
+        yield from _impossible_measurement(measurement)
     yield from _impossible_requests(cell)
 
 
 def _impossible_acceptance(a: Acceptance) -> Iterator[str]:
-    ratios = [r for r in (a.rate, *a.by_position) if r is not None]
-    if any(not 0 <= ratio <= 1 for ratio in ratios):
+    rate, length = METRICS["acceptance_rate"], METRICS["mean_acceptance_length"]
+    if any(not _plausible(rate, one) for one in (a.rate, *a.by_position)):
         yield "an acceptance rate outside 0 to 1"
     if any((count or 0) < 0 for count in (a.drafts, a.draft_tokens, a.accepted_tokens)):
         yield "a negative count of draft tokens"
-    if a.mean_length is not None and not 1 <= a.mean_length < math.inf:
+    if not _plausible(length, a.mean_length):
         yield f"a mean acceptance length of {a.mean_length:g}"
+
+
+def _impossible_measurement(one: Measurement) -> Iterator[str]:
+    # How far values spread is no value: it may be below the lowest.
+    metric = METRICS[one.metric]
+    if one.statistic != "std" and not _plausible(metric, one.value):
+        yield f"a {metric.label} of {one.value:g} {metric.unit}"
 
 
 def _impossible_requests(cell: Cell) -> Iterator[str]:
     if cell.requests is None:
         return
-    for name in _LATENCIES:
-        lowest = pc.min(cell.requests.column(name)).as_py()
-        if lowest is not None and lowest < -_CLOCK:
-            yield f"a request with a negative {name} ({lowest:g})"
+    for name in REQUEST_METRICS:
+        ends = pc.min_max(cell.requests.column(name)).as_py()
+        for value in ends.values():
+            if not _plausible(METRICS[name], value):
+                yield f"a request with a {METRICS[name].label} of {value:g} {METRICS[name].unit}"
+
+
+def _plausible(metric: Metric, value: float | None) -> bool:
+    """Whether a value may be true; an unknown one may. An infinite one never is."""
+    if value is None:
+        return True
+    return metric.lowest - _CLOCK <= value <= metric.highest + _CLOCK and math.isfinite(value)

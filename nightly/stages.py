@@ -15,15 +15,12 @@ from nightly.notify import notify
 from nightly.place import Book, Place, places
 from nightly.process import Command, Ended, Watching, follow
 from nightly.settings import Settings
-from warehouse.errors import RunnerError
+from warehouse.errors import NothingToReport, RunnerError
 from warehouse.nights import StageName, StageStatus
 
 #: ``-P``: a folder of the user's called like one of our packages must not hide it.
 PROGRAM = (sys.executable, "-P", "-m", "draftboard")
 _TEXT = 400
-#: `draftboard report` says this where no arm has a partner: a study of one arm, or a night that was
-#: stopped before its second. That is no failure.
-_NO_PAIR = "there is no verdict to report"
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ def report(night: Night) -> Came:
     if ended.status == 0:
         return Came("done")
     failed = _failed(night, "report", ended)
-    return Came("skipped", failed.said) if _NO_PAIR in failed.said else failed
+    return Came("skipped", failed.said) if ended.status == NothingToReport.status else failed
 
 
 def tell(night: Night) -> Came:

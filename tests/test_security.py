@@ -269,7 +269,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     )  # fmt: skip
     try:
         for _ in range(600):
-            if process.poll() is None and _status(port, "/_stcore/health") == 200:
+            if process.poll() is None and _status(port, "/healthz") == 200:
                 break
             time.sleep(0.2)
         else:
@@ -300,7 +300,7 @@ def _status(port: int, path: str, **headers: str) -> int:
 
 
 def test_another_site_gets_no_leave_to_read(server: int) -> None:
-    for path in ("/", "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics"):
+    for path in ("/", "/healthz", "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics"):
         with _answer(server, path, Origin="https://evil.example") as answer:
             assert answer.headers["Access-Control-Allow-Origin"] in (None, "null")
 

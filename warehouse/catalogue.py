@@ -1,12 +1,19 @@
 """The one metric catalogue: what each measurement is called, its unit, its direction, its meaning.
 
-Adding a metric is adding one row to ``METRICS``; labels and units are typed nowhere else.
+Adding a metric is adding one row to ``METRICS``: the columns of stored requests, canonical values, checks
+of ingested numbers, charts, SLOs, tables and docs/definitions.md derive from it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from warehouse.errors import UnknownKey
 
 Better = Literal["higher", "lower", "neither"]
+#: Which completed requests count: those in flight in the measured window at all, those whose first token
+#: lies in it, or those that produced tokens in it.
+Counted = Literal["in flight", "first token", "producing"]
 
 #: Statistics a measurement may carry. Rates have only a mean: their other statistics are
 #: instantaneous rates weighted by time and say nothing about throughput.
@@ -23,6 +30,22 @@ QUANTILES: dict[str, float] = {
 
 
 @dataclass(frozen=True)
+class PerRequest:
+    """How one request's value is calculated, in the metric's unit.
+
+    ``value`` and ``weight`` take the columns of a report's requests and return one number each:
+    ``start``, ``first_token``, ``last_token``, ``end`` (s), ``prompt_tokens``, ``output_tokens`` as they are
+    stored; ``finished`` and ``ended`` (s), the last token and the end of a completed request; ``tokens``
+    and ``gaps``, its output tokens and those after the first, where there are any. Unknown is NaN.
+    """
+
+    value: Callable[[Any], Any]
+    counted: Counted = "in flight"
+    weight: Callable[[Any], Any] | None = None
+    """By what a request counts in means and percentiles; None: each alike."""
+
+
+@dataclass(frozen=True)
 class Metric:
     """One row of the catalogue."""
 
@@ -34,6 +57,18 @@ class Metric:
     definition: str
     distribution: bool = False
     """True where percentiles over requests exist; False where only a mean does."""
+    request: PerRequest | None = None
+    """None where a single request has no value of it."""
+    changes: tuple[str, str] = ("better", "worse")
+    """What a change for the better and one for the worse are called."""
+    lowest: float = 0.0
+    highest: float = float("inf")
+    """A value outside is a mistake of a report: it is rejected."""
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The statistics that a measurement of it may carry."""
+        return STATISTICS if self.distribution else ("mean",)
 
 
 METRICS: dict[str, Metric] = {
@@ -43,53 +78,73 @@ METRICS: dict[str, Metric] = {
             "output_throughput", "Output throughput", "tok/s", "higher", 1,
             "Output tokens of completed requests inside the measured window / window length; "
             "tokens are spread evenly between a request's first and last token.",
+            changes=("more output tokens per second", "fewer output tokens per second"),
         ),
         Metric(
             "total_throughput", "Total throughput", "tok/s", "higher", 1,
             "Prompt and output tokens of completed requests inside the measured window / window "
             "length; prompt tokens count at the first token.",
+            changes=("more tokens per second", "fewer tokens per second"),
         ),
         Metric(
             "request_throughput", "Request throughput", "req/s", "higher", 3,
             "Completed requests that ended inside the measured window / window length.",
+            changes=("more requests per second", "fewer requests per second"),
         ),
         Metric(
             "request_attainment", "Rate attained", "ratio", "higher", 3,
             "Completed requests per second, from the first completion to the last / requests per "
             "second offered. A report without requests: its request throughput / rate offered, "
             "which the wait for the last requests lowers.",
+            changes=("more of the offered rate", "less of the offered rate"),
         ),
         Metric(
             "ttft", "Time to first token (TTFT)", "ms", "lower", 1,
             "Request sent to first token, over completed requests whose first token lies in the "
             "measured window.", distribution=True,
+            request=PerRequest(lambda r: (r.first_token - r.start) * 1000, "first token"),
+            changes=("shorter time to first token", "longer time to first token"),
         ),
         Metric(
             "itl", "Inter-token latency (ITL)", "ms", "lower", 2,
             "(last token - first token) / (output tokens - 1) of each request, weighted by "
             "output tokens - 1. vLLM's bench calls this TPOT.", distribution=True,
+            request=PerRequest(
+                lambda r: (r.last_token - r.first_token) * 1000 / r.gaps, "producing",
+                weight=lambda r: r.gaps,
+            ),
+            changes=("shorter gap between tokens", "longer gap between tokens"),
         ),
         Metric(
             "tpot", "Time per output token (TPOT)", "ms", "lower", 2,
             "(last token - request sent) / output tokens of each request, weighted by output "
             "tokens; the first token is included. Not vLLM's TPOT.", distribution=True,
+            request=PerRequest(
+                lambda r: (r.finished - r.start) * 1000 / r.tokens, weight=lambda r: r.tokens
+            ),
+            changes=("less time per output token", "more time per output token"),
         ),
         Metric(
             "chunk_gap", "Gap between streamed chunks", "ms", "lower", 2,
             "Gap between streamed chunks. vLLM's bench calls this ITL; with speculation a chunk "
             "holds several tokens, so it is never mixed with ITL.", distribution=True,
+            changes=("shorter gap between chunks", "longer gap between chunks"),
         ),
         Metric(
             "request_latency", "Request latency", "s", "lower", 2,
             "Request sent to last token, over completed requests.", distribution=True,
+            request=PerRequest(lambda r: r.ended - r.start),
+            changes=("shorter request latency", "longer request latency"),
         ),
         Metric(
             "prompt_tokens", "Prompt length", "tokens", "neither", 0,
             "Prompt tokens per completed request, as counted by the server.", distribution=True,
+            request=PerRequest(lambda r: r.prompt_tokens),
         ),
         Metric(
             "output_tokens", "Output length", "tokens", "neither", 0,
             "Output tokens per completed request, as counted by the server.", distribution=True,
+            request=PerRequest(lambda r: r.output_tokens),
         ),
         Metric(
             "achieved_concurrency", "Achieved concurrency", "requests", "neither", 1,
@@ -97,19 +152,41 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "error_rate", "Error rate", "ratio", "lower", 4,
-            "Errored requests / (completed + errored requests), whole run.",
+            "Errored requests / (completed + errored requests), whole run.", highest=1.0,
         ),
         Metric(
             "acceptance_rate", "Acceptance rate", "ratio", "higher", 3,
-            "Accepted draft tokens / drafted tokens.",
+            "Accepted draft tokens / drafted tokens.", highest=1.0,
         ),
         Metric(
             "mean_acceptance_length", "Mean acceptance length", "tokens/step", "higher", 2,
             "1 + accepted draft tokens / drafts: tokens per verification step, bonus token "
-            "included.",
+            "included.", lowest=1.0,
         ),
     )
 }  # fmt: skip
+
+#: Metrics that a request has a value of.
+REQUEST_METRICS: tuple[str, ...] = tuple(m.key for m in METRICS.values() if m.request)
+#: Of those the ones for which less or more is better, so that each request can meet a bound on it.
+JUDGED_PER_REQUEST: tuple[str, ...] = tuple(
+    key for key in REQUEST_METRICS if METRICS[key].better != "neither"
+)
+
+
+def line_of(text: str) -> tuple[str, str]:
+    """The metric and the statistic that ``itl:p95`` names; without one the median, or the mean.
+
+    Raises UnknownKey.
+    """
+    key, _, statistic = text.partition(":")
+    metric = METRICS.get(key)
+    if metric is None:
+        raise UnknownKey(f"There is no metric {key!r}; choose one of {', '.join(METRICS)}.")
+    statistic = statistic or ("p50" if metric.distribution else "mean")
+    if statistic not in metric.statistics:
+        raise UnknownKey(f"{key} has no {statistic!r}; choose {', '.join(metric.statistics)}.")
+    return key, statistic
 
 
 def percentile_label(statistic: str) -> str:

@@ -2,6 +2,7 @@
 
 DraftboardError
 ├─ InvalidInput        a foreign file cannot be read as a result
+│  └─ NothingToReport  no arm has a partner, so there is no verdict
 ├─ UnknownKey          a key or value is not in the contract
 ├─ WarehouseMissing    there is no warehouse at this path yet
 ├─ WarehouseBusy       another process is writing
@@ -15,9 +16,18 @@ DraftboardError
 class DraftboardError(Exception):
     """Something the user can act on; its text is printed as it stands."""
 
+    #: With which the command ends.
+    status = 1
+
 
 class InvalidInput(DraftboardError):
     """A foreign file cannot be read as a result."""
+
+
+class NothingToReport(InvalidInput):
+    """No arm has a partner: a study of one arm, or one that was stopped before its second."""
+
+    status = 3
 
 
 class UnknownKey(DraftboardError):

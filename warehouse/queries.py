@@ -5,15 +5,12 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
 from warehouse.store_read import Reader
 
-#: Metrics that a request has a value of, in the catalogue's words and units.
-REQUEST_METRICS: tuple[str, ...] = (
-    "ttft", "itl", "tpot", "request_latency", "prompt_tokens", "output_tokens",
-)  # fmt: skip
 ECDF_POINTS = 200
 
 
@@ -121,7 +118,9 @@ def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None)
     if not files:
         return pa.schema([REQUEST_SCHEMA.field(name) for name in wanted]).empty_table()
     try:
-        return pq.read_table(files, columns=wanted, filters=[("cell_id", "==", cell_id)])
+        return pq.read_table(
+            files, columns=wanted, filters=[("cell_id", "==", cell_id)], schema=REQUEST_SCHEMA
+        )
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
             f"The requests of cell {cell_id} cannot be read ({error}); "

@@ -6,12 +6,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from warehouse.catalogue import REQUEST_METRICS
 from warehouse.contract import Facts
 
 Origin = Literal["canonical", "reported"]
 Severity = Literal["info", "warning", "error"]
 AcceptanceSource = Literal["counters", "requests", "vllm_bench"]
 
+#: Metrics that are counts, which a report states.
+_COUNTED = ("prompt_tokens", "output_tokens")
 #: One row per request. Times are unix seconds (``start`` .. ``end``; monotonic seconds in
 #: ``vllm bench`` results), latencies as in the catalogue. Unknown is null, never zero.
 REQUEST_SCHEMA = pa.schema(
@@ -24,13 +27,9 @@ REQUEST_SCHEMA = pa.schema(
         pa.field("first_token", pa.float64()),
         pa.field("last_token", pa.float64()),
         pa.field("end", pa.float64()),
-        pa.field("prompt_tokens", pa.int32()),
-        pa.field("output_tokens", pa.int32()),
+        *(pa.field(name, pa.int32()) for name in _COUNTED),
         pa.field("iterations", pa.int32()),
-        pa.field("ttft", pa.float64()),
-        pa.field("itl", pa.float64()),
-        pa.field("tpot", pa.float64()),
-        pa.field("request_latency", pa.float64()),
+        *(pa.field(key, pa.float64()) for key in REQUEST_METRICS if key not in _COUNTED),
         pa.field("drafts", pa.int32()),
         pa.field("draft_tokens", pa.int32()),
         pa.field("accepted_tokens", pa.int32()),
@@ -135,7 +134,7 @@ class Source:
     path: str
     """As given by the user."""
     format: str
-    """guidellm, drop, vllm-bench, vllm-sweep."""
+    """``NAME`` of its module in ``ingest/formats``, or ``drop``."""
     bytes: int
     """Of the decompressed content."""
     provenance: str | None = None

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from analysis.evidence.multiplicity import settled
 from analysis.matching.difference import Change, differences
 from analysis.nightly.acceptance import Acceptance, reference
 from analysis.nightly.budgets import Budgets
@@ -172,8 +173,8 @@ def _repeats_help(known: Levels, step: Step, allowed: float) -> bool:
 def _rate(p_values: Sequence[float]) -> float:
     """The largest p value that stands among all of them."""
     ordered = np.sort(np.array(p_values, dtype=np.float64))
-    allowed = FALSE_ALARMS * np.arange(1, len(ordered) + 1) / max(1, len(ordered))
-    return float(max(ordered[ordered <= allowed], default=0.0))
+    count = settled(ordered, FALSE_ALARMS) if p_values else 0
+    return float(ordered[count - 1]) if count else 0.0
 
 
 def _among_others(one: Assessment, rate: float) -> Assessment:

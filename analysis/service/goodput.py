@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.service.slo import Bound, Slo
+from warehouse.catalogue import JUDGED_PER_REQUEST
 from warehouse.errors import InvalidInput
 from warehouse.rows import COMPLETED, ERRORED
 
-#: Metrics that a single request has.
-PER_REQUEST = ("ttft", "itl", "tpot", "request_latency")
 #: The columns that are read.
-COLUMNS = ("status", "start", "end", "last_token", "output_tokens", *PER_REQUEST)
+COLUMNS = ("status", "start", "end", "last_token", "output_tokens", *JUDGED_PER_REQUEST)
 _CLOCK = 1e-6
 
 
@@ -73,7 +72,7 @@ def goodput(
 
 def per_request(slo: Slo) -> Slo | None:
     """The bounds that a single request can meet or miss; None where there is none."""
-    bounds = tuple(bound for bound in slo.bounds if bound.metric in PER_REQUEST)
+    bounds = tuple(bound for bound in slo.bounds if bound.metric in JUDGED_PER_REQUEST)
     return Slo(bounds) if bounds else None
 
 
@@ -92,8 +91,8 @@ def _extent(requests: pd.DataFrame) -> tuple[float, float]:
 
 def _only_per_request(slo: Slo) -> None:
     for bound in slo.bounds:
-        if bound.metric not in PER_REQUEST:
+        if bound.metric not in JUDGED_PER_REQUEST:
             raise InvalidInput(
                 f"{bound.text!r} is not a property of one request, so goodput cannot count it; "
-                f"use bounds on {', '.join(PER_REQUEST)}."
+                f"use bounds on {', '.join(JUDGED_PER_REQUEST)}."
             )

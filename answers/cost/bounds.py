@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.service.goodput import PER_REQUEST
 from warehouse import queries
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import JUDGED_PER_REQUEST, METRICS
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
@@ -29,12 +28,14 @@ class Offered:
 
 def offered(reader: Reader, filters: Filters) -> Offered:
     """What can be asked of the cells that the filters keep."""
-    return offered_of(queries.measurements(reader, filters, PER_REQUEST, _STATISTICS).to_pandas())
+    return offered_of(
+        queries.measurements(reader, filters, JUDGED_PER_REQUEST, _STATISTICS).to_pandas()
+    )
 
 
 def offered_of(rows: pd.DataFrame) -> Offered:
     """The same of measurements: metric, statistic, value."""
-    every = [_bounds(rows, m, s, _SHARES) for m in PER_REQUEST for s in _STATISTICS]
+    every = [_bounds(rows, m, s, _SHARES) for m in JUDGED_PER_REQUEST for s in _STATISTICS]
     first = [
         text for metric, statistic in _FIRST for text in _bounds(rows, metric, statistic, (0.5,))
     ]

@@ -19,18 +19,6 @@ from answers.wording import ORIGINS, arm_words, directed, known, listed, percent
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.loads import Load
 
-#: Metric -> (better, worse): what a change of it is called.
-_CHANGES = {
-    "output_throughput": ("more output tokens per second", "fewer output tokens per second"),
-    "total_throughput": ("more tokens per second", "fewer tokens per second"),
-    "request_throughput": ("more requests per second", "fewer requests per second"),
-    "request_attainment": ("more of the offered rate", "less of the offered rate"),
-    "ttft": ("shorter time to first token", "longer time to first token"),
-    "itl": ("shorter gap between tokens", "longer gap between tokens"),
-    "tpot": ("less time per output token", "more time per output token"),
-    "chunk_gap": ("shorter gap between chunks", "longer gap between chunks"),
-    "request_latency": ("shorter request latency", "longer request latency"),
-}
 #: Evidence -> what must not be forgotten when its numbers are repeated.
 EVIDENCE = {
     "cpu": f"{ORIGINS['cpu']}: this says nothing about the speed of a GPU.",
@@ -142,7 +130,7 @@ def change(difference: Difference) -> str:
     size = difference.improvement
     if size is None:
         return f"an unknown change of {METRICS[difference.metric].label}"
-    better, worse = _CHANGES.get(difference.metric, ("better", "worse"))
+    better, worse = METRICS[difference.metric].changes
     words = better if size >= 0 else worse
     statistic = _statistic(difference)
     ends = directed(difference.low, difference.high, size >= 0)

@@ -27,7 +27,7 @@ from answers.report.values import Curve, Map, Report, Section, Wanted
 from answers.runs import notes
 from warehouse import annotations, exclusions, queries
 from warehouse.catalogue import METRICS
-from warehouse.errors import InvalidInput, UnknownKey
+from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import UNKNOWN, Filters
 from warehouse.store_read import Reader
 
@@ -40,7 +40,7 @@ _NOTED = 8
 def report(reader: Reader, wanted: Wanted) -> Report:
     """The report on one subject of what the filters keep.
 
-    Raises UnknownKey where they keep no cell or not that subject, InvalidInput where nothing can be
+    Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can be
     decided.
     """
     overview = _overview(reader, wanted)
@@ -84,7 +84,7 @@ def _overview(reader: Reader, wanted: Wanted) -> Overview:
     found = decide(reader, wanted.question)
     known = {one.name: one for one in overviews(found.decisions)}
     if not known:
-        raise InvalidInput(f"{found.why_none or ''} So there is no verdict to report.")
+        raise NothingToReport(f"{found.why_none or ''} So there is no verdict to report.")
     if wanted.subject is not None and wanted.subject not in known:
         raise UnknownKey(
             f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(known)}."

@@ -24,7 +24,7 @@ from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
-NAME = "guidellm"
+NAME, KIND = "guidellm", "a GuideLLM report"
 _HEAD = 1 << 20
 _ADAPTERS: tuple[Adapter, ...] = (
     guidellm_g1.ADAPTER, guidellm_g2.G2A, guidellm_g3.G3A, guidellm_g2.G2B,

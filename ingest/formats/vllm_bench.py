@@ -25,10 +25,10 @@ from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 
-NAME = "vllm-bench"
+NAME, KIND = "vllm-bench", "a vllm bench result"
 DEFINITION = "vllm-bench"
 
-HEAD = 1 << 16
+_HEAD = 1 << 16
 _MARKS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"tokenizer_id"')
 _LATENCIES = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
               "e2el": ("request_latency", 1e-3)}  # fmt: skip
@@ -80,9 +80,19 @@ class Bench(msgspec.Struct, kw_only=True):
 
 
 def sniff(data: memoryview) -> bool:
+    """A result by itself, not one of a sweep."""
+    return is_result(data) and not is_of_sweep(data)
+
+
+def is_result(data: memoryview) -> bool:
     """Whether the head of the file carries the keys that every result has."""
-    head = bytes(data[:HEAD])
+    head = bytes(data[:_HEAD])
     return all(mark in head for mark in _MARKS)
+
+
+def is_of_sweep(data: memoryview) -> bool:
+    """Whether a sweep has added its run number. It stands at the end, after any per-request lists."""
+    return b'"run_number"' in bytes(data[-_HEAD:])
 
 
 @dataclass(frozen=True)

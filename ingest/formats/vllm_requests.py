@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from analysis.canonical import Window, with_latencies
 from ingest.secrets import scrub_text
+from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from ingest.formats.vllm_bench import Bench
 
 Columns = dict[str, np.ndarray[Any, Any]]
-_FLOATS = ("start", "first_token", "last_token", "end", "ttft", "itl", "tpot", "request_latency")
-_COUNTS = ("prompt_tokens", "output_tokens")
+_MOMENTS = ("start", "first_token", "last_token", "end")
 
 
 def request_columns(bench: "Bench") -> Columns | None:
@@ -64,12 +64,9 @@ def request_table(
 
 def _known(columns: Columns, bench: "Bench") -> list[tuple[str, pa.Array]]:
     # Without start times the moments are unknown; the latencies are not.
-    moments = () if bench.start_times else ("start", "first_token", "last_token", "end")
-    floats = [(k, pa.array(columns[k], from_pandas=True)) for k in _FLOATS if k not in moments]
-    counts = [(k, pa.array(columns[k], pa.float64(), from_pandas=True)) for k in _COUNTS]
+    known = (*REQUEST_METRICS, *(_MOMENTS if bench.start_times else ()))
     return [
-        *floats,
-        *counts,
+        *((name, pa.array(columns[name], pa.float64(), from_pandas=True)) for name in known),
         ("status", pa.array(columns["status"].tolist(), pa.string())),
         ("in_window", pa.array(columns["in_window"].astype(bool))),
     ]

@@ -15,7 +15,7 @@ from ingest.model import Content, Context, Parsed
 from ingest.speculation import facts_of
 from warehouse.errors import InvalidInput
 
-NAME = "vllm-sweep"
+NAME, KIND = "vllm-sweep", "a run of a vllm bench sweep"
 
 #: Varied parameters that are facts of their own; every other one of the server is an argument.
 _FACTS = {
@@ -42,10 +42,7 @@ _BENCH_PREFIXES = ("random_", "sharegpt_", "sonnet_", "hf_", "spec_bench_", "cus
 
 def sniff(data: memoryview) -> bool:
     """A ``vllm bench serve`` result with the sweep's run number."""
-    if not vllm_bench.sniff(data):
-        return False
-    # The sweep appends its members, so they stand at the end, after any per-request lists.
-    return b'"run_number"' in bytes(data[-vllm_bench.HEAD :])
+    return vllm_bench.is_result(data) and vllm_bench.is_of_sweep(data)
 
 
 def parse(content: Content, context: Context) -> Parsed:

@@ -238,3 +238,21 @@ def test_share_says_how_a_bundle_is_opened(
     said = capsys.readouterr().out
     assert "6 cells of 3 sources, 120 requests without their texts" in said
     assert f"draftboard dashboard --warehouse {out}" in said
+
+
+def test_a_report_of_one_arm_says_so_by_its_exit_status(
+    warehouse_path: Path, make_source: Callable[..., Any], make_cell: Callable[..., Any],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with open_writer(warehouse_path) as writer:
+        source = make_source("alone")
+        writer.add(source, [make_cell(source, 0, 1.0, {"spec_method": "none"})])
+        writer.commit()
+
+    with pytest.raises(SystemExit) as ended:
+        draftboard.main(
+            ["report", "--warehouse", str(warehouse_path), "--out", str(tmp_path / "r.html")]
+        )
+
+    assert ended.value.code == 3
+    assert "no verdict to report" in capsys.readouterr().err

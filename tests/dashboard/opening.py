@@ -18,7 +18,7 @@ def _script(path, filters):  # type: ignore[no-untyped-def]  # its text alone be
 
 
 def _guarded_script(path):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.app import guarded
+    from dashboard.frame import guarded
     from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS
     from warehouse.filters import Filters

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.access_rules import LoginNeeded, NotAllowed, Refused, User, decided, login_from
 
-APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 SECRET = "a secret of a test, as long as one has to be"
 NOW = 1_800_000_000.0
 SECRETS: dict[str, Any] = {
@@ -219,7 +219,7 @@ def test_nothing_is_read_before_it_is_decided_who_reads(user: dict[str, Any]) ->
     assert not app.error
     assert not app.exception
     assert len(_said(app)) == 1
-    assert len(app.button) == 1
+    assert len([*app.button, *app.get("link_button")]) == 1
 
 
 @pytest.mark.usefixtures("warehouse")

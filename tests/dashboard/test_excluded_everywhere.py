@@ -13,7 +13,7 @@ from dashboard.shelf import ask, open_shelf
 from warehouse.annotations import add, annotation
 from warehouse.filters import Filters
 
-APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dashboard.filters import LABELS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 
-APP = Path(__file__).parents[2] / "dashboard" / "app.py"
+APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 
 
 def _app(**asked: str | list[str]) -> AppTest:
@@ -43,9 +43,26 @@ def test_values_that_are_gone_are_named_and_the_others_stay() -> None:
 
     assert page.multiselect(key="dataset").value == ["code"]
     assert _warnings(page) == [
-        "The link asks for Dataset <b>gone</b>, which does not exist here. It is left out.",
-        "The link asks for GPU A100, which does not exist here. It is left out.",
+        "The link asks for Dataset <b>gone</b>, which does not exist here.",
+        "The link asks for GPU A100, which does not exist here.",
     ]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_link_to_what_is_gone_shows_no_verdict_until_its_reader_says_so() -> None:
+    page = _app(dataset=["code", "gone"])
+    assert not page.header
+    assert not page.run().header
+
+    _proceed(page)
+
+    assert page.header
+    assert not page.warning
+    assert page.multiselect(key="dataset").value == ["code"]
+
+
+def _proceed(page: AppTest) -> None:
+    next(b for b in page.button if b.label == "Show the page without it").click().run()
 
 
 def _controls() -> None:
@@ -54,26 +71,34 @@ def _controls() -> None:
     from dashboard import links
 
     asked = links.parameters()
+    if links.report_gone(asked, {}, "this view"):
+        return
     st.selectbox("Metric", ["ttft", "itl"], key="metric", bind="query-params")
     st.number_input("K", 1, 9, 3, key="k", bind="query-params")
-    links.report_gone(asked, {})
+    st.header("A verdict")
+    links.read_whole(asked, {})
 
 
-def _asked(**asked: str) -> list[str]:
+def _asked(**asked: str) -> AppTest:
     page = AppTest.from_function(_controls)
     for name, value in asked.items():
         page.query_params[name] = value
-    return _warnings(page.run())
+    return page.run()
 
 
 def test_a_control_of_a_page_that_cannot_be_set_so_is_named_too() -> None:
-    assert _asked(metric="beauty") == [
-        "The link asks for metric beauty, which does not exist here. It is left out."
-    ]
+    page = _asked(metric="beauty", k="5")
+
+    assert _warnings(page) == ["The link asks for metric beauty, which does not exist here."]
+    assert not page.header
+    _proceed(page)
+    assert page.header
+    assert page.selectbox(key="metric").value == "ttft"
+    assert page.number_input(key="k").value == 5
 
 
 def test_a_default_and_a_number_written_otherwise_are_no_loss() -> None:
-    assert _asked(metric="ttft", k="5.0") == []
+    assert not _asked(metric="ttft", k="5.0").warning
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -85,6 +110,7 @@ def test_the_warning_goes_when_the_reader_moves_on() -> None:
     page.multiselect(key="dataset").set_value(["code"]).run()
 
     assert not page.warning
+    assert page.header
 
 
 @pytest.mark.parametrize(
@@ -108,7 +134,7 @@ def test_a_cell_is_linked_by_its_identity() -> None:
 
 
 def _broken(error):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.app import guarded
+    from dashboard.frame import guarded
 
     def draw() -> None:
         raise error
@@ -163,7 +189,7 @@ def test_a_day_that_is_none_is_named() -> None:
     page = _app(since="yesterday")
 
     assert _warnings(page) == [
-        "The link asks for Started from (UTC) yesterday, which does not exist here. It is left out."
+        "The link asks for Started from (UTC) yesterday, which does not exist here."
     ]
 
 

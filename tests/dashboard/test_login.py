@@ -7,11 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
@@ -95,7 +98,7 @@ def _dashboard(
     environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": str(warehouse), **more}
     with (
         (place / "log").open("wb") as log,
-        _running([*start, *words], f"http://127.0.0.1:{port}/_stcore/health", cwd=place,
+        _running([*start, *words], f"http://127.0.0.1:{port}/healthz", cwd=place,
                  env=environment, stderr=log),
     ):  # fmt: skip
         yield f"http://localhost:{port}"
@@ -176,11 +179,14 @@ def _sees_results(visitor: Visitor) -> None:
 
 
 def _sees_only(visitor: Visitor, text: str | re.Pattern[str]) -> None:
-    """One sentence, no heading, no filter, and nothing of the warehouse in anything that was sent."""
+    """The gate's own page: one sentence, and no frame of the dashboard that could ask for more."""
     _sees(visitor, text)
-    expect(visitor.page.get_by_test_id("stApp")).to_have_attribute(
-        "data-test-script-state", "notRunning", timeout=DRAWN_MS
-    )
+    assert visitor.page.get_by_test_id("stApp").count() == 0
+    _sees_nothing_else(visitor)
+
+
+def _sees_nothing_else(visitor: Visitor) -> None:
+    """No heading, no filter, and nothing of the warehouse in anything that was sent."""
     assert visitor.page.get_by_role("heading").count() == 0
     assert visitor.page.get_by_test_id("stMultiSelect").count() == 0
     assert visitor.page.get_by_role("dialog").count() == 0
@@ -195,6 +201,35 @@ def test_without_a_login_no_address_tells_anything(
 
     _sees_only(visitor, SENTENCE)
     expect(visitor.page.get_by_role("button", name="Log in")).to_be_visible()
+    assert not visitor.received
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/_stcore/host-config", "/media/x.csv", "/_stcore/upload_file/a/b", "/_stcore/metrics"],
+)
+def test_without_a_login_the_gate_answers_before_streamlit_does(address: str, path: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(address + path, timeout=60)
+
+    with refused.value as answer:
+        assert answer.code == 403
+        assert SENTENCE in answer.read().decode()
+
+
+def test_whoever_watches_the_server_needs_no_login(address: str) -> None:
+    with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
+        assert answer.read() == b"ok"
+
+
+def test_without_a_login_no_websocket_opens(address: str) -> None:
+    host = address.removeprefix("http://")
+    asks = f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\nOrigin: {address}\r\n"
+    asks += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    asks += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    with socket.create_connection(("localhost", int(host.partition(":")[2])), 60) as line:
+        line.sendall(asks.encode())
+        assert line.recv(64).split()[1] == b"403"
 
 
 def test_an_editor_logs_in_sees_the_pages_and_may_upload(visitor: Visitor, address: str) -> None:
@@ -222,18 +257,37 @@ def test_a_viewer_sees_the_pages_and_cannot_upload(visitor: Visitor, address: st
 
 
 def test_a_link_waits_until_its_reader_has_logged_in(visitor: Visitor, address: str) -> None:
-    link = f"{address}/trends?budget=7%25"
-    visitor.page.goto(link)
+    visitor.page.goto(f"{address}/trends?budget=7%25")
     _sees_only(visitor, SENTENCE)
-    offered = visitor.page.get_by_test_id("stCode").inner_text().strip()
+
     visitor.log_in("vi")
+
     _sees_results(visitor)
-
-    assert offered == link
-    visitor.page.goto(offered)
-
     budget = visitor.page.get_by_role("textbox", name="How much worse is still fine?")
     expect(budget).to_have_value("7%")
+    # It waited for once: the first page is the first page again.
+    visitor.page.goto(address)
+    _sees_results(visitor)
+    assert visitor.page.url.rstrip("/") == address
+
+
+@pytest.mark.parametrize(
+    "path", ["//elsewhere.example/x", "/\\elsewhere.example", "////elsewhere.example/x"]
+)
+def test_a_link_that_waits_leads_nowhere_else(visitor: Visitor, address: str, path: str) -> None:
+    context = visitor.page.context
+    context.add_cookies(
+        [{"name": "draftboard_asked", "value": quote(path, safe=""), "url": address}]
+    )
+    visitor.page.goto(address + "/runs")
+    context.add_cookies(
+        [{"name": "draftboard_asked", "value": quote(path, safe=""), "url": address}]
+    )
+    visitor.log_in("vi")
+
+    visitor.page.wait_for_load_state()
+
+    assert visitor.page.url.startswith(address + "/")
 
 
 def test_a_group_gives_its_role(visitor: Visitor, address: str) -> None:
@@ -301,7 +355,8 @@ def test_an_expired_login_tells_nothing_more_and_is_renewed_by_logging_in(
         # The page that was open stays as it is; the next thing it asks for is refused.
         visitor.received.clear()
         visitor.page.get_by_role("link", name="Runs", exact=True).click()
-        _sees_only(visitor, "Your login has expired; log in again.")
+        _sees(visitor, "Your login has expired; log in again.")
+        _sees_nothing_else(visitor)
         # The cookie would hold for a month.
         visitor.page.goto(address)
         _sees_only(visitor, "Your login has expired; log in again.")
@@ -346,7 +401,7 @@ def test_streamlit_by_itself_opened_to_other_machines_shows_one_sentence(
     words += [f"--server.port={port}", "--server.address=0.0.0.0"]
     environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": str(filled)}
     url = f"http://localhost:{port}"
-    with _running(words, f"{url}/_stcore/health", cwd=ROOT, env=environment):
+    with _running(words, f"{url}/healthz", cwd=ROOT, env=environment):
         visitor.page.goto(url)
 
         _sees_only(visitor, re.compile("reached from other machines"))

@@ -209,7 +209,7 @@ def _shows_the_model(contained: Image) -> None:
     """The page itself, run as Streamlit runs it; the server's health says nothing of it."""
     code = (
         "from pathlib import Path; import dashboard; from streamlit.testing.v1 import AppTest;"
-        "app = Path(dashboard.__path__[0]) / 'app.py';"
+        "app = Path(dashboard.__path__[0]) / 'frame.py';"
         "at = AppTest.from_file(str(app), default_timeout=100).run();"
         "print('ERRORS', [e.value for e in at.exception]);"
         "print([o for s in at.sidebar.multiselect for o in s.options])"

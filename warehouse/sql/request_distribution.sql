@@ -1,16 +1,8 @@
 -- One row per point of the empirical distribution of one metric over the completed requests of a cell.
 -- Parameters: $files, $cell_id, $metric, $points.
 with requests as (
-    select
-        case $metric
-            when 'ttft' then ttft
-            when 'itl' then itl
-            when 'tpot' then tpot
-            when 'request_latency' then request_latency
-            when 'prompt_tokens' then prompt_tokens
-            when 'output_tokens' then output_tokens
-        end as value
-    from read_parquet($files::varchar[])
+    select struct_extract(request, $metric) as value
+    from read_parquet($files::varchar[]) as request
     where cell_id = $cell_id
         and status = 'completed'
 ),

@@ -11,12 +11,12 @@ from answers.ground import JUDGED
 from warehouse.catalogue import METRICS, STATISTICS, Metric, percentile_label
 from warehouse.filters import Filters
 
-#: Metrics beside those of the study's table: not in every warehouse, or of which neither direction
-#: is better.
-_MORE = (
-    "request_throughput", "chunk_gap", "achieved_concurrency", "prompt_tokens", "output_tokens",
-)  # fmt: skip
-_CHARTED = tuple(dict.fromkeys((*(metric for metric, _ in STUDY_TABLE), *_MORE)))
+#: Said in other places: a baseline has none of them, or they judge a cell.
+_ELSEWHERE = ("request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length")
+#: The study's table first.
+_CHARTED = dict.fromkeys(
+    (*(metric for metric, _ in STUDY_TABLE), *(key for key in METRICS if key not in _ELSEWHERE))
+)
 _LABELS = {METRICS[key].label: key for key in _CHARTED}
 _OF_LATENCIES = {statistic for metric, statistic in JUDGED if METRICS[metric].distribution}
 _STATISTICS = {percentile_label(name): name for name in STATISTICS if name in _OF_LATENCIES}

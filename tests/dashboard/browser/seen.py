@@ -45,10 +45,11 @@ expect.set_options(timeout=DRAWN_MS)
 
 
 @contextmanager
-def served(root: Path, log: Path) -> Iterator[str]:
+def served(root: Path, log: Path, tree: Path | None = None) -> Iterator[str]:
     """The address of a dashboard on the warehouse at ``root``; a traceback in its log is a failure.
 
-    It is started as a person writes it: the root of the repository is not on its path.
+    It is started as a person writes it: the root of the repository is not on its path. ``tree``:
+    another copy of the repository, which is put before the installed one.
     """
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -56,10 +57,14 @@ def served(root: Path, log: Path) -> Iterator[str]:
     streamlit = str(Path(sys.executable).with_name("streamlit"))
     words = [streamlit, "run", "dashboard/app.py", f"--server.port={port}"]
     environment = {**os.environ, "DRAFTBOARD_WAREHOUSE": str(root)}
+    if tree is not None:
+        environment["PYTHONPATH"] = str(tree)
     with log.open("wb") as said:
-        server = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said)
+        server = subprocess.Popen(
+            words, cwd=tree or ROOT, env=environment, stdout=said, stderr=said
+        )
         try:
-            answered(f"http://localhost:{port}/_stcore/health")
+            answered(f"http://localhost:{port}/healthz")
             yield f"http://localhost:{port}"
         finally:
             server.terminate()

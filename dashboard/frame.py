@@ -1,0 +1,113 @@
+"""The frame around every page: filters in the sidebar, one entry per page, and the one place where
+errors are shown. Streamlit runs it at every action of a reader.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from types import ModuleType
+
+import streamlit as st
+
+from dashboard import annotating, data, links
+from dashboard.access import NotAllowed, Refused, User, configured_login, current_user
+from dashboard.components import plain, tab
+from dashboard.filters import DAYS, LABELS, sidebar
+from dashboard.shelf import open_shelf
+from dashboard.views import VIEWS
+from warehouse.errors import DraftboardError
+
+_logger = logging.getLogger("draftboard.dashboard")
+
+
+def main() -> None:
+    """Draw the frame and the page that was asked for."""
+    st.set_page_config(page_title="Draftboard", layout="wide")
+    guarded(_enter)
+
+
+def guarded(draw: Callable[[], None]) -> None:
+    """Call ``draw``; an error is one sentence on the page, never a traceback."""
+    try:
+        draw()
+    except DraftboardError as error:
+        st.error(plain(str(error)))
+    except Exception as error:
+        # The last place that can say it in a sentence; the traceback is for the server's log.
+        _logger.exception("A page failed")
+        st.error(plain(_unforeseen(error)))
+
+
+def _unforeseen(error: Exception) -> str:
+    return (
+        f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not yours. "
+        "Choose other filters or another page; the server's log has the details to report."
+    )
+
+
+def _enter() -> None:
+    """Nothing is read before it is decided who reads."""
+    try:
+        user = current_user()
+    except Refused as refusal:
+        st.navigation(_pages(functools.partial(_refused, refusal)), position="hidden").run()
+        return
+    _draw(user)
+
+
+def _refused(refusal: Refused, _: ModuleType) -> None:
+    """What is left of a page whose reader's login has ended: the gate has the way in."""
+    st.markdown(plain(str(refusal)))
+    if isinstance(refusal, NotAllowed):
+        _log_out()
+    else:
+        st.link_button("Open again", links.address())
+
+
+def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
+    """One page for each view; ``draw`` is called with the one that is shown."""
+    return [
+        st.Page(
+            functools.partial(draw, view),
+            title=view.TITLE,
+            url_path=view.URL_PATH,
+            default=view is VIEWS[0],
+        )
+        for view in VIEWS
+    ]
+
+
+def _draw(user: User) -> None:
+    asked = links.parameters()
+    shelf = open_shelf()
+    filters = sidebar(data.filter_options(shelf))
+    page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
+    tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
+    if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):
+        notes = st.container()
+        # It appears after half a second: what takes longer should not look like nothing.
+        with st.spinner("Reading the warehouse…", show_time=True):
+            page.run()
+        links.read_whole(asked, LABELS | DAYS)
+        with notes:
+            annotating.excluded_here(shelf, filters)
+    with st.sidebar:
+        links.share()
+        _account(user)
+
+
+def _account(user: User) -> None:
+    """Who is logged in; nothing where there is no login."""
+    if configured_login() is None:
+        return
+    st.caption(f"{plain(user.name)}, {user.role}")
+    _log_out()
+
+
+def _log_out() -> None:
+    if st.button("Log out", key="log-out"):
+        st.logout()
+
+
+if __name__ == "__main__":
+    main()
