@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.metric_words import read_metric
 from analysis.published.claims import Claims
 from analysis.verdicts.finding import Finding
 from analysis.verdicts.finding import shown as figure
-from answers.compare.words import counted, metric_name
 from answers.published.answer import beside
+from answers.published.words import metric_words
 from answers.wording import UNKNOWN, badge
 from warehouse import queries
 from warehouse.filters import Filters
@@ -48,41 +47,19 @@ class Here:
     evidence: str
 
 
-def headline(judged: Claims) -> str:
-    """How many figures do not follow."""
-    count, flagged = len(judged.findings), len(judged.flagged)
-    if not count:
-        return "Nothing in this table can be recomputed."
-    if not flagged:
-        return f"None of {counted(count, 'published figure')} contradicts its own row."
-    verb = "does" if flagged == 1 else "do"
-    return (
-        f"{flagged} of {counted(count, 'published figure')} {verb} not follow from their own row."
-    )
-
-
 def checked(finding: Finding) -> Checked:
     """One figure in words."""
     low, high = (figure(value, finding.unit) for value in (finding.low, finding.high))
     return Checked(
-        ", ".join([_words(finding.section), *_about(finding)]), metric(finding),
+        ", ".join([_words(finding.section), *_about(finding)]), metric_words(finding.metric),
         figure(finding.published, finding.unit), figure(finding.recomputed, finding.unit),
         finding.kind or "follows", finding.reason, low if low == high else f"{low} to {high}",
     )  # fmt: skip
 
 
-def metric(finding: Finding) -> str:
-    """What a table calls a metric, in the words of the catalogue where it is one of its metrics."""
-    known = read_metric(finding.metric)
-    if known is None:
-        return _words(finding.metric)
-    label = metric_name(known.metric, known.statistic)
-    return f"peak {label[:1].lower()}{label[1:]}" if known.peak else label
-
-
 def place(finding: Finding) -> str:
     """``Output throughput, dataset code, TP 1``."""
-    return ", ".join([metric(finding), *_about(finding)])
+    return ", ".join([metric_words(finding.metric), *_about(finding)])
 
 
 def _about(finding: Finding) -> list[str]:
@@ -124,7 +101,7 @@ def here(findings: Sequence[Finding]) -> Iterator[Here]:
         for told in finding.measured:
             word = told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN)
             yield Here(
-                metric(finding), ", ".join(_about(finding)), figure(finding.published, "%"),
+                metric_words(finding.metric), ", ".join(_about(finding)), figure(finding.published, "%"),
                 figure(told["improvement"], "%"), _interval(told["low"], told["high"]), word,
                 told["arm"], told["model"] or UNKNOWN, told["gpu"] or UNKNOWN,
                 ", ".join(told["loads"]), badge(told["evidence"]) or "GPU",

@@ -11,6 +11,7 @@ from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Tables, read_claims
 from analysis.verdicts.finding import Finding
 from answers.published import checked
+from answers.published.words import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.claims import MOST_DRAWN, claimed
 from dashboard.charts.spec import Drawing, specification
@@ -73,7 +74,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     tables, judged = judged_table(chosen)
     with top:
-        st.header(plain(checked.headline(judged)), help=_HOW)
+        st.header(plain(headline_of_claims(judged)), help=_HOW)
     with body:
         _figures(judged, everything)
         drawable = [f for f in (judged.findings if everything else judged.flagged) if f.unit == "%"]
@@ -129,6 +130,12 @@ def judged_table(table: Table) -> tuple[Tables, Claims]:
 
 
 def _figures(judged: Claims, everything: bool) -> None:
+    for mistake in mistakes(judged):
+        st.markdown(
+            "\n".join(
+                [f"- {plain(mistake.sentence)}", *(f"    - {plain(f)}" for f in mistake.figures)]
+            )
+        )
     told = judged.findings if everything else judged.flagged
     if told:
         table(listing([checked.checked(one) for one in told], _FIGURES), "figures")
