@@ -20,6 +20,7 @@ from answers.decide.values import Question
 from commands.cost import cost
 from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
+from dashboard.links import cell_link
 from dashboard.shelf import Shelf, ask, open_shelf
 from dashboard.views.cost.paying import LISTED, OWN, paying
 from tests.dashboard.opening import opened, page_of, refused
@@ -285,15 +286,15 @@ def test_goodput_reads_the_requests_only_when_asked() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_point_leads_to_its_cells_and_they_to_their_runs() -> None:
-    name = next(p.name for p in ask(open_shelf(), trade, CODE).points
-                if p.name.startswith("eagle3 K=5 at 8"))  # fmt: skip
+    there = ask(open_shelf(), trade, CODE).points
+    (point,) = (point for point in there if point.name.startswith("eagle3 K=5 at 8"))
 
-    page = opened("cost", CODE, point=name)
+    page = opened("cost", CODE, point=point.name)
 
     cells = next(f.value for f in page.dataframe if "in Runs" in f.value)
     assert list(cells["concurrency"]) == [8]
     assert list(cells["arm"]) == ["eagle3 K=5"]
-    assert cells["in Runs"].iloc[0].startswith("runs?open=")
+    assert cells["in Runs"].iloc[0] == cell_link(point.cells[0])
 
 
 @pytest.mark.usefixtures("warehouse")
