@@ -160,7 +160,7 @@ def test_the_metric_stands_in_the_definitions(copy: Copy) -> None:
 
 
 def test_the_metric_is_offered_by_the_pages(copy: Copy) -> None:
-    offered = json.loads(copy.says(str(HERE / "tries.py"), "compare", "data", "explore"))
+    offered = json.loads(copy.says(str(HERE / "tries.py"), "compare", "data"))
     assert len(offered) == 2
     for path, options in offered.items():
         assert any("Decode time" in option for option in options), path

@@ -7,6 +7,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.views import VIEWS
 
+#: Page -> the link that leads to where a metric is chosen.
+_LINKS = {"compare": {"metric": "Decode time"}, "data": {"part": "Charts"}}
+
 
 def _page(path):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     from dashboard.shelf import open_shelf
@@ -18,7 +21,8 @@ def _page(path):  # type: ignore[no-untyped-def]  # its text alone becomes a scr
 
 def _offered(path: str) -> list[str]:
     page = AppTest.from_function(_page, args=(path,), default_timeout=120)
-    page.query_params["metric"] = "Decode time"
+    for name, value in _LINKS.get(path, {}).items():
+        page.query_params[name] = value
     page.run()
     assert not page.exception, page.exception
     boxes = [*page.selectbox, *page.multiselect]
