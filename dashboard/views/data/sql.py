@@ -60,7 +60,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         "Question (Ctrl+Enter asks)", key="sql", bind="query-params", height=170,
         max_chars=_LONGEST, placeholder="select * from cells limit 10",
     )  # fmt: skip
-    st.button("Ask", type="primary")
+    st.button("Ask")
     if asked and asked.strip():
         _answer(shelf, asked)
     part = folded("The views that can be asked", "views")

@@ -84,7 +84,7 @@ def _accept(shelf: Shelf, line: Line) -> None:
         night = st.selectbox("Night to accept", line.days, key="accept-night")
         of = st.radio("For", [_THIS, *([_STUDY] if line.study else []), _EVERY], key="accept-for")
         why = st.text_input("Why", key="accept-why")
-        if st.form_submit_button("Accept", type="primary"):
+        if st.form_submit_button("Accept"):
             _accepted(shelf, Meant(night, *_meant(line, of)), why or "")
 
 
