@@ -56,7 +56,8 @@ def fingerprint(root: Path) -> dict[str, str]:
     """A hash of the content of every table and of all requests, independent of the order of rows."""
     with Reader(root) as reader:
         listed = reader.query("listed_files").column("file").to_pylist()
-    with open_newest(root).connection as connection:
+    with open_newest(root) as opened:
+        connection = opened.connection
         connection.execute("use store")
         content = {name: digest(rows(connection, name)) for name in (*BATCHES, "rejections")}
     content["requests"] = digest(requests(root, listed))

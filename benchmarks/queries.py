@@ -103,9 +103,9 @@ def bare_connection(root: Path, copy: Path) -> duckdb.DuckDBPyConnection:
     """DuckDB without us: the warehouse as one plain database at ``copy``, made if it is not there,
     and beside it the tables and macros that the SQL names."""
     if not copy.exists():
-        opened = open_newest(root)
-        copy_tables(opened, copy)
-        opened.connection.execute("use memory; detach copy")
+        with open_newest(root) as opened:
+            copy_tables(opened, copy)
+            opened.connection.execute("use memory; detach copy")
     bare = duckdb.connect()
     bare.execute("load icu; set TimeZone = 'UTC'; set threads = 4")
     bare.execute("attach $path as store (read_only)", {"path": str(copy)})

@@ -63,8 +63,8 @@ def _database(reader: Reader, out: Path) -> None:
     private = _private(out)
     files = _request_paths(reader)
     try:
-        opened = open_newest(reader.root)
-        with opened.connection as connection:
+        with open_newest(reader.root) as opened:
+            connection = opened.connection
             copy_tables(opened, private)
             for name, table in _said(reader.root).items():
                 connection.register("batch", table)
@@ -95,9 +95,9 @@ def _folder(reader: Reader, out: Path) -> None:
     private = _private(out)
     try:
         (private / REQUESTS).mkdir(parents=True)
-        with open_newest(reader.root).connection as connection:
+        with open_newest(reader.root) as opened:
             for name in TABLES:
-                table = connection.sql(f"from store.{name}").to_arrow_table()
+                table = opened.connection.sql(f"from store.{name}").to_arrow_table()
                 pq.write_table(table, private / f"{name}.parquet")
         for name, table in _said(reader.root).items():
             pq.write_table(table, private / f"{name}.parquet")

@@ -148,7 +148,8 @@ def _without_texts(rows: pa.Table) -> pa.Table:
 
 def _tables(root: Path, cells: pa.Table, requests: dict[str, Any] | None) -> dict[str, pa.Table]:
     """The rows of these cells, table by table."""
-    with open_newest(root).connection as connection:
+    with open_newest(root) as opened:
+        connection = opened.connection
         connection.register("wanted", cells.select(["cell_id"]))
         connection.execute(
             "create temp table kept as "

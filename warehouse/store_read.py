@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from warehouse import annotations
 from warehouse.errors import WarehouseDamaged
-from warehouse.store_connection import confine, memory_connection, sql_text
+from warehouse.store_connection import confine, sql_text
 from warehouse.store_files import REQUESTS, TABLES, pin
 from warehouse.store_list import (
     File,
@@ -46,6 +46,17 @@ class Opened:
     generation: Generation
     connection: duckdb.DuckDBPyConnection
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.connection.close()
+
 
 def open_newest(root: Path) -> Opened:
     """The published generation. Raises as ``Reader`` does."""
@@ -60,12 +71,14 @@ def open_newest(root: Path) -> Opened:
             pinned = pin(root / name)
         except FileNotFoundError:
             continue
-        connection = memory_connection()
-        # A cursor of it outlives nobody who holds the whole.
-        opened = Opened(load(root / name), connection)
+        try:
+            connection = attach_parts(root, generation := load(root / name))
+            connection.execute("use memory")
+        except BaseException:
+            os.close(pinned)
+            raise
+        opened = Opened(generation, connection)
         weakref.finalize(opened, os.close, pinned)
-        attach_parts(root, opened.generation, connection)
-        connection.execute("use memory")
         return opened
     raise WarehouseDamaged(
         f"{root / name}, which CURRENT names, is missing; "

@@ -80,14 +80,12 @@ def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segmen
         return _write_all(connection, root)
 
 
-def attach_parts(
-    root: Path, generation: Generation, connection: duckdb.DuckDBPyConnection | None = None
-) -> duckdb.DuckDBPyConnection:
+def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnection:
     """A connection in which ``store`` has every table of a generation, as views over its files.
 
     Raises WarehouseDamaged where a file is missing or is no Parquet file.
     """
-    connection = connection or memory_connection()
+    connection = memory_connection()
     connection.execute("attach ':memory:' as store; use store")
     connection.execute(
         "create table meta as select $version::integer as schema_version",

@@ -18,8 +18,8 @@ TIMES = ("ingested_at", "rejected_at")
 
 def _content(root):
     """Every row of every table without times, and of every request file that is there."""
-    with open_newest(root).connection as connection:
-        tables = {n: connection.sql(f"from store.{n}").to_arrow_table() for n in TABLES}
+    with open_newest(root) as opened:
+        tables = {n: opened.connection.sql(f"from store.{n}").to_arrow_table() for n in TABLES}
     found = {
         name: sorted(map(repr, table.drop_columns(set(TIMES) & {*table.column_names}).to_pylist()))
         for name, table in tables.items()
