@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
 from answers.decide.values import Excluded
+from answers.facts import known_effects
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
@@ -121,8 +123,8 @@ def ground(reader: Reader, asked: Asked) -> Ground:
     shown = every if asked.filters == dates else queries.cells(reader, asked.filters).to_pandas()
     ids = frozenset(shown["cell_id"])
     cells = _studies(every, ids)
-    rows = rows_of(reader, cells, _only(dates, cells), asked.also)
-    return ground_of(rows, ids, asked.allow, asked.reference)
+    rows = rows_of(reader, cells, only_studies(dates, cells), asked.also)
+    return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
 
 
 def rows_of(
@@ -138,15 +140,28 @@ def rows_of(
 
 
 def ground_of(
-    rows: Rows, shown: frozenset[str], allow: Collection[str] = (), reference: str = BASELINE
+    rows: Rows,
+    shown: frozenset[str],
+    allow: Collection[str] = (),
+    reference: str = BASELINE,
+    root: Path | None = None,
 ) -> Ground:
-    """The same from what was read elsewhere. ``shown``: ids of the cells that are asked about."""
-    excluded = _excluded(rows.cells, rows.flags)
+    """The same from what was read elsewhere. ``shown``: ids of the cells that are asked about;
+    ``root``: the warehouse that may hold facts derived from these rows."""
+    excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~rows.cells["cell_id"].isin(excluded)], reference)
     found = compare(deciding, rows.measurements, allow, rows.flags)
-    judged = replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
-    sure = effects(judged, deciding)
+    judged = judged_pairs(found)
+    if root is None or allow or reference != BASELINE:
+        sure = effects(judged, deciding)
+    else:
+        sure = known_effects(root, judged, deciding)
     return Ground(rows.cells, found, sure, rows.acceptance, shown, excluded)
+
+
+def judged_pairs(found: Comparison) -> Comparison:
+    """The comparison with the pairs of the judged lines alone."""
+    return replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
 
 
 def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
@@ -163,14 +178,14 @@ def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
     return every[[key in wanted for key in keys]].reset_index(drop=True)
 
 
-def _only(dates: Filters, cells: pd.DataFrame) -> Filters:
+def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
     """Filters that keep the cells' studies, where all of them have a name."""
     if cells.empty or cells["study"].isna().any():
         return dates
     return replace(dates, study=tuple(sorted(cells["study"].unique())))
 
 
-def _excluded(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
+def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
     """Cell -> why it decides nothing."""
     paths = dict(zip(cells["cell_id"], cells["path"], strict=True))
     told = flags[flags["name"].isin(DECIDES_NOTHING)]

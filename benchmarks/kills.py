@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from benchmarks.result import Result, progress
 from benchmarks.synth import write_report
 from warehouse.store import Reader
+from warehouse.store_read import open_newest
+from warehouse.store_rows import BATCHES
 
 REPORTS, REPORT_BYTES, KILLS_EACH = 12, 700_000, 10
 #: Columns that tell when, not what; and the number by which rows are joined, which depends on order.
@@ -53,12 +55,11 @@ def killed(reports: Path, root: Path, after: float) -> bool:
 def fingerprint(root: Path) -> dict[str, str]:
     """A hash of the content of every table and of all requests, independent of the order of rows."""
     with Reader(root) as reader:
-        file = root / f"warehouse-{reader.generation}.duckdb"
         listed = reader.query("listed_files").column("file").to_pylist()
-    with duckdb.connect(str(file), read_only=True) as connection:
-        connection.execute("load icu; set TimeZone = 'UTC'")
-        names = [row[0] for row in connection.execute("show tables").fetchall()]
-        content = {name: digest(rows(connection, name)) for name in names}
+    with open_newest(root) as opened:
+        connection = opened.connection
+        connection.execute("use store")
+        content = {name: digest(rows(connection, name)) for name in (*BATCHES, "rejections")}
     content["requests"] = digest(requests(root, listed))
     return content
 

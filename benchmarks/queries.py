@@ -10,8 +10,10 @@ import duckdb
 from benchmarks.large import QUICK, Size, large_warehouse
 from benchmarks.result import Result, median_seconds
 from warehouse import queries
+from warehouse.export import copy_tables
 from warehouse.filters import Filters
 from warehouse.store import Reader
+from warehouse.store_read import open_newest
 
 TIMES = 20
 SQL = Path(queries.__file__).parent / "sql"
@@ -97,11 +99,16 @@ def judged(query: Asked, reader: Reader, bare: duckdb.DuckDBPyConnection, note: 
     return Result(f"query {query.name}{note}", "<= 25 ms or <= 2 x bare", measured, reached)
 
 
-def bare_connection(file: Path) -> duckdb.DuckDBPyConnection:
-    """DuckDB without us: a generation attached, and beside it the tables and macros that the SQL names."""
+def bare_connection(root: Path, copy: Path) -> duckdb.DuckDBPyConnection:
+    """DuckDB without us: the warehouse as one plain database at ``copy``, made if it is not there,
+    and beside it the tables and macros that the SQL names."""
+    if not copy.exists():
+        with open_newest(root) as opened:
+            copy_tables(opened, copy)
+            opened.connection.execute("use memory; detach copy")
     bare = duckdb.connect()
     bare.execute("load icu; set TimeZone = 'UTC'; set threads = 4")
-    bare.execute("attach $path as store (read_only)", {"path": str(file)})
+    bare.execute("attach $path as store (read_only)", {"path": str(copy)})
     bare.execute((SQL / "chosen.sql").read_text(encoding="utf-8"))
     bare.execute("set search_path = 'memory.main,store.main'")
     return bare
@@ -112,7 +119,7 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
     root = large_warehouse(folder / ("small" if quick else "large"), QUICK if quick else Size())
     with (
         Reader(root) as reader,
-        bare_connection(root / f"warehouse-{reader.generation}.duckdb") as bare,
+        bare_connection(root, root.with_suffix(".duckdb")) as bare,
     ):
         for query in asked(reader):
             yield judged(query, reader, bare, "")

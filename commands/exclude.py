@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.annotating import all_runs, author_option, author_or_unknown
+from commands.deriving import derive_facts
 from commands.options import whole_warehouse_option
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _write(
     author = author_or_unknown(given["author"])
     events = [annotations.annotation(action, one, given["reason"], author) for one in targets]
     annotations.add(root, *events)
+    derive_facts(root)
     done = "Excluded" if action == "exclude" else "Taken back"
     click.echo("\n".join(f"{done}: {one.name}" for one in targets))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.deriving import derive_facts
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
 
@@ -115,8 +116,11 @@ def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> 
     )
     with writer as store, progress(total) as advance:
         if not paths:
-            return read_again(known, store, options, advance)
-        return ingest_units(units, store, options, advance)
+            outcome = read_again(known, store, options, advance)
+        else:
+            outcome = ingest_units(units, store, options, advance)
+    derive_facts(root)
+    return outcome
 
 
 def table(outcome: "Outcome") -> str:

@@ -37,7 +37,7 @@ WORDS = {
 HOMES = {
     "streamlit": r"dashboard/.*",
     "altair": r"dashboard/charts/.*",
-    "duckdb": r"warehouse/(store.*|maintenance|compaction|export)\.py",
+    "duckdb": r"warehouse/(store.*|export)\.py",
     "guidellm": r"nowhere",
     "torch": r"runners/lab/.*",
     "vllm": r"nowhere",

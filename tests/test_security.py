@@ -103,15 +103,14 @@ def _is_sql_of_ours(argument: ast.expr) -> bool:
 #: What is run besides texts that stand in the code: files of warehouse/sql, and texts made of names
 #: of our own tables. The one place that runs a reader's SQL is confined (store_question).
 KNOWN_SQL = {
-    "sql_text(name)", "sql_text('schema')", "sql_text('views')", "sql_text('chosen')", "text",
-    "statements[0]", "setting", "sql",
-    "f'insert into {name} by name select * from batch{order}'",
-    "f'delete from {table} where cell in (select cell from gone)'",
-    "f'insert into {table} by name select * from origin.{table} semi join kept using (cell) "
-    "order by {order}'",
+    "sql_text(name)", "sql_text('schema')", "sql_text('views')", "sql_text('chosen')",
+    "sql_text('kept')", "text", "statements[0]", "setting", "sql",
+    "f'insert into {name} by name select * from batch'",
+    "f'insert into {name} by name from store.{name}'", "f'from {name} order by {_ORDER[name]}'",
     "f'from store.{name}'", "f'create table {name} as from batch'",
-    # A setting takes no parameter: the quotes in the folder's name are doubled.
-    "f\"set allowed_directories = ['{quoted}']\"",
+    "f'create table {name} as from nothing'",
+    # A setting takes no parameter: the quotes in the folders' names are doubled.
+    "f'set allowed_directories = [{folders}]'",
 }  # fmt: skip
 
 

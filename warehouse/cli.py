@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
-from warehouse import annotations, compaction, export, maintenance
+from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
-from warehouse.store_files import no_current
+from warehouse.store_files import full_disk_explained, refuse_bundle
+from warehouse.store_list import no_current
+from warehouse.store_lock import writer_lock
 
 
 class _Group(click.Group):
@@ -74,7 +76,7 @@ def check(ctx: click.Context, root: Path, as_json: bool) -> None:
 @warehouse.command()
 @_warehouse
 def compact(root: Path) -> None:
-    """Merge small request files to about a million rows each."""
+    """Merge small segments, and small request files to about a million rows each."""
     _require(root)
     with open_writer(root, on_wait=_say):
         merged = compaction.compact(root)
@@ -91,11 +93,28 @@ def compact(root: Path) -> None:
     help="Seconds for which an unlisted file is left alone.",
 )
 def gc(root: Path, grace: float) -> None:
-    """Remove old generations and request files that nothing lists."""
+    """Remove old generations and files that nothing lists."""
     _require(root)
     with open_writer(root, on_wait=_say):
         removed = maintenance.collect_garbage(root, _require(root), grace)
     click.echo(f"Removed {len(removed)} files.")
+
+
+@warehouse.command()
+@_warehouse
+def convert(root: Path) -> None:
+    """Make a warehouse of schema version 3 one of this version; it needs no raw files."""
+    _require(root)
+    refuse_bundle(root)
+    with full_disk_explained(root), writer_lock(root, wait=True, on_wait=_say):
+        found = store_convert.convert(root)
+    if found is None:
+        click.echo("The warehouse is of this version already.")
+        return
+    click.echo(
+        f"Converted {sum(one.cells for one in found.segments):,} cells; "
+        f"draftboard warehouse gc removes the old database."
+    )
 
 
 @warehouse.command("export")

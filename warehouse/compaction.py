@@ -1,52 +1,94 @@
-"""Rewriting a warehouse without changing what it says: few large request files, sorted tables."""
+"""Rewriting a warehouse without changing what it says: few large request files, few segments."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.store_files import PRIVATE, REQUESTS, full_disk_explained, publish, sha256_of
-from warehouse.store_publish import publish_changed
-from warehouse.store_read import Reader
-from warehouse.store_requests import parquet_writer
+from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained
+from warehouse.store_list import Generation, Segment, current_name, load, no_current, save
+from warehouse.store_requests import parquet_writer, put_requests
+from warehouse.store_tables import merged, write_table
 
+#: Requests of a file, and cells of a segment, where there are so many.
 TARGET_ROWS = 1_000_000
-_FILES = pa.schema(
-    {"file": pa.string(), "sha256": pa.string(), "rows": pa.int64(), "bytes": pa.int64()}
-)
-_MOVES = pa.schema({"old": pa.string(), "new": pa.string()})
+TARGET_CELLS = 32_768
 
 
 def compact(root: Path, target: int = TARGET_ROWS) -> int:
-    """Merge small request files to about ``target`` rows each; returns how many files were merged.
+    """Merge small segments, and small request files to about ``target`` rows each; returns how many
+    request files were merged.
 
-    Only under the writer's lock. The old files stay until ``gc``, for readers still at work.
+    Only under the writer's lock. The old files stay for readers still at work.
     """
-    with Reader(root) as reader:
-        base = reader.generation
-        listed = reader.query("listed_files").to_pylist()
-    groups = [group for group in _groups(listed, target) if len(group) > 1]
-    if not groups:
-        return 0
+    name = current_name(root)
+    if name is None:
+        raise no_current(root)
+    base = load(root / name)
     with full_disk_explained(root):
-        files = [_merge(root, group) for group in groups]
-        moves = [
-            {"old": old, "new": file["file"]}
-            for file, group in zip(files, groups, strict=True)
-            for old in group
-        ]
-        publish_changed(root, base, base + 1, lambda c: _rewrite(c, files, moves))
-    return len(moves)
+        large = [_one(root, group) for group in _groups(base.segments)]
+        found = [_with_few_files(root, segment, target) for segment in large]
+        segments = tuple(segment for segment, _ in found)
+        if segments != base.segments:
+            save(root, Generation(base.number + 1, base.next_cell, segments, base.rejections))
+    return sum(count for _, count in found)
 
 
-def _groups(listed: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
+def _groups(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    group: list[Segment] = []
+    for segment in segments:
+        if group and sum(one.cells for one in group) + segment.cells > TARGET_CELLS:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group
+
+
+def _one(root: Path, group: list[Segment]) -> Segment:
+    return group[0] if len(group) == 1 else merged(root, group)
+
+
+def _with_few_files(root: Path, segment: Segment, target: int) -> tuple[Segment, int]:
+    """The segment with its requests in few files, and how many were merged."""
+    if "request_files" not in segment.tables:
+        return segment, 0
+    files = _rows(root, segment, "request_files")
+    groups = [group for group in _small(files, target) if len(group) > 1]
+    if not groups:
+        return segment, 0
+    made = {group: _merge(root, group) for group in map(tuple, groups)}
+    moved = {old: row["file"] for group, row in made.items() for old in group}
+    listed = [row for row in files if row["file"] not in moved] + list(made.values())
+    placed = [
+        {**row, "file": moved.get(row["file"], row["file"])}
+        for row in _rows(root, segment, "cell_requests")
+    ]
+    tables = {
+        name: write_table(root, name, pa.Table.from_pylist(rows, _schema(root, segment, name)))
+        for name, rows in (("request_files", listed), ("cell_requests", placed))
+    }
+    return Segment(segment.cells, segment.tables | tables), len(moved)
+
+
+def _rows(root: Path, segment: Segment, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(
+        root / TABLES / segment.tables[table].file
+    ).to_pylist()
+    return found
+
+
+def _schema(root: Path, segment: Segment, table: str) -> pa.Schema:
+    return pq.read_schema(root / TABLES / segment.tables[table].file)
+
+
+def _small(files: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
     group: list[str] = []
     rows = 0
-    for row in listed:
+    for row in files:
         if group and rows + row["rows"] > target:
             yield group
             group, rows = [], 0
@@ -55,7 +97,7 @@ def _groups(listed: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
     yield group
 
 
-def _merge(root: Path, names: list[str]) -> dict[str, Any]:
+def _merge(root: Path, names: Sequence[str]) -> dict[str, Any]:
     private = root / REQUESTS / f"{PRIVATE}{os.getpid()}-merged.parquet"
     rows = 0
     with parquet_writer(private) as writer:
@@ -63,33 +105,7 @@ def _merge(root: Path, names: list[str]) -> dict[str, Any]:
             with pq.ParquetFile(root / REQUESTS / name) as file:
                 # A row group is a cell; it stays one, so that one cell can be read alone.
                 for group in range(file.num_row_groups):
-                    table = file.read_row_group(group)
+                    table: pa.Table = file.read_row_group(group)
                     writer.write_table(table.cast(writer.schema))
                     rows += table.num_rows
-    digest = sha256_of(private)
-    size = private.stat().st_size
-    publish(private, private.with_name(f"{digest}.parquet"))
-    return {"file": f"{digest}.parquet", "sha256": digest, "rows": rows, "bytes": size}
-
-
-def _rewrite(
-    connection: duckdb.DuckDBPyConnection,
-    files: list[dict[str, Any]],
-    moves: list[dict[str, str]],
-) -> None:
-    connection.register("files", pa.Table.from_pylist(files, schema=_FILES))
-    connection.register("moves", pa.Table.from_pylist(moves, schema=_MOVES))
-    connection.execute("insert into request_files by name select * from files")
-    connection.execute(
-        "create temp table placed as select cell, new as file, rows from cell_requests "
-        "join moves on old = file"
-    )
-    # Foreign keys are checked statement by statement: take out, then put back.
-    connection.execute("delete from cell_requests where cell in (select cell from placed)")
-    connection.execute("insert into cell_requests by name select * from placed")
-    connection.execute("delete from request_files where file in (select old from moves)")
-    connection.execute(
-        "create temp table sorted as from measurements order by metric, statistic, cell"
-    )
-    connection.execute("truncate measurements")
-    connection.execute("insert into measurements by name select * from sorted")
+    return put_requests(private, rows)

@@ -14,14 +14,10 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.exclusions import annotations_table
-from warehouse.store_files import (
-    PRIVATE,
-    REQUESTS,
-    full_disk_explained,
-    generation_name,
-    publish,
-)
-from warehouse.store_read import Reader, attach, excluded_table
+from warehouse.store_connection import sql_text
+from warehouse.store_files import PRIVATE, REQUESTS, full_disk_explained, publish
+from warehouse.store_read import Opened, Reader, excluded_table, open_newest
+from warehouse.store_rows import BATCHES
 
 TABLES: tuple[str, ...] = (
     "sources", "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
@@ -67,8 +63,9 @@ def _database(reader: Reader, out: Path) -> None:
     private = _private(out)
     files = _request_paths(reader)
     try:
-        shutil.copyfile(reader.root / generation_name(reader.generation), private)
-        with duckdb.connect(str(private)) as connection:
+        with open_newest(reader.root) as opened:
+            connection = opened.connection
+            copy_tables(opened, private)
             for name, table in _said(reader.root).items():
                 connection.register("batch", table)
                 connection.execute(f"create table {name} as from batch")
@@ -78,20 +75,29 @@ def _database(reader: Reader, out: Path) -> None:
                     "create table requests as from read_parquet($files::varchar[])",
                     {"files": files},
                 )
-            connection.execute("checkpoint")
+            connection.execute("use memory; detach copy")
         publish(private, out)
     finally:
         for path in (private, private.with_name(private.name + ".wal")):
             path.unlink(missing_ok=True)
 
 
+def copy_tables(opened: Opened, path: Path) -> None:
+    """Write every table into a new database at ``path``, which stays in use as ``copy``."""
+    opened.connection.execute("attach $path as copy", {"path": str(path)})
+    opened.connection.execute("use copy")
+    opened.connection.execute(sql_text("schema"))
+    for name in ("meta", *BATCHES, "rejections"):
+        opened.connection.execute(f"insert into {name} by name from store.{name}")
+
+
 def _folder(reader: Reader, out: Path) -> None:
     private = _private(out)
     try:
         (private / REQUESTS).mkdir(parents=True)
-        with attach(reader.root / generation_name(reader.generation)) as connection:
+        with open_newest(reader.root) as opened:
             for name in TABLES:
-                table = connection.sql(f"from store.{name}").to_arrow_table()
+                table = opened.connection.sql(f"from store.{name}").to_arrow_table()
                 pq.write_table(table, private / f"{name}.parquet")
         for name, table in _said(reader.root).items():
             pq.write_table(table, private / f"{name}.parquet")

@@ -4,13 +4,8 @@ import os
 from pathlib import Path
 
 from warehouse.errors import WarehouseBusy
-from warehouse.store_files import (
-    current_generation,
-    full_disk_explained,
-    no_current,
-    refuse_bundle,
-    sync,
-)
+from warehouse.store_files import full_disk_explained, refuse_bundle, sync
+from warehouse.store_list import current_generation, no_current
 
 #: Nobody holds the lock for longer than a few lines take to write.
 _WAIT = 10.0

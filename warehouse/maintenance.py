@@ -9,14 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseBusy
-from warehouse.store_files import (
-    PRIVATE,
-    REQUESTS,
-    full_disk_explained,
-    generations,
-    remove_generations,
-    sha256_of,
-)
+from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
+from warehouse.store_list import current_name, generations, is_old, lists, load, retire
 from warehouse.store_lock import writer_lock
 from warehouse.store_read import Reader, listed_files
 
@@ -37,25 +31,28 @@ def info(root: Path) -> dict[str, Any]:
     """What the warehouse holds, and how large it is on the disk (bytes)."""
     with Reader(root) as reader:
         counts: dict[str, Any] = reader.query("overview").to_pylist()[0]
-        size = sum(path.stat().st_size for path in generations(root).values())
         return {
             "path": str(root),
             "generation": reader.generation,
-            "generations": sorted(generations(root)),
-            "database_bytes": size,
+            "generations": sorted(generations(root).values()),
+            "segments": len(load(root / (current_name(root) or "")).segments),
+            "table_bytes": sum(path.stat().st_size for path in (root / TABLES).iterdir()),
             **counts,
         }
 
 
 def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Finding]:
-    """Everything that is wrong: missing or altered request files, orphans, broken references.
+    """Everything that is wrong: missing or altered files, orphans, broken references.
 
     While a writer is at work its files look like orphans: they are not judged, and ``on_busy``
     gets one sentence that says so.
     """
+    findings = [found for row in _table_files(root) for found in _check_file(root / TABLES, row)]
+    if findings:
+        return findings  # What the tables say of the rest cannot be relied upon.
     with Reader(root) as reader:
         listed = reader.query("listed_files").to_pylist()
-        findings = [found for row in listed for found in _check_file(root, row)]
+        findings = [found for row in listed for found in _check_file(root / REQUESTS, row)]
         for row in reader.query("broken_references").to_pylist():
             findings.append(
                 Finding("reference", row["place"], f"{row['rows']} rows point to nothing.")
@@ -69,18 +66,28 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Find
     return findings
 
 
+def _table_files(root: Path) -> list[dict[str, Any]]:
+    with Reader(root) as reader:
+        files = reader.files()
+    return [
+        {"file": one.file, "sha256": one.sha256, "rows": one.rows, "bytes": one.bytes}
+        for one in files
+    ]
+
+
 def _orphans(root: Path) -> list[Finding]:
     """Only under the writer's lock."""
-    listed = listed_files(root)
+    tables = {file.file for one in lists(root) for file in one.files()}
     return [
         Finding("orphan", path.name, "No generation lists this file; gc removes it.")
-        for path in sorted((root / REQUESTS).glob("*.parquet"))
+        for folder, listed in ((TABLES, tables), (REQUESTS, listed_files(root)))
+        for path in sorted((root / folder).glob("*.parquet"))
         if path.name not in listed and not path.name.startswith(PRIVATE)
     ]
 
 
-def _check_file(root: Path, row: dict[str, Any]) -> Iterator[Finding]:
-    path = root / REQUESTS / row["file"]
+def _check_file(folder: Path, row: dict[str, Any]) -> Iterator[Finding]:
+    path = folder / row["file"]
     try:
         if path.stat().st_size != row["bytes"] or sha256_of(path) != row["sha256"]:
             yield Finding("altered", row["file"], "Its content is not what was written.")
@@ -91,12 +98,13 @@ def _check_file(root: Path, row: dict[str, Any]) -> Iterator[Finding]:
 
 
 def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]:
-    """Remove generations beyond the two kept, and request files that none lists after ``grace`` s.
+    """Remove old generations, databases of old versions, and request files that no generation
+    lists after ``grace`` seconds.
 
     Only under the writer's lock. Returns the names of what was removed.
     """
     with full_disk_explained(root):
-        removed = [path.name for path in remove_generations(root, current)]
+        removed = [*retire(root, current), *_old_databases(root)]
         listed = listed_files(root)
         oldest = time.time() - grace
         for path in sorted((root / REQUESTS).glob("*.parquet")):
@@ -105,3 +113,11 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
                 path.unlink()
                 removed.append(path.name)
         return removed
+
+
+def _old_databases(root: Path) -> list[str]:
+    """What a conversion left: CURRENT names a list."""
+    old = [name for name in generations(root) if is_old(name)]
+    for name in old:
+        (root / name).unlink()
+    return old

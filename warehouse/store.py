@@ -1,7 +1,8 @@
-"""The store: truth in Parquet request files, serving from small DuckDB generations."""
+"""The store: immutable Parquet files; a generation is a list of them, and CURRENT names one."""
 
-from warehouse.store_files import current_generation, warehouse_path
+from warehouse.store_files import warehouse_path
+from warehouse.store_list import cells_held, current_generation
 from warehouse.store_read import Reader
 from warehouse.store_write import Writer, open_writer
 
-__all__ = ["Reader", "Writer", "current_generation", "open_writer", "warehouse_path"]
+__all__ = ["Reader", "Writer", "cells_held", "current_generation", "open_writer", "warehouse_path"]

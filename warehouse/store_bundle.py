@@ -1,7 +1,6 @@
 """A bundle: a small warehouse of its own for other people, one generation with what may be passed on.
 
-It is written row by row into a new database: what is left out is nowhere in it, also not in blocks
-that nothing points to any more. Prompts and outputs stay at home unless they are asked for.
+It is written row by row into new files: what is left out is nowhere in it. Prompts and outputs stay at home unless they are asked for.
 """
 
 import json
@@ -16,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,27 +28,22 @@ from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
     full_disk_explained,
-    generation_name,
     publish,
 )
-from warehouse.store_publish import publish_changed
-from warehouse.store_read import Reader
+from warehouse.store_list import Generation
+from warehouse.store_publish import Batch, publish_generation
+from warehouse.store_read import Reader, open_newest
 from warehouse.store_requests import RequestFile
+from warehouse.store_rows import as_table
 
 #: Texts of a request. An error often quotes the prompt that caused it.
 _TEXTS = ("prompt", "output", "error")
-_REQUEST_FILE = "shared.parquet"
 #: A night is named after the day on which it began: noon to noon, UTC.
 _NOON = timedelta(hours=12)
-#: Tables with a row or more per cell, parents first, and the order in which they are read fast.
-_OF_A_CELL = {
-    "cells": "cell",
-    "measurements": "metric, statistic, cell",
-    "acceptance": "cell",
-    "acceptance_by_position": "cell",
-    "flags": "cell",
-    "samples": 'cell, name, "at"',
-}
+#: Tables with a row or more per cell.
+_OF_A_CELL = (
+    "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,8 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
             )
         with _private(out) as place:
             requests = _copy_requests(reader, place, set(_column(cells, "cell_id")), with_texts)
-            path = (root / generation_name(reader.generation)).resolve()
-            publish_changed(place, None, 1, lambda c: _copy(c, path, cells, requests))
+            tables = _tables(root, cells, requests)
+            publish_generation(place, Generation(0), 1, Batch(tables))
             kept = _copy_annotations(root, place, cells)
             made = Bundle(
                 len(set(_column(cells, "source_id"))), cells.num_rows,
@@ -121,7 +114,7 @@ def _copy_requests(
     reader: Reader, place: Path, cell_ids: Collection[str], with_texts: bool
 ) -> dict[str, Any] | None:
     """Write the requests of these cells into one file; its row of ``request_files``, if any."""
-    out = RequestFile(place, _REQUEST_FILE)
+    out = RequestFile(place)
     try:
         for path in reader.request_files(cell_ids):
             for rows in _row_groups(path, reader.root):
@@ -153,41 +146,32 @@ def _without_texts(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _copy(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    cells: pa.Table,
-    requests: dict[str, Any] | None,
-) -> None:
-    """Fill the empty tables from the generation at ``path``, parents before children."""
-    connection.execute("attach $path as origin (read_only)", {"path": str(path)})
-    connection.register("wanted", cells.select(["cell_id", "source_id"]))
-    connection.execute(
-        "create temp table kept as "
-        "select cell, cell_id, source_id from origin.cells semi join wanted using (cell_id)"
-    )
-    # Of an absolute path only the last two parts: the others tell where somebody lives.
-    connection.execute(
-        "insert into sources by name select * replace (case when path like '/%' "
-        "then array_to_string(list_slice(string_split(rtrim(path, '/'), '/'), -2, -1), '/') "
-        "else path end as path) from origin.sources semi join kept using (source_id)"
-    )
-    for table, order in _OF_A_CELL.items():
+def _tables(root: Path, cells: pa.Table, requests: dict[str, Any] | None) -> dict[str, pa.Table]:
+    """The rows of these cells, table by table."""
+    with open_newest(root) as opened:
+        connection = opened.connection
+        connection.register("wanted", cells.select(["cell_id"]))
+        connection.execute(
+            "create temp table kept as "
+            "select cell, source_id from store.cells semi join wanted using (cell_id)"
+        )
         # The names are ours, never a user's.
-        connection.execute(
-            f"insert into {table} by name "
-            f"select * from origin.{table} semi join kept using (cell) order by {order}"
+        queries_of = {name: f"from store.{name} semi join kept using (cell)" for name in _OF_A_CELL}
+        # Of an absolute path only the last two parts: the others tell where somebody lives.
+        queries_of["sources"] = (
+            "select * replace (case when path like '/%' "
+            "then array_to_string(list_slice(string_split(rtrim(path, '/'), '/'), -2, -1), '/') "
+            "else path end as path) from store.sources semi join kept using (source_id)"
         )
+        if requests is not None:
+            queries_of["cell_requests"] = (
+                f"select cell, '{requests['file']}' as file, rows "
+                "from store.cell_requests semi join kept using (cell)"
+            )
+        found = {name: connection.sql(sql).to_arrow_table() for name, sql in queries_of.items()}
     if requests is not None:
-        connection.register("written", pa.Table.from_pylist([requests]))
-        connection.execute("insert into request_files by name select * from written")
-        connection.execute(
-            "insert into cell_requests by name select cell, $file as file, rows "
-            "from origin.cell_requests semi join kept using (cell)",
-            {"file": requests["file"]},
-        )
-    connection.execute("drop table kept")
-    connection.execute("detach origin")
+        found["request_files"] = as_table("request_files", [requests])
+    return found
 
 
 def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:

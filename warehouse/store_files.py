@@ -1,29 +1,30 @@
-"""Where the warehouse's files are, and how one is published: private name, fsync, rename."""
+"""The warehouse's files: immutable ones under the hash of their content, and one pointer, CURRENT.
+
+Everything that touches them goes through here, so that an object store can stand in for a folder:
+write once, list, remove, replace one pointer.
+"""
 
 import errno
+import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.errors import DraftboardError, InvalidInput, WarehouseDamaged, WarehouseMissing
+from warehouse.errors import DraftboardError, InvalidInput
 
-SCHEMA_VERSION = 3
 CURRENT = "CURRENT"
+TABLES = "tables"
 REQUESTS = "requests"
+DERIVED = "derived"
 LOCK = "lock"
 BUNDLE = "bundle.json"
 """Where this lies is a bundle, which somebody shared: it is read, and never changed."""
 PRIVATE = "tmp-"
 """Every file under construction starts so; the next writer removes what a kill left behind."""
 
-KEPT_GENERATIONS = 2
-"""Old generations that stay for readers still at work."""
-
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_GENERATION = re.compile(r"warehouse-(\d+)\.duckdb")
 
 
 def warehouse_path(given: str | Path | None) -> Path:
@@ -39,83 +40,6 @@ def refuse_bundle(root: Path) -> None:
         )
 
 
-def generation_name(generation: int) -> str:
-    """The file name of a generation."""
-    return f"warehouse-{generation}.duckdb"
-
-
-def current_generation(root: Path) -> int | None:
-    """The published generation; None where there is no warehouse. Reads one small file.
-
-    Raises WarehouseDamaged where CURRENT says something else.
-    """
-    try:
-        text = (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    found = _GENERATION.fullmatch(text)
-    if found is None:
-        raise WarehouseDamaged(
-            f"{root / CURRENT} does not name a generation; write the name of the newest "
-            f"warehouse-<n>.duckdb into it, or ingest again into a new --warehouse."
-        )
-    return int(found[1])
-
-
-def generations(root: Path) -> dict[int, Path]:
-    """Every generation file that is there, published or not."""
-    found = ((_GENERATION.fullmatch(p.name), p) for p in root.glob("warehouse-*.duckdb"))
-    return {int(match[1]): path for match, path in found if match}
-
-
-def no_current(root: Path) -> DraftboardError:
-    """What to say where CURRENT is not there: no warehouse yet, or one that has lost it.
-
-    A first commit that is under way, or was killed, has a generation 1 and no CURRENT yet.
-    """
-    there = generations(root)
-    if set(there) <= {1}:
-        return WarehouseMissing(
-            f"There is no warehouse at {root} yet; make one with: "
-            f"draftboard ingest PATHS --warehouse {root}"
-        )
-    return _lost(root, f"{root / CURRENT} is missing", there)
-
-
-def start_writing(root: Path, rebuild: bool) -> int | None:
-    """The generation that a writer goes on from, once what a killed one left is out of the way.
-
-    None where there is no warehouse. Nothing is removed before it is certain what is published;
-    raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
-    """
-    there = generations(root)
-    try:
-        current = current_generation(root)
-        if current is None and not set(there) <= {1}:
-            raise no_current(root)
-        if current is not None and current not in there:
-            raise _lost(root, f"{root / generation_name(current)}, which CURRENT names, is missing",
-                        there)  # fmt: skip
-    except WarehouseDamaged:
-        if not rebuild:
-            raise
-        return max(there, default=None)
-    if current is None and there:
-        # Killed between the two last steps of the first commit: generation 1 is whole.
-        point_current(root, 1)
-        return 1
-    remove_generations(root, current or 0)
-    return current
-
-
-def _lost(root: Path, what: str, there: dict[int, Path]) -> WarehouseDamaged:
-    newest = there[max(there)].name if there else "none"
-    return WarehouseDamaged(
-        f"{what} (newest generation there: {newest}); write the name of the newest into "
-        f"{root / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild --warehouse {root}"
-    )
-
-
 def publish(private: Path, final: Path) -> None:
     """Make a finished private file visible under its final name, durably."""
     sync(private)
@@ -123,11 +47,61 @@ def publish(private: Path, final: Path) -> None:
     sync(final.parent)
 
 
-def point_current(root: Path, generation: int) -> None:
-    """Point CURRENT to a generation that is already in place."""
+def put(private: Path, folder: Path, prefix: str = "") -> Path:
+    """Publish a finished private file under the hash of its content, which thus never changes."""
+    final = folder / f"{prefix}{sha256_of(private)}.parquet"
+    publish(private, final)
+    return final
+
+
+def pointer(root: Path) -> str | None:
+    """What CURRENT names; None where there is no warehouse."""
+    try:
+        return (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def point(root: Path, name: str) -> None:
+    """Replace what CURRENT names: the one file that ever changes."""
     private = root / f"{PRIVATE}{CURRENT}"
-    private.write_text(generation_name(generation) + "\n", encoding="utf-8")
+    private.write_text(name + "\n", encoding="utf-8")
     publish(private, root / CURRENT)
+
+
+def pin(path: Path) -> int:
+    """Keep a generation's list, and so all that it lists, until the returned descriptor is closed.
+
+    The system closes it when its process dies. Raises FileNotFoundError where the list has gone.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    if not _locked(descriptor, fcntl.LOCK_SH) or not path.exists():
+        os.close(descriptor)
+        raise FileNotFoundError(path)
+    return descriptor
+
+
+def remove_unpinned(path: Path) -> bool:
+    """Remove a generation's list, unless a reader keeps it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        free = _locked(descriptor, fcntl.LOCK_EX)
+        if free:
+            path.unlink()
+        return free
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A network file system without locks: there the generations that are kept have to do.
+        return True
+    return True
 
 
 def sync(path: Path) -> None:
@@ -147,21 +121,9 @@ def sha256_of(path: Path) -> str:
 
 def remove_private(root: Path) -> None:
     """Remove what a killed writer left half made. Only under the writer's lock."""
-    for folder in (root, root / REQUESTS):
+    for folder in (root, root / TABLES, root / REQUESTS, root / DERIVED):
         for path in folder.glob(f"{PRIVATE}*"):
             path.unlink(missing_ok=True)
-
-
-def remove_generations(root: Path, current: int) -> list[Path]:
-    """Remove generations that nobody can need: old ones beyond the kept, and unpublished ones."""
-    gone = [
-        path
-        for number, path in generations(root).items()
-        if not current - KEPT_GENERATIONS <= number <= current
-    ]
-    for path in gone:
-        path.unlink(missing_ok=True)
-    return gone
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import Any
 import duckdb
 
 from warehouse.errors import WarehouseDamaged
-from warehouse.store_files import current_generation, generation_name, no_current
-from warehouse.store_read import attach
+from warehouse.store_list import current_name, is_old, load, no_current
+from warehouse.store_old import attach_old
+from warehouse.store_tables import attach_parts
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ def known_sources(root: Path) -> tuple[Known, ...]:
 
     Raises WarehouseMissing where there is none, WarehouseDamaged where it does not list them.
     """
-    generation = current_generation(root)
-    if generation is None:
+    name = current_name(root)
+    if name is None:
         raise no_current(root)
     try:
-        with attach(root / generation_name(generation)) as connection:
+        with (
+            attach_old(root / name) if is_old(name) else attach_parts(root, load(root / name))
+        ) as connection:
             rows = connection.execute(
                 "select source_id, path, settings from store.sources order by ingested_at, path"
             ).fetchall()

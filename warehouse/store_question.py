@@ -9,14 +9,20 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 from warehouse.errors import InvalidInput
-from warehouse.store_files import current_generation, generation_name, no_current
+from warehouse.store_connection import quoted, sql_text
+from warehouse.store_files import TABLES
+from warehouse.store_list import current_name, no_current
+from warehouse.store_old import require_our_schema
+from warehouse.store_read import Opened, leave_out, open_newest
 
 #: The views that a question may name.
 VIEWS: tuple[str, ...] = (
@@ -52,11 +58,11 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> Answer:
     setting, a mistake, too long, too large. Raises WarehouseMissing where there is no warehouse.
     """
     bounds = bounds or Bounds()
-    generation = current_generation(root)
-    if generation is None:
+    name = current_name(root)
+    if name is None:
         raise no_current(root)
-    path = (Path(root) / generation_name(generation)).resolve()
-    question = json.dumps({"path": str(path), "sql": sql} | asdict(bounds)).encode()
+    require_our_schema(Path(root), name)
+    question = json.dumps({"root": str(Path(root).resolve()), "sql": sql} | asdict(bounds)).encode()
     return _read(_answered(question, bounds), bounds)
 
 
@@ -128,11 +134,8 @@ def _confine(seconds: float) -> None:
 
 
 def _answer(question: dict[str, str | float]) -> bytes:
-    import threading
-
-    import duckdb
-
-    connection = _connection(str(question["path"]))
+    opened = _confined(str(question["root"]))
+    connection = opened.connection
     bounds = Bounds(float(question["seconds"]), int(question["rows"]))
     timer = threading.Timer(bounds.seconds, connection.interrupt)
     timer.daemon = True
@@ -151,32 +154,32 @@ def _answer(question: dict[str, str | float]) -> bytes:
         raise InvalidInput(f"The database does not answer this: {first}.") from None
 
 
-def _connection(path: str):  # type: ignore[no-untyped-def]  # duckdb's own type, imported late
-    connection = documented(Path(path))
+def _confined(root: str) -> Opened:
+    opened = documented(Path(root))
+    files = [quoted(Path(root) / TABLES / one.file) for one in opened.generation.files()]
     for setting in (
         "set threads = 1",
         f"set memory_limit = '{_MEMORY}'",
         "set temp_directory = ''",
+        f"set allowed_paths = [{', '.join(files)}]",
         "set enable_external_access = false",
         "set lock_configuration = true",
     ):
-        connection.execute(setting)
-    return connection
+        opened.connection.execute(setting)
+    return opened
 
 
-def documented(path: Path):  # type: ignore[no-untyped-def]  # as above
-    """A connection with the documented views (``VIEWS``) over the generation at ``path``."""
-    from warehouse.store_read import attach, leave_out, sql_text
-
-    connection = attach(path)
-    leave_out(connection, path.parent)
-    connection.execute(sql_text("views"))
-    return connection
+def documented(root: Path) -> Opened:
+    """The newest generation, with the documented views (``VIEWS``) over it."""
+    opened = open_newest(root)
+    leave_out(opened.connection, root)
+    opened.connection.execute(sql_text("views"))
+    return opened
 
 
-def _arrow(connection, rows: int) -> bytes:  # type: ignore[no-untyped-def]
+def _arrow(connection: duckdb.DuckDBPyConnection, rows: int) -> bytes:
     """At most one row more than asked for, so that the asker knows of the rest."""
-    reader = connection.to_arrow_reader(min(rows + 1, 2048))
+    reader: pa.RecordBatchReader = connection.to_arrow_reader(min(rows + 1, 2048))
     sink = pa.BufferOutputStream()
     left = rows + 1
     with pa.ipc.new_stream(sink, reader.schema) as writer:

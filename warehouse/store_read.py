@@ -1,13 +1,14 @@
-"""Reading the warehouse: one published generation, attached read-only, a cursor per query.
+"""Reading the warehouse: one published generation as views over its files, a cursor per query.
 
 Runs that are excluded by name (``annotations``) are left out of every filtered query: the macro
-``chosen`` of ``sql/chosen.sql`` stands beside the attached generation and knows them.
+``chosen`` of ``sql/chosen.sql`` stands beside the generation and knows them.
 """
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,19 +17,21 @@ import duckdb
 import pyarrow as pa
 
 from warehouse import annotations
-from warehouse.errors import WarehouseDamaged, WarehouseOutdated
-from warehouse.store_files import (
-    BUNDLE,
-    REQUESTS,
-    SCHEMA_VERSION,
+from warehouse.errors import WarehouseDamaged
+from warehouse.store_connection import confine, sql_text
+from warehouse.store_files import REQUESTS, TABLES, pin
+from warehouse.store_list import (
+    File,
+    Generation,
     current_generation,
-    generation_name,
-    generations,
+    current_name,
+    lists,
+    load,
     no_current,
 )
+from warehouse.store_old import require_our_schema
+from warehouse.store_tables import attach_parts
 
-SQL = Path(__file__).parent / "sql"
-THREADS = min(4, os.cpu_count() or 1)
 _ATTEMPTS = 5
 _EXCLUDED = pa.schema([
     ("run_id", pa.string()), ("source_id", pa.string()), ("reason", pa.string()),
@@ -36,92 +39,64 @@ _EXCLUDED = pa.schema([
 ])  # fmt: skip
 
 
-@cache
-def sql_text(name: str) -> str:
-    """The text of ``warehouse/sql/<name>.sql``."""
-    return (SQL / f"{name}.sql").read_text(encoding="utf-8")
+@dataclass(frozen=True)
+class Opened:
+    """One generation with all its tables as ``store``; its files stay until this is let go of."""
+
+    generation: Generation
+    connection: duckdb.DuckDBPyConnection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.connection.close()
 
 
-def memory_connection() -> duckdb.DuckDBPyConnection:
-    """An in-memory connection with our settings: UTC, few threads, nothing fetched from the net."""
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": THREADS,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
+def open_newest(root: Path) -> Opened:
+    """The published generation. Raises as ``Reader`` does."""
+    name = ""
+    # A writer may retire the generation between the look at CURRENT and the pin.
+    for _ in range(_ATTEMPTS):
+        name = current_name(root) or ""
+        if not name:
+            raise no_current(root)
+        require_our_schema(root, name)
+        try:
+            pinned = pin(root / name)
+        except FileNotFoundError:
+            continue
+        try:
+            connection = attach_parts(root, generation := load(root / name))
+            connection.execute("use memory")
+        except BaseException:
+            os.close(pinned)
+            raise
+        opened = Opened(generation, connection)
+        weakref.finalize(opened, os.close, pinned)
+        return opened
+    raise WarehouseDamaged(
+        f"{root / name}, which CURRENT names, is missing; "
+        f"run draftboard warehouse check --warehouse {root}."
     )
-    connection.execute("load icu; set global TimeZone = 'UTC'")
-    return connection
-
-
-def attach(path: Path) -> duckdb.DuckDBPyConnection:
-    """A fresh in-memory connection with the database at ``path`` attached read-only as ``store``.
-
-    Raises FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
-    """
-    if not path.exists():
-        raise FileNotFoundError(path)
-    connection = memory_connection()
-    try:
-        connection.execute("attach $path as store (read_only)", {"path": str(path)})
-    except duckdb.Error as error:
-        connection.close()
-        if not path.exists():
-            raise FileNotFoundError(path) from error
-        raise WarehouseDamaged(
-            f"{path} cannot be opened as a database ({str(error).splitlines()[0]}); "
-            f"run draftboard warehouse check --warehouse {path.parent}."
-        ) from error
-    return connection
-
-
-def confine(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Let a connection reach no file but those in ``folder``, and no network, from now on.
-
-    A generation may be somebody else's, and hold views that would read what it likes.
-    """
-    # A setting takes no parameter.
-    quoted = str(folder.absolute()).replace("'", "''")
-    connection.execute(f"set allowed_directories = ['{quoted}']")
-    connection.execute("set enable_external_access = false")
 
 
 def listed_files(root: Path) -> set[str]:
     """Request files of every generation that is there: readers may still be at work on an old one.
 
-    A generation that cannot be opened lists nothing: it serves no reader either.
+    Raises WarehouseDamaged where one of them cannot be read.
     """
     names: set[str] = set()
-    for path in generations(root).values():
-        try:
-            with attach(path) as connection:
-                rows = connection.execute("select file from store.request_files").fetchall()
-        except (WarehouseDamaged, FileNotFoundError, duckdb.Error):
-            continue
+    for generation in lists(root):
+        with attach_parts(root, generation) as connection:
+            rows = connection.execute("select file from store.request_files").fetchall()
         names.update(str(row[0]) for row in rows)
     return names
-
-
-def require_our_schema(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
-    """Raise WarehouseOutdated, naming the command that rebuilds, unless the schema is ours."""
-    try:
-        row = connection.execute("select schema_version from store.meta").fetchone()
-    except duckdb.CatalogException:
-        row = None
-    version = row[0] if row else None
-    if version == SCHEMA_VERSION:
-        return
-    what = (
-        "ask whoever shared this bundle for a new one"
-        if (root / BUNDLE).exists()
-        else f"read its results again with: draftboard ingest --rebuild --warehouse {root}"
-    )
-    raise WarehouseOutdated(
-        f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
-        f"needs {SCHEMA_VERSION}; {what}"
-    )
 
 
 def excluded_table(root: Path) -> pa.Table:
@@ -165,11 +140,15 @@ class Reader:
 
     def __init__(self, root: Path, everything: bool = False) -> None:
         self.root = Path(root)
-        self.generation = 0
         self._everything = everything
         self._annotated = ""
         self._guard = threading.Lock()
-        self._connection = self._open_current()
+        self._opened = self._open_current()
+
+    @property
+    def generation(self) -> int:
+        """The number of the generation that is read."""
+        return self._opened.generation.number
 
     def __enter__(self) -> Self:
         return self
@@ -185,7 +164,7 @@ class Reader:
     def close(self) -> None:
         """Let go of the files."""
         with self._guard:
-            self._connection.close()
+            self._opened.connection.close()
 
     def refresh(self) -> bool:
         """Follow CURRENT and the exclusions; True if one of them moved.
@@ -197,7 +176,7 @@ class Reader:
         with self._guard:
             moved = self._is_behind()
             if moved:
-                self._connection = self._open_current()
+                self._opened = self._open_current()
             return moved
 
     def query(self, name: str, **parameters: Any) -> pa.Table:
@@ -206,7 +185,8 @@ class Reader:
         Raises WarehouseDamaged where a request file that it needs is missing or unreadable.
         """
         with self._guard:
-            cursor = self._connection.cursor()
+            opened = self._opened  # Held, and its files with it, until the rows are here.
+            cursor = opened.connection.cursor()
         try:
             cursor.execute("set search_path = 'memory.main,store.main'")
             return _table(cursor, sql_text(name), parameters)
@@ -222,7 +202,11 @@ class Reader:
         """The Parquet files that hold the requests of these cells, each once."""
         found = self.query("request_files", cell_ids=list(cell_ids))
         names = dict.fromkeys(found.column("file").to_pylist())
-        return [self.root.absolute() / REQUESTS / name for name in names]
+        return [self.root.absolute() / REQUESTS / Path(name).name for name in names]
+
+    def files(self) -> list[File]:
+        """Every file of a table that this generation lists."""
+        return self._opened.generation.files()
 
     def _is_behind(self) -> bool:
         return (
@@ -230,29 +214,13 @@ class Reader:
             or annotations.exclusions_version(self.root) != self._annotated
         )
 
-    def _open_current(self) -> duckdb.DuckDBPyConnection:
-        # A writer may retire the generation between the look at CURRENT and the attach.
-        path = self.root
-        for _ in range(_ATTEMPTS):
-            generation = current_generation(self.root)
-            if generation is None:
-                raise no_current(self.root)
-            path = self.root / generation_name(generation)
-            try:
-                connection = attach(path)
-            except FileNotFoundError:
-                continue
-            require_our_schema(connection, self.root)
-            # Read before they are applied: whoever adds one in between makes this reader look again.
-            self._annotated = annotations.exclusions_version(self.root)
-            leave_out(connection, self.root, self._everything)
-            confine(connection, self.root / REQUESTS)
-            self.generation = generation
-            return connection
-        raise WarehouseDamaged(
-            f"{path}, which CURRENT names, is missing; "
-            f"run draftboard warehouse check --warehouse {self.root}."
-        )
+    def _open_current(self) -> Opened:
+        opened = open_newest(self.root)
+        # Read before they are applied: whoever adds one in between makes this reader look again.
+        self._annotated = annotations.exclusions_version(self.root)
+        leave_out(opened.connection, self.root, self._everything)
+        confine(opened.connection, [self.root / TABLES, self.root / REQUESTS])
+        return opened
 
 
 def _table(cursor: duckdb.DuckDBPyConnection, text: str, parameters: dict[str, Any]) -> pa.Table:

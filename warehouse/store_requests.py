@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_files import PRIVATE, REQUESTS, publish, sha256_of
+from warehouse.store_files import PRIVATE, REQUESTS, put
+from warehouse.store_tables import COMPRESSION
 
-COMPRESSION = "zstd"
 _DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
 
 
@@ -22,9 +22,9 @@ class RequestFile:
     wrong there is raised by the next ``write`` or by ``finish``.
     """
 
-    def __init__(self, root: Path, name: str) -> None:
-        self._final = root / REQUESTS / name
-        self._private = self._final.with_name(f"{PRIVATE}{os.getpid()}-{name}")
+    def __init__(self, root: Path) -> None:
+        self._folder = root / REQUESTS
+        self._private = self._folder / f"{PRIVATE}{os.getpid()}-requests.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parquet")
@@ -45,13 +45,7 @@ class RequestFile:
             return None
         self._wait()
         self._writer.close()
-        publish(self._private, self._final)
-        return {
-            "file": self._final.name,
-            "sha256": sha256_of(self._final),
-            "rows": self._rows,
-            "bytes": self._final.stat().st_size,
-        }
+        return put_requests(self._private, self._rows)
 
     def discard(self) -> None:
         """Leave nothing behind. Harmless after ``finish``."""
@@ -67,6 +61,12 @@ class RequestFile:
     def _wait(self) -> None:
         if self._written is not None:
             self._written.result()
+
+
+def put_requests(private: Path, rows: int) -> dict[str, Any]:
+    """Publish a finished file; its row of ``request_files``."""
+    path = put(private, private.parent)
+    return {"file": path.name, "sha256": path.stem, "rows": rows, "bytes": path.stat().st_size}
 
 
 def parquet_writer(path: Path) -> pq.ParquetWriter:

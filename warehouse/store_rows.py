@@ -80,6 +80,9 @@ BATCHES: dict[str, pa.Schema] = {
     "samples": pa.schema({"cell": _INT, "at": _REAL, "name": _TEXT, "value": _REAL}),
 }
 
+#: The columns of ``rejections``, which are kept apart from the sources.
+REJECTIONS = pa.schema({"path": _TEXT, "reason": _TEXT, "rejected_at": _TIME})
+
 #: Rows by table. Those of ``measurements``, a hundred per cell, are tuples in their schema's order.
 Rows = dict[str, list[Any]]
 

@@ -5,26 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from warehouse import published
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Rejection, Source
-from warehouse.store_files import (
-    REQUESTS,
-    full_disk_explained,
-    generation_name,
-    refuse_bundle,
-    remove_private,
-    start_writing,
-)
+from warehouse.store_files import REQUESTS, full_disk_explained, refuse_bundle, remove_private
+from warehouse.store_list import Generation, load, number_of, start_writing
 from warehouse.store_lock import writer_lock
+from warehouse.store_old import require_our_schema
 from warehouse.store_publish import Batch, publish_generation
-from warehouse.store_read import attach, listed_files, require_our_schema
 from warehouse.store_requests import RequestFile
-from warehouse.store_rows import BATCHES, Rows, add_cell, as_table, source_row
+from warehouse.store_rows import BATCHES, REJECTIONS, Rows, add_cell, as_table, source_row
+from warehouse.store_tables import attach_parts
 
 
 @dataclass
@@ -33,7 +27,7 @@ class _Base:
 
     sources: set[str] = field(default_factory=set)
     rejections: dict[str, str] = field(default_factory=dict)
-    next_cell: int = 0
+    rejected_at: dict[str, datetime] = field(default_factory=dict)
 
 
 @contextmanager
@@ -61,17 +55,19 @@ def open_writer(
 class Writer:
     """Collects sources and rejections; ``commit`` publishes them as a new generation."""
 
-    def __init__(self, root: Path, generation: int | None, rebuild: bool) -> None:
+    def __init__(self, root: Path, name: str | None, rebuild: bool) -> None:
         self.root = root
-        self._generation = generation
-        self._from_nothing = rebuild or generation is None
+        self._number = 0 if name is None else number_of(name) or 0
         self._rebuild = rebuild
-        self._base = _Base() if self._from_nothing else self._read_base()
-        self._taken = _files(root) if rebuild else listed_files(root)
+        self._from = Generation(0)
+        if name is not None and not rebuild:
+            require_our_schema(root, name)
+            self._from = load(root / name)
+        self._base = self._read_base()
         self._rejections = dict(self._base.rejections)
         self._forgotten: set[str] = set()
         self._pending: dict[str, dict[str, pa.Table]] = {}
-        self._next_cell = self._base.next_cell
+        self._next_cell = self._from.next_cell
 
     def known(self, source_id: str) -> bool:
         """Whether this content is in the warehouse already, or waits for the commit."""
@@ -93,7 +89,7 @@ class Writer:
         """
         if self.known(source.source_id):
             return 0
-        file = RequestFile(self.root, self._file_name(source.source_id))
+        file = RequestFile(self.root)
         try:
             with full_disk_explained(self.root):
                 tables = self._read(source, cells, file)
@@ -122,18 +118,14 @@ class Writer:
     def commit(self) -> int:
         """Publish what was collected; the generation number (0: there is still no warehouse)."""
         if not self._changed():
-            return self._generation or 0
-        base = None if self._from_nothing else self._generation
+            return self._number
         with full_disk_explained(self.root):
-            self._generation = publish_generation(
-                self.root, base, (self._generation or 0) + 1, self._batch()
-            )
-        self._from_nothing = self._rebuild = False
+            self._from = publish_generation(self.root, self._from, self._number + 1, self._batch())
+        self._number, self._rebuild = self._from.number, False
         self._base = self._read_base()
-        for tables in self._pending.values():
-            self._taken.update(tables["request_files"].column("file").to_pylist())
+        self._next_cell = self._from.next_cell
         self._pending, self._forgotten = {}, set()
-        return self._generation
+        return self._number
 
     def _changed(self) -> bool:
         return bool(
@@ -152,17 +144,21 @@ class Writer:
                 if self._pending
             },
             forgotten=sorted(self._forgotten),
-            unrejected=sorted(
-                path
-                for path, reason in self._base.rejections.items()
-                if self._rejections.get(path) != reason
-            ),
-            rejected=[
-                {"path": path, "reason": reason, "rejected_at": now}
-                for path, reason in self._rejections.items()
-                if self._base.rejections.get(path) != reason
-            ],
+            rejections=None if self._rejections == self._base.rejections else self._rejected(now),
         )
+
+    def _rejected(self, now: datetime) -> pa.Table:
+        """Every rejection; those that say the same as before keep their time."""
+        before = self._base
+        rows = [
+            {
+                "path": path, "reason": reason,
+                "rejected_at": before.rejected_at[path]
+                if before.rejections.get(path) == reason else now,
+            }
+            for path, reason in self._rejections.items()
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=REJECTIONS)
 
     def _read(
         self, source: Source, cells: Iterable[Cell], file: RequestFile
@@ -184,35 +180,15 @@ class Writer:
             tables["cell_requests"] = as_table("cell_requests", placed)
         return tables
 
-    def _file_name(self, source_id: str) -> str:
-        # A file that a generation lists, old or new, is never overwritten: readers may be using
-        # it, and a kill before the commit must leave it as it was.
-        name = f"{source_id}.parquet"
-        if name not in self._taken:
-            return name
-        return f"{source_id}-{(self._generation or 0) + 1}.parquet"
-
     def _read_base(self) -> _Base:
-        connection = attach(self.root / generation_name(self._generation or 0))
-        try:
-            require_our_schema(connection, self.root)
-            connection.execute("use store")
-            return _Base(
-                sources={r[0] for r in _rows(connection, "select source_id from sources")},
-                rejections=dict(_rows(connection, "select path, reason from rejections")),
-                next_cell=_rows(connection, "select coalesce(max(cell) + 1, 0) from cells")[0][0],
-            )
-        finally:
-            connection.close()
-
-
-def _files(root: Path) -> set[str]:
-    return {path.name for path in (root / REQUESTS).iterdir()}
-
-
-def _rows(connection: Any, sql: str) -> list[Any]:
-    found: list[Any] = connection.execute(sql).fetchall()
-    return found
+        with attach_parts(self.root, self._from) as connection:
+            known = connection.sql("select source_id from sources").to_arrow_table()
+            rejected = connection.sql("from rejections").to_arrow_table().to_pylist()
+        return _Base(
+            sources=set(known.column("source_id").to_pylist()),
+            rejections={row["path"]: row["reason"] for row in rejected},
+            rejected_at={row["path"]: row["rejected_at"] for row in rejected},
+        )
 
 
 def _require_distinct(rows: Rows, source: Source) -> None:

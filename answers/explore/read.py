@@ -16,23 +16,24 @@ from answers.explore.values import Behind, Cells, Clicked, Mark, Marks, Panel
 from warehouse import annotations
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_files import generation_name
 from warehouse.store_question import documented
+from warehouse.store_read import Opened
 
 _MARK, _CELL = ({field.name for field in fields(kind)} for kind in (Mark, Behind))
 
 
 @lru_cache(maxsize=2)
-def _views(root: Path, generation: int, excluded: str) -> Any:
-    """The documented views in this process, for our own questions only. ``excluded``: the version
-    of the exclusions that they follow."""
-    del excluded
-    return documented(root / generation_name(generation))
+def _views(root: Path, generation: int, excluded: str) -> Opened:
+    """The documented views in this process, for our own questions only. ``generation``: the newest;
+    ``excluded``: the version of the exclusions that they follow."""
+    del generation, excluded
+    return documented(root)
 
 
 def _table(reader: Reader, sql: str) -> pa.Table:
     version = annotations.exclusions_version(reader.root)
-    with _views(reader.root, reader.generation, version).cursor() as cursor:
+    opened = _views(reader.root, reader.generation, version)
+    with opened.connection.cursor() as cursor:
         return cursor.sql(sql).to_arrow_table()
 
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from warehouse.errors import WarehouseOutdated
-from warehouse.store_files import generation_name
+from warehouse.export import export
 
 Age = Callable[[], None]
 
@@ -18,8 +18,11 @@ def age(run: Any) -> Age:
     """Make the warehouse one of an older schema."""
 
     def back() -> None:
-        with duckdb.connect(str(run.root / generation_name(run.generation))) as connection:
+        database = run.root / "warehouse-9.duckdb"
+        export(run.root, database)
+        with duckdb.connect(str(database)) as connection:
             connection.execute("update meta set schema_version = 2")
+        (run.root / "CURRENT").write_text(database.name)
 
     return back
 

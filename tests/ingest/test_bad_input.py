@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_what_was_published(
     try:
         run.root = disk / "warehouse"
         assert run(write("good.json", bench(True))).status == 0
-        (disk / "filler").write_bytes(bytes(_free(disk) - (64 << 10)))
+        (disk / "filler").write_bytes(bytes(_free(disk) - (32 << 10)))
         done = run(write("more.json", report()))
         assert done.status == 1
         assert "full" in done.err
@@ -267,7 +267,7 @@ def test_a_limit_on_file_sizes_leaves_what_was_published(
         [*words, str(stocked.root)],
         capture_output=True,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 10, 8 << 10)),
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

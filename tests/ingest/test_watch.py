@@ -455,7 +455,7 @@ def test_a_warehouse_that_was_removed_is_filled_again(
     placed("drop")
     watching.start().until_accepted(1)
     (watching.root / "CURRENT").unlink()
-    for path in watching.root.glob("warehouse-*.duckdb"):
+    for path in watching.root.glob("generation-*.json"):
         path.unlink()
 
     watching.until_accepted(2)

@@ -123,5 +123,5 @@ class Nightly:
     def texts(self) -> Iterator[tuple[Path, str]]:
         """Everything that was written, but the results of the load generator."""
         for path in self.folder.rglob("*"):
-            if path.is_file() and path.suffix not in (".parquet", ".duckdb"):
+            if path.is_file() and path.suffix != ".parquet":
                 yield path, path.read_text(encoding="utf-8", errors="replace")

@@ -17,7 +17,7 @@ from warehouse.catalogue import (
 from warehouse.contract import FACT_KEYS
 from warehouse.queries import REQUEST_METRICS
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_publish import create_schema
+from warehouse.store_connection import sql_text
 from warehouse.store_rows import BATCHES
 
 
@@ -72,7 +72,7 @@ def test_metrics_of_requests_are_columns_of_requests_and_distributions():
 
 def test_the_tables_hold_every_fact_and_every_column_of_a_batch():
     with duckdb.connect() as connection:
-        create_schema(connection)
+        connection.execute(sql_text("schema"))
         columns = {
             name: {row[0] for row in connection.execute(f"describe {name}").fetchall()}
             for name in BATCHES

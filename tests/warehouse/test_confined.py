@@ -1,29 +1,53 @@
-"""A generation of somebody else's cannot read files by what it holds."""
+"""A warehouse of somebody else's cannot read files by what it holds."""
 
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from warehouse import queries
 from warehouse.errors import WarehouseDamaged
+from warehouse.export import export
 from warehouse.filters import Filters
-from warehouse.store import Reader, current_generation
-from warehouse.store_files import generation_name
+from warehouse.store import Reader
+from warehouse.store_convert import convert
+from warehouse.store_list import File, current_name, load, save
+from warehouse.store_tables import write_table
 
 
-def test_a_view_in_a_foreign_database_reaches_no_file(
-    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["../../secret.parquet", "/etc/passwd", "cells-x.parquet"])
+def test_a_list_that_names_a_file_elsewhere_is_refused(filled: Path, name: str) -> None:
+    ours = load(filled / (current_name(filled) or ""))
+    save(filled, replace(ours, number=2, rejections=File(name, 1, 1)))
+    with pytest.raises(WarehouseDamaged, match="is no file of a warehouse"):
+        Reader(filled)
+
+
+def test_requests_are_read_in_their_folder_whatever_a_table_says(filled: Path) -> None:
+    ours = load(filled / (current_name(filled) or ""))
+    (segment,) = ours.segments
+    rows = pq.read_table(filled / "tables" / segment.tables["cell_requests"].file)
+    elsewhere = rows.set_column(1, "file", [["../../secret.parquet"] * rows.num_rows])
+    tables = segment.tables | {"cell_requests": write_table(filled, "cell_requests", elsewhere)}
+    save(filled, replace(ours, number=2, segments=(replace(segment, tables=tables),)))
+    with Reader(filled) as reader:
+        cell_ids = queries.cells(reader, Filters()).column("cell_id").to_pylist()
+        assert reader.request_files(cell_ids) == [filled.absolute() / "requests/secret.parquet"]
+
+
+def test_a_view_in_a_foreign_database_reaches_no_file_when_it_is_converted(
+    filled: Path, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("path,reason,rejected_at\nkingfisher,x,2026-01-01\n")
-    path = filled / generation_name(current_generation(filled) or 0)
-    with duckdb.connect(str(path)) as connection:
+    database = filled / "warehouse-2.duckdb"
+    export(filled, database)
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("update meta set schema_version = 3")
         connection.execute("drop table rejections")
         connection.execute(f"create view rejections as select * from read_csv('{secret}')")
-    monkeypatch.chdir(filled.parent)
-    with Reader(Path(filled.name)) as reader:
-        cell = queries.cells(reader, Filters()).column("cell_id")[0].as_py()
-        assert queries.request_distribution(reader, cell, "ttft").num_rows
-        with pytest.raises((WarehouseDamaged, duckdb.Error)):
-            queries.rejections(reader)
+    (filled / "CURRENT").write_text(database.name)
+    with pytest.raises(WarehouseDamaged, match="disabled"):
+        convert(filled)

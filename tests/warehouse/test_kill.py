@@ -3,24 +3,23 @@
 import random
 import time
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 from warehouse.maintenance import check, collect_garbage
 from warehouse.store import current_generation
+from warehouse.store_read import open_newest
+from warehouse.store_rows import BATCHES
 
 SOURCES, KILLS = 15, 15
+TABLES = (*BATCHES, "meta", "rejections")
 TIMES = ("ingested_at", "rejected_at")
 
 
 def _content(root):
     """Every row of every table without times, and of every request file that is there."""
-    file = root / f"warehouse-{current_generation(root)}.duckdb"
-    with duckdb.connect(str(file), read_only=True) as connection:
-        connection.execute("load icu; set TimeZone = 'UTC'")
-        names = [name for (name,) in connection.execute("show tables").fetchall()]
-        tables = {name: connection.sql(f"from {name}").to_arrow_table() for name in names}
+    with open_newest(root) as opened:
+        tables = {n: opened.connection.sql(f"from store.{n}").to_arrow_table() for n in TABLES}
     found = {
         name: sorted(map(repr, table.drop_columns(set(TIMES) & {*table.column_names}).to_pylist()))
         for name, table in tables.items()

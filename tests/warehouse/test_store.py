@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from warehouse import queries
 from warehouse.compaction import compact
@@ -21,8 +22,9 @@ from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.rows import Measurement, Rejection
 from warehouse.store import Reader, current_generation, open_writer
-from warehouse.store_files import full_disk_explained, generation_name
-from warehouse.store_publish import create_schema
+from warehouse.store_connection import sql_text
+from warehouse.store_files import full_disk_explained
+from warehouse.store_list import current_name, generations, load, save
 
 
 def _ids(root: Path) -> list[str]:
@@ -163,7 +165,7 @@ def test_a_number_beyond_range_is_refused_with_a_sentence(warehouse_path, make_s
 )
 def test_the_schema_refuses_foreign_and_bad_rows(statement):
     with duckdb.connect() as connection:
-        create_schema(connection)
+        connection.execute(sql_text("schema"))
         with pytest.raises(duckdb.ConstraintException):
             connection.execute(statement)
 
@@ -191,10 +193,21 @@ def test_no_warehouse_says_how_to_make_one(warehouse_path):
         Reader(warehouse_path)
 
 
-def test_a_foreign_database_file_is_damage(filled):
-    (filled / generation_name(1)).write_bytes(b"not a database" * 1000)
-    with pytest.raises(WarehouseDamaged):
-        Reader(filled)
+@pytest.mark.parametrize("what", ["list", "table", "no table"])
+def test_a_foreign_file_in_place_of_ours_is_damage_and_nothing_is_removed(filled, what):
+    name = current_name(filled)
+    table = filled / "tables" / load(filled / name).of("cells")[0].file
+    if what == "no table":
+        table.unlink()
+    else:
+        (filled / name if what == "list" else table).write_bytes(b"not ours" * 1000)
+    there = sorted(filled.rglob("*.*"))
+    for _ in range(2):
+        with pytest.raises(WarehouseDamaged):
+            Reader(filled)
+        with pytest.raises(WarehouseDamaged), open_writer(filled):
+            pass
+    assert sorted(filled.rglob("*.*")) == there
 
 
 def test_a_missing_request_file_is_damage(filled):
@@ -211,8 +224,7 @@ def test_a_missing_request_file_is_damage(filled):
 def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
     filled, make_source, make_cell
 ):
-    with duckdb.connect(str(filled / generation_name(1))) as connection:
-        connection.execute("update meta set schema_version = 0")
+    save(filled, replace(load(filled / current_name(filled)), number=2, schema_version=5))
     command = f"draftboard ingest --rebuild --warehouse {filled}"
     with pytest.raises(WarehouseOutdated, match=command):
         Reader(filled)
@@ -221,26 +233,28 @@ def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
     source = make_source("base")
     with open_writer(filled, rebuild=True) as writer:
         writer.add(source, [make_cell(source)])
-        assert writer.commit() == 2
+        assert writer.commit() == 3
     assert len(_ids(filled)) == 1
 
 
 def test_a_writer_deletes_nothing_where_current_is_lost(filled, make_source, make_cell):
     _add(filled, make_source("third"), [make_cell(make_source("third"))])
+    newest = current_name(filled)
     (filled / "CURRENT").unlink()
     for opening in (open_writer, Reader):
-        lost = pytest.raises(WarehouseDamaged, match=r"warehouse-2\.duckdb\); write .* --rebuild")
+        lost = pytest.raises(WarehouseDamaged, match=rf"{newest}\); write .* --rebuild")
         with lost, opening(filled):
             pass
-    (filled / "CURRENT").write_text("warehouse-2.duckdb")
+    (filled / "CURRENT").write_text(newest)
     assert len(_ids(filled)) == 7
 
 
 def test_a_current_that_names_nothing_is_damage_and_deletes_nothing(filled):
-    (filled / "CURRENT").write_text("warehouse-9.duckdb")
-    with pytest.raises(WarehouseDamaged, match=r"warehouse-1\.duckdb"), open_writer(filled):
+    there = current_name(filled)
+    (filled / "CURRENT").write_text("generation-9-0123456789abcdef.json")
+    with pytest.raises(WarehouseDamaged, match=there), open_writer(filled):
         pass
-    (filled / "CURRENT").write_text("warehouse-1.duckdb")
+    (filled / "CURRENT").write_text(there)
     assert len(_ids(filled)) == 6
 
 
@@ -298,14 +312,15 @@ def test_an_error_of_the_database_is_one_sentence_and_keeps_what_was_there(
     source = make_source("third")
     with open_writer(filled) as writer:
         writer.add(source, [make_cell(source)])
-        file = filled / generation_name(1)
+        writer.forget(make_source("base").source_id)
+        file = filled / "tables" / load(filled / current_name(filled)).of("measurements")[0].file
         whole = file.read_bytes()
-        file.write_bytes(whole[:5000])
-        with pytest.raises(DraftboardError, match="could not be written"):
+        file.write_bytes(whole[:500])
+        with pytest.raises(DraftboardError, match=r"cannot be read .* warehouse check"):
             writer.commit()
         file.write_bytes(whole)
     assert len(_ids(filled)) == 6
-    assert not list(filled.glob("tmp-*"))
+    assert not list(filled.rglob("tmp-*"))
 
 
 def test_only_two_old_generations_stay(filled):
@@ -313,12 +328,17 @@ def test_only_two_old_generations_stay(filled):
         for reason in "abcd":
             writer.reject(Rejection("x", reason))
             writer.commit()
-    names = sorted(path.name for path in filled.glob("*.duckdb"))
-    assert names == [generation_name(n) for n in (3, 4, 5)]
+    assert list(generations(filled).values()) == [3, 4, 5]
+    assert len(list((filled / "tables").glob("rejections-*"))) == 3
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(filled):
-    left = [filled / "tmp-1-x.duckdb", filled / "requests" / "tmp-1-x.parquet"]
+    left = [
+        filled / "tmp-1-generation-2-x.json",
+        filled / "generation-2-0123456789abcdef.json",
+        *(filled / folder / "tmp-1-x.parquet" for folder in ("requests", "tables")),
+        filled / "tables" / f"cells-{'0' * 64}.parquet",
+    ]
     for path in left:
         path.write_bytes(b"half")
     with open_writer(filled):

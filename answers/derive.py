@@ -1,0 +1,32 @@
+"""Deriving the facts of the studies that changed, after an ingest or an exclusion."""
+
+from pathlib import Path
+
+from analysis.matching.comparison import compare
+from answers import facts
+from answers.ground import excluded_cells, judged_pairs, only_studies, rows_of
+from warehouse import queries, store_derived
+from warehouse.filters import Filters
+from warehouse.store_lock import writer_lock
+from warehouse.store_read import Reader
+
+
+def derive(root: Path) -> int:
+    """Derive what is not kept yet; how many studies that were.
+
+    Raises WarehouseBusy where somebody writes: what is not derived is computed when it is asked for.
+    """
+    with Reader(root) as reader:
+        cells = queries.cells(reader, Filters()).to_pandas()
+        flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
+        deciding = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
+        basis = facts.bases(deciding)
+        missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
+        with writer_lock(root, wait=False, on_wait=None):
+            if missing:
+                changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
+                rows = rows_of(reader, changed, only_studies(Filters(), changed))
+                found = compare(changed, rows.measurements, (), rows.flags)
+                facts.keep(root, judged_pairs(found), changed)
+            store_derived.drop_others(root, set(basis))
+    return len(missing)

@@ -1,0 +1,22 @@
+"""What a command does when it has changed what comparisons stand on."""
+
+from pathlib import Path
+
+#: Below so many cells computing anew costs less than importing what derives.
+LEAST_CELLS = 1000
+
+
+def derive_facts(root: Path) -> None:
+    """Derive the facts of the studies that changed, where the warehouse is large."""
+    from warehouse.errors import DraftboardError
+    from warehouse.store import cells_held
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    from answers.derive import derive
+
+    try:
+        derive(root)
+    except (DraftboardError, OSError):
+        # They are only quicker to read than to compute: whoever asks computes them.
+        return

@@ -1,0 +1,149 @@
+"""Facts derived per study: the same as computed, and only of the study that changed."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas.testing
+import pytest
+from click.testing import CliRunner
+
+from answers.derive import derive
+from answers.ground import Asked, Ground, ground, ground_of, rows_of
+from commands import deriving
+from draftboard import cli
+from warehouse.filters import Filters
+from warehouse.store import Reader, open_writer
+
+Study = Callable[..., None]
+ARMS = (("none", None, 1.0), ("eagle3", 3, 1.3), ("ngram", 2, 0.9))
+
+
+@pytest.fixture
+def study(make_source: Any, make_cell: Any) -> Study:
+    """``study(root, name, first, last)``: repeats of three arms at three loads."""
+
+    def add(root: Path, name: str | None, first: int, last: int) -> None:
+        with open_writer(root) as writer:
+            for repeat, (method, k, scale) in itertools.product(range(first, last), ARMS):
+                source = make_source(f"{name} {repeat} {method}")
+                said = {
+                    "study": name, "spec_method": method, "num_speculative_tokens": k,
+                    "repeat": repeat, "launch": f"{method}-{repeat}",
+                    "dataset": f"data of {name}",
+                }  # fmt: skip
+                luck = 1 + ((7 * repeat + len(method)) % 5) / 50
+                cells = (make_cell(source, i, scale * luck, said) for i in range(3))
+                writer.add(source, cells)
+            writer.commit()
+
+    return add
+
+
+@pytest.fixture
+def root(warehouse_path: Path, study: Study) -> Path:
+    """Three studies, one of which has no name."""
+    for name in ("a", None, "b"):
+        study(warehouse_path, name, 0, 3)
+    return warehouse_path
+
+
+def facts(root: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (root / "derived").glob("*")}
+
+
+def read(root: Path, asked: Asked | None = None) -> Ground:
+    with Reader(root) as reader:
+        return ground(reader, asked or Asked())
+
+
+def require_the_same_as_computed(root: Path) -> None:
+    with Reader(root) as reader:
+        told = ground(reader, Asked())
+        computed = ground_of(rows_of(reader, told.cells, Filters()), told.shown)
+    assert len(computed.sure.levels) > 20
+    for name in ("levels", "means"):
+        one, other = (
+            getattr(found.sure, name).astype({"word": object}) for found in (told, computed)
+        )
+        pandas.testing.assert_frame_equal(one, other)
+
+
+def test_what_is_derived_is_what_would_be_computed(root: Path) -> None:
+    assert derive(root) == 3
+    assert len(facts(root)) == 3
+    require_the_same_as_computed(root)
+    assert derive(root) == 0
+
+
+def test_facts_are_read_and_not_computed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derive(root)
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("computed")
+
+    monkeypatch.setattr("answers.facts.effects", refused)
+    assert len(read(root).sure.levels) > 20
+    assert len(read(root, Asked(Filters(study=("b",)))).sure.levels) > 5
+
+
+def test_a_report_rewrites_the_facts_of_its_own_study_and_no_others(
+    root: Path, study: Study
+) -> None:
+    derive(root)
+    before = facts(root)
+    study(root, "b", 3, 4)
+    require_the_same_as_computed(root)
+    assert derive(root) == 1
+    after = facts(root)
+    assert before.items() <= after.items()
+    new = sum(len(content) for name, content in after.items() if name not in before)
+    assert new <= 0.5 * sum(map(len, before.values()))
+    require_the_same_as_computed(root)
+
+
+def test_an_exclusion_derives_its_study_anew_and_taking_it_back_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive(root)
+    before = facts(root)
+    monkeypatch.setattr(deriving, "LEAST_CELLS", 1)
+    run = next(r for r in read(root).cells.to_dict("records") if r["study"] == "a")
+    for word, new in (("exclude", 1), ("include", 1)):
+        words = [word, f"{run['run_id']}@{run['source_id'][:8]}", "--reason", "warm"]
+        done = CliRunner().invoke(cli, [*words, "--warehouse", str(root)])
+        assert done.exit_code == 0, done.output
+        assert len(facts(root).keys() - before.keys()) == new
+        require_the_same_as_computed(root)
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "altered"])
+def test_facts_that_cannot_be_read_are_computed(root: Path, how: str) -> None:
+    derive(root)
+    for path in (root / "derived").iterdir():
+        content = path.read_bytes()
+        if how == "gone":
+            path.unlink()
+        elif how == "cut":
+            path.write_bytes(content[:100])
+        else:
+            middle = 40
+            path.write_bytes(
+                content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+            )
+    require_the_same_as_computed(root)
+
+
+def test_other_ways_of_comparing_do_not_read_them(root: Path) -> None:
+    derive(root)
+    eagle = read(root, Asked(reference="eagle3 K=3"))
+    assert set(eagle.sure.levels["arm_id"]) != set(read(root).sure.levels["arm_id"]) or not (
+        eagle.sure.levels["improvement"].equals(read(root).sure.levels["improvement"])
+    )
+
+
+def test_a_small_warehouse_derives_nothing_at_an_ingest(root: Path, tmp_path: Path) -> None:
+    deriving.derive_facts(root)
+    assert not (root / "derived").exists()
+    deriving.derive_facts(tmp_path / "none")

@@ -1,0 +1,52 @@
+"""Facts that were derived from a study's cells, kept under the hash of what they follow from.
+
+Whoever has other cells, exclusions or code looks under another name, so nothing here is ever stale;
+a file that is missing or damaged is nothing but slower.
+"""
+
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.store_files import DERIVED, PRIVATE, publish
+
+#: Seconds for which facts that nobody asks for any more are kept: an exclusion may be taken back.
+_GRACE = 7 * 24 * 3600.0
+
+
+def kept(root: Path, basis: str) -> pa.Table | None:
+    """The facts that follow from ``basis``; None where they are not there."""
+    try:
+        return pq.read_table(root / DERIVED / f"{basis}.parquet", page_checksum_verification=True)
+    except (OSError, pa.ArrowInvalid):
+        return None
+
+
+def keep(root: Path, basis: str, facts: pa.Table) -> None:
+    """Keep the facts that follow from ``basis``. Only under the writer's lock."""
+    folder = root / DERIVED
+    folder.mkdir(exist_ok=True)
+    private = folder / f"{PRIVATE}{os.getpid()}-{basis}.parquet"
+    try:
+        pq.write_table(facts, private, compression="zstd", write_page_checksum=True)
+        publish(private, folder / f"{basis}.parquet")
+    finally:
+        private.unlink(missing_ok=True)
+
+
+def is_kept(root: Path, basis: str) -> bool:
+    """Whether facts of this basis are there."""
+    return (root / DERIVED / f"{basis}.parquet").exists()
+
+
+def drop_others(root: Path, bases: Collection[str], grace: float = _GRACE) -> None:
+    """Remove facts of other bases, once they are older than ``grace`` seconds. Only under the
+    writer's lock."""
+    oldest = time.time() - grace
+    for path in (root / DERIVED).glob("*.parquet"):
+        if path.stem not in bases and path.stat().st_mtime <= oldest:
+            path.unlink()

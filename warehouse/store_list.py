@@ -1,0 +1,223 @@
+"""A generation: the list of the files that a reader reads. CURRENT names the newest one.
+
+A list is a file too, and never changes. Old ones stay while a reader keeps them, and a few beyond.
+"""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
+from warehouse.store_files import (
+    CURRENT,
+    PRIVATE,
+    TABLES,
+    point,
+    pointer,
+    publish,
+    remove_unpinned,
+)
+
+SCHEMA_VERSION = 4
+KEPT_GENERATIONS = 2
+"""Old generations that stay, for readers still at work."""
+
+_NAME = re.compile(r"generation-(\d+)-[0-9a-f]{16}\.json")
+_OLD = re.compile(r"warehouse-(\d+)\.duckdb")
+#: A list may be somebody else's: it must not name files elsewhere.
+_FILE = re.compile(r"[a-z_]+-[0-9a-f]{64}\.parquet")
+
+
+class File(msgspec.Struct, frozen=True):
+    """One Parquet file of a table; its name holds the sha256 of its content."""
+
+    file: str
+    rows: int
+    bytes: int
+
+    @property
+    def sha256(self) -> str:
+        """What its content must hash to."""
+        return self.file.removesuffix(".parquet").rpartition("-")[2]
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Rows of every table that belong together: whole sources. Tables without rows are left out."""
+
+    cells: int
+    tables: dict[str, File]
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """What the warehouse holds at one moment."""
+
+    number: int
+    next_cell: int = 0
+    segments: tuple[Segment, ...] = ()
+    rejections: File | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    def files(self) -> list[File]:
+        """Every file of a table."""
+        parts = [file for segment in self.segments for file in segment.tables.values()]
+        return parts if self.rejections is None else [*parts, self.rejections]
+
+    def of(self, table: str) -> list[File]:
+        """The files of one table."""
+        if table == "rejections":
+            return [] if self.rejections is None else [self.rejections]
+        return [segment.tables[table] for segment in self.segments if table in segment.tables]
+
+
+def number_of(name: str) -> int | None:
+    """The number in a generation's name; None where this is no such name."""
+    found = _NAME.fullmatch(name) or _OLD.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def is_old(name: str) -> bool:
+    """Whether the generation is a database of schema version 3 or before."""
+    return _OLD.fullmatch(name) is not None
+
+
+def current_name(root: Path) -> str | None:
+    """The name of the published generation; None where there is no warehouse.
+
+    Raises WarehouseDamaged where CURRENT says something else.
+    """
+    name = pointer(root)
+    if name is not None and number_of(name) is None:
+        raise WarehouseDamaged(
+            f"{root / CURRENT} does not name a generation; write the name of the newest "
+            f"generation-<n>-….json into it, or ingest again into a new --warehouse."
+        )
+    return name
+
+
+def current_generation(root: Path) -> int | None:
+    """The number of the published generation; None where there is no warehouse. Reads one small
+    file. Raises WarehouseDamaged where CURRENT says something else.
+    """
+    name = current_name(root)
+    return None if name is None else number_of(name)
+
+
+def load(path: Path) -> Generation:
+    """The generation whose list is at ``path``. Raises FileNotFoundError, WarehouseDamaged."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Generation)
+    except msgspec.DecodeError as error:
+        raise WarehouseDamaged(
+            f"{path} cannot be read as a generation ({error}); write the name of an older one into "
+            f"{path.parent / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild "
+            f"--warehouse {path.parent}"
+        ) from error
+    strange = [one.file for one in found.files() if not _FILE.fullmatch(one.file)]
+    if strange:
+        raise WarehouseDamaged(f"{path} lists {strange[0]!r}, which is no file of a warehouse.")
+    return found
+
+
+def save(root: Path, generation: Generation) -> None:
+    """Publish a generation, all of whose files are in place."""
+    text = msgspec.json.encode(generation)
+    digest = hashlib.sha256(text).hexdigest()[:16]
+    name = f"generation-{generation.number}-{digest}.json"
+    private = root / f"{PRIVATE}{os.getpid()}-{name}"
+    private.write_bytes(text)
+    publish(private, root / name)
+    point(root, name)
+    retire(root, generation.number)
+
+
+def cells_held(root: Path) -> int:
+    """How many cells the published generation holds; 0 where there is none of our version."""
+    name = current_name(root)
+    if name is None or is_old(name):
+        return 0
+    return sum(segment.cells for segment in load(root / name).segments)
+
+
+def generations(root: Path) -> dict[str, int]:
+    """Name and number of every generation that is there, published or not, oldest first."""
+    names = (
+        path.name for path in [*root.glob("generation-*.json"), *root.glob("warehouse-*.duckdb")]
+    )
+    found = {name: number for name in names if (number := number_of(name)) is not None}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def lists(root: Path) -> list[Generation]:
+    """Every list that is there: readers may be at work on an old one. Raises WarehouseDamaged."""
+    return [load(root / name) for name in generations(root) if not is_old(name)]
+
+
+def no_current(root: Path) -> DraftboardError:
+    """What to say where CURRENT is not there: no warehouse yet, or one that has lost it.
+
+    A first commit that is under way, or was killed, has a generation 1 and no CURRENT yet.
+    """
+    there = generations(root)
+    if set(there.values()) <= {1}:
+        return WarehouseMissing(
+            f"There is no warehouse at {root} yet; make one with: "
+            f"draftboard ingest PATHS --warehouse {root}"
+        )
+    return _lost(root, f"{root / CURRENT} is missing", there)
+
+
+def start_writing(root: Path, rebuild: bool) -> str | None:
+    """The name of the generation that a writer goes on from, what a killed one left removed.
+
+    None where there is no warehouse. Nothing is removed before it is certain what is published;
+    raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
+    """
+    there = generations(root)
+    try:
+        current = current_name(root)
+        if current is None and not set(there.values()) <= {1}:
+            raise no_current(root)
+        if current is not None and current not in there:
+            raise _lost(root, f"{root / current}, which CURRENT names, is missing", there)
+    except WarehouseDamaged:
+        if not rebuild:
+            raise
+        return max(there, key=there.__getitem__, default=None)
+    if current is None and there:
+        # Killed between the two last steps of the first commit: generation 1 is whole.
+        current = next(iter(there))
+        point(root, current)
+    retire(root, 0 if current is None else there[current])
+    return current
+
+
+def _lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
+    newest = list(there)[-1] if there else "none"
+    return WarehouseDamaged(
+        f"{what} (newest generation there: {newest}); write the name of the newest into "
+        f"{root / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild --warehouse {root}"
+    )
+
+
+def retire(root: Path, current: int) -> list[str]:
+    """Remove what nobody can need: old generations beyond the kept that no reader keeps,
+    unpublished ones, and files of tables that none of the others lists.
+
+    Only under the writer's lock. Returns the names of what was removed.
+    """
+    there = generations(root)
+    old = sorted(number for number in set(there.values()) if number < current)
+    kept = {current, *old[-KEPT_GENERATIONS:]}
+    removed = [name for name, n in there.items() if n not in kept and remove_unpinned(root / name)]
+    try:
+        listed = {file.file for one in lists(root) for file in one.files()}
+    except WarehouseDamaged:
+        return removed  # What a list that cannot be read holds is not known, so all of it stays.
+    for path in sorted((root / TABLES).glob("*.parquet")):
+        if path.name not in listed and not path.name.startswith(PRIVATE):
+            path.unlink()
+            removed.append(path.name)
+    return removed

@@ -1,0 +1,89 @@
+"""Warehouses of another schema version: what to say of one, and what version 3 held.
+
+Up to version 3 a generation was one DuckDB file, ``warehouse-<n>.duckdb``.
+"""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.errors import WarehouseDamaged, WarehouseOutdated
+from warehouse.store_connection import confine, memory_connection
+from warehouse.store_files import BUNDLE
+from warehouse.store_list import SCHEMA_VERSION, is_old, load
+from warehouse.store_rows import BATCHES, REJECTIONS
+
+#: The one version whose tables are those of today.
+CONVERTIBLE = 3
+
+
+def require_our_schema(root: Path, name: str) -> None:
+    """Raise WarehouseOutdated, naming the command that helps, unless the generation is of our
+    version; FileNotFoundError where it has gone."""
+    version = schema_version(root, name)
+    if version == SCHEMA_VERSION:
+        return
+    if (root / BUNDLE).exists():
+        what = "ask whoever shared this bundle for a new one"
+    elif version == CONVERTIBLE:
+        what = f"convert it with: draftboard warehouse convert --warehouse {root}"
+    else:
+        what = f"read its results again with: draftboard ingest --rebuild --warehouse {root}"
+    raise WarehouseOutdated(
+        f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
+        f"needs {SCHEMA_VERSION}; {what}"
+    )
+
+
+def schema_version(root: Path, name: str) -> int | None:
+    """The version of a generation; None where it does not say."""
+    if not is_old(name):
+        return load(root / name).schema_version
+    with attach_old(root / name) as connection:
+        try:
+            row = connection.execute("select schema_version from store.meta").fetchone()
+        except duckdb.CatalogException:
+            return None
+    return row[0] if row else None
+
+
+def attach_old(path: Path) -> duckdb.DuckDBPyConnection:
+    """A connection with the database at ``path`` attached read-only as ``store``, and no way to
+    other files: it may be somebody else's, and hold views that would read them.
+
+    Raises FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
+    """
+    if not path.exists():
+        raise FileNotFoundError(path)
+    connection = memory_connection()
+    try:
+        connection.execute("attach $path as store (read_only)", {"path": str(path)})
+        confine(connection, [])
+    except duckdb.Error as error:
+        connection.close()
+        if not path.exists():
+            raise FileNotFoundError(path) from error
+        raise _unreadable(path, error) from error
+    return connection
+
+
+def _unreadable(path: Path, error: Exception) -> WarehouseDamaged:
+    return WarehouseDamaged(
+        f"{path} cannot be read as a database ({str(error).splitlines()[0]}); start anew "
+        f"with: draftboard ingest PATHS --rebuild --warehouse {path.parent}"
+    )
+
+
+def old_tables(path: Path) -> tuple[dict[str, pa.Table], pa.Table]:
+    """Every table of a generation of version 3, and its rejections."""
+    with attach_old(path) as connection:
+        try:
+            tables = {
+                name: connection.sql(f"from store.{name}").to_arrow_table()
+                for name in (*BATCHES, "rejections")
+            }
+        except duckdb.Error as error:
+            raise _unreadable(path, error) from error
+    rejections = tables.pop("rejections").select(REJECTIONS.names).cast(REJECTIONS)
+    return tables, rejections

@@ -1,0 +1,141 @@
+"""Tables as Parquet files: rows are checked, sorted and written once, and read as views."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.errors import DraftboardError, WarehouseDamaged
+from warehouse.store_connection import memory_connection, quoted, sql_text
+from warehouse.store_files import PRIVATE, TABLES, put
+from warehouse.store_list import File, Generation, Segment
+from warehouse.store_rows import BATCHES, REJECTIONS
+
+COMPRESSION = "zstd"
+_ROW_GROUP = 65_536
+#: In what order rows lie in a file, so that a page's query reads few row groups.
+_ORDER = {
+    **dict.fromkeys(BATCHES, "cell"),
+    "sources": "ingested_at, path",
+    "request_files": "file",
+    "measurements": "metric, statistic, cell",
+    "samples": 'cell, name, "at"',
+}
+_SCHEMAS = {**BATCHES, "rejections": REJECTIONS}
+
+
+def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
+    """Write whole sources as files of their own. Raises DraftboardError where a row is not as
+    ``schema.sql`` asks; then nothing is listed."""
+    with memory_connection() as connection:
+        connection.execute(sql_text("schema"))
+        try:
+            for name in BATCHES:
+                if name in tables and tables[name].num_rows:
+                    connection.register("batch", tables[name])
+                    # The names are ours, never a user's.
+                    connection.execute(f"insert into {name} by name select * from batch")
+                    connection.unregister("batch")
+        except duckdb.ConstraintException as error:
+            raise DraftboardError(
+                f"A row does not keep the warehouse's rules ({str(error).splitlines()[0]}); "
+                f"nothing was published: please report it with the file that was ingested."
+            ) from error
+        return _write_all(connection, root)
+
+
+def write_rejections(root: Path, rows: pa.Table) -> File | None:
+    """The file of all rejections; None where there is none."""
+    return write_table(root, "rejections", rows) if rows.num_rows else None
+
+
+def merged(root: Path, segments: Collection[Segment]) -> Segment:
+    """One segment with the rows of several."""
+    with attach_parts(root, Generation(0, segments=tuple(segments))) as connection:
+        return _write_all(connection, root)
+
+
+def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segment | None:
+    """The segment without some sources: itself where it has none of them, None where it has no
+    others."""
+    with attach_parts(root, Generation(0, segments=(segment,))) as connection:
+        given = {"source_ids": list(source_ids)}
+        connection.execute(
+            "create temp table kept as select cell, source_id from store.cells "
+            "where not list_contains($source_ids::varchar[], source_id)", given,
+        )  # fmt: skip
+        sources = connection.execute(
+            "select count(*), count(*) filter (list_contains($source_ids::varchar[], source_id)) "
+            "from store.sources", given,
+        ).fetchone()  # fmt: skip
+        there, gone = sources or (0, 0)
+        if not gone:
+            return segment
+        if gone == there:
+            return None
+        connection.execute(sql_text("kept"))
+        return _write_all(connection, root)
+
+
+def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnection:
+    """A connection in which ``store`` has every table of a generation, as views over its files.
+
+    Raises WarehouseDamaged where a file is missing or is no Parquet file.
+    """
+    connection = memory_connection()
+    connection.execute("attach ':memory:' as store; use store")
+    connection.execute(
+        "create table meta as select $version::integer as schema_version",
+        {"version": generation.schema_version},
+    )
+    for name, schema in _SCHEMAS.items():
+        files = generation.of(name)
+        if files:
+            paths = ", ".join(quoted((root / TABLES).absolute() / one.file) for one in files)
+            text = f"create view {name} as from read_parquet([{paths}], hive_partitioning = false)"
+            try:
+                connection.execute(text)
+            except duckdb.Error as error:
+                connection.close()
+                raise _damaged(root, error) from error
+        else:
+            connection.register("nothing", schema.empty_table())
+            connection.execute(f"create table {name} as from nothing")
+            connection.unregister("nothing")
+    return connection
+
+
+def _damaged(root: Path, error: Exception) -> WarehouseDamaged:
+    return WarehouseDamaged(
+        f"The warehouse {root} cannot be read ({str(error).splitlines()[0]}); "
+        f"run draftboard warehouse check --warehouse {root}."
+    )
+
+
+def _write_all(connection: duckdb.DuckDBPyConnection, root: Path) -> Segment:
+    """What the connection's tables of our names hold, sorted, as a segment."""
+    files = {}
+    for name in BATCHES:
+        try:
+            rows = connection.sql(f"from {name} order by {_ORDER[name]}").to_arrow_table()
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise _damaged(root, error) from error
+        if rows.num_rows:
+            files[name] = write_table(root, name, rows)
+    return Segment(files["cells"].rows if "cells" in files else 0, files)
+
+
+def write_table(root: Path, name: str, rows: pa.Table) -> File:
+    """Write rows of a table as a file of its own, which no generation lists yet."""
+    folder = root / TABLES
+    folder.mkdir(parents=True, exist_ok=True)
+    private = folder / f"{PRIVATE}{os.getpid()}-{name}.parquet"
+    try:
+        pq.write_table(rows, private, compression=COMPRESSION, row_group_size=_ROW_GROUP)
+        path = put(private, folder, f"{name}-")
+    finally:
+        private.unlink(missing_ok=True)
+    return File(path.name, rows.num_rows, path.stat().st_size)
