@@ -175,7 +175,8 @@ def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
     keys = studies_of(every)
     shown = every["cell_id"].isin(ids)
     wanted = {key for key, is_shown in zip(keys, shown, strict=True) if is_shown}
-    return every[[key in wanted for key in keys]].reset_index(drop=True)
+    kept = pd.Series([key in wanted for key in keys], index=every.index, dtype=bool)
+    return every[kept].reset_index(drop=True)
 
 
 def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:

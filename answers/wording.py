@@ -18,6 +18,7 @@ METHODS = {
     "mtp": "multi-token prediction",
     "suffix": "suffix decoding",
     "medusa": "Medusa",
+    "speculative": "speculation",
 }
 
 

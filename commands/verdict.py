@@ -126,13 +126,13 @@ def _listed(title: str, sentences: "Iterable[str]") -> None:
 
 def show_flags(one: "Decision") -> None:
     """What to paste: the table of K, the value of the option, the whole line."""
-    from answers.decide.tables import entries
+    from answers.decide.tables import entries, nothing_to_paste
 
     table = entries(one)
     if table is not None:
         click.echo(table)
     if one.config is None:
-        click.echo("Nothing to paste: serve without speculation.")
+        click.echo(nothing_to_paste(one))
         return
     click.echo(f"--speculative-config {shlex.quote(one.config)}")
     if one.serve is not None:

@@ -88,14 +88,23 @@ def say_gone(name: str) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """The decision that a page is about: what was asked, the names of its subject and its traffic,
-    and all decisions on the subject by the names of their traffic."""
+    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``: there is no other subject."""
 
     question: Question
-    subject: str
+    overview: Overview
     traffic: str
-    decisions: tuple[Decision, ...]
     one: Decision
+    alone: bool
+
+    @property
+    def subject(self) -> str:
+        """The name of the subject."""
+        return self.overview.name
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions on the subject."""
+        return self.overview.ordered
 
 
 def chosen(
@@ -107,21 +116,20 @@ def chosen(
         name = one_of("Model and hardware", list(known), SUBJECT)
     if name is None:
         return None
-    places = traffics(known[name])
+    overview = known[name]
     with boxes[1]:
-        place = one_of("Traffic", list(places), TRAFFIC)
+        place = one_of("Traffic", list(traffics(overview)), TRAFFIC)
     if place is None:
         return None
     with boxes[2]:
-        load = load_chosen(places[place])
+        load = load_chosen(traffics(overview)[place])
     if load is not None:
         question = replace(question, load=load)
         again = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
-        places = traffics(again[name])
-    return Told(question, name, place, tuple(places.values()), places[place])
+        overview = again[name]
+    return Told(question, overview, place, traffics(overview)[place], len(known) == 1)
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
-    """Name -> decision, the first of those that lead first."""
-    order = dict.fromkeys([*subject.leads, *subject.decisions])
-    return {subject.place(one): one for one in order}
+    """Name -> decision, those that lead first."""
+    return {subject.place(one): one for one in subject.ordered}

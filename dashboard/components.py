@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,6 +58,13 @@ def listing(values: Sequence[object], columns: Mapping[str, str]) -> Shown:
     rows = [[getattr(value, name) for name in columns] for value in values[:TABLE_ROWS]]
     first = shown(pd.DataFrame(rows, columns=list(columns.values())))
     return Shown(first.rows, len(values))
+
+
+def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Shown:
+    """Rows of words as they are sent; an empty place is a dash."""
+    names = [name or "taken" for name in header]
+    lines = [["–" if word in ("", None) else word for word in row] for row in rows]
+    return shown(pd.DataFrame(lines, columns=names))
 
 
 def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:

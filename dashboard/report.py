@@ -10,8 +10,8 @@ from pathlib import Path
 import jinja2
 
 from answers.report.values import Figure, Map, Report
-from dashboard.answers.decide import heat_map
 from dashboard.charts.compare import View, over_load
+from dashboard.charts.decide import heat_map
 from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
 
@@ -58,6 +58,6 @@ def _specs(charts: list[Figure]) -> str:
 
 def _drawn(figure: Figure) -> Drawing:
     if isinstance(figure, Map):
-        return heat_map(figure.decision)
+        return specification(heat_map(figure.decision))
     view = View(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))

@@ -1,4 +1,5 @@
-"""Reports that a reader drops on a page: read in a private warehouse that is gone when they are.
+"""Reports that a reader drops on a page: read in a private warehouse that is gone when they are,
+unless an editor asks to keep them.
 
 They go through ``draftboard ingest`` in a process of its own, so the same files are refused for the
 same reasons, and a file that is made to hurt ends that process and nothing else.
@@ -12,28 +13,37 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from answers.compare.uploaded import Held, hold
+from answers.compare.uploaded import Held, Read, hold
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader, current_generation
 
 #: What may be dropped at once: MB a file, files. A GuideLLM report has about 5 MB per 1,000 requests.
 MOST_MB, MOST_FILES = 50, 8
 ENDINGS = (".json", ".json.gz", ".json.zst")
+#: Where, in a warehouse, the files lie that somebody asked to keep.
+KEPT = "uploads"
 _SECONDS = 60
 _BYTES_MEMORY, _BYTES_FILE = 6 << 30, 2 << 30
-#: Limits first, then the command as a person would give it.
+#: Limits first, then the commands as a person would give them.
 _CONFINED = f"""
-import resource, sys
+import json, resource, sys
 for kind, most in ((resource.RLIMIT_AS, {_BYTES_MEMORY}), (resource.RLIMIT_FSIZE, {_BYTES_FILE}),
                    (resource.RLIMIT_CPU, {_SECONDS})):
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))
 from draftboard import main
-main(sys.argv[1:])
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as end:
+        # One that refuses files ends so too, and has said which.
+        if end.code not in (0, 1):
+            raise
 """
 _ROOT = Path(__file__).parents[1]
 
@@ -56,6 +66,11 @@ class Uploaded:
     rejections: tuple[tuple[str, str], ...]
 
 
+def place(read: Read) -> int:
+    """Which of the dropped files a cell was read from, from 0."""
+    return int(Path(read.file).parent.name) - 1
+
+
 def take_in(reports: Sequence[Report]) -> Uploaded:
     """Read the reports in a temporary warehouse of their own, which is removed before this returns.
 
@@ -64,17 +79,56 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
     _check(reports)
     with tempfile.TemporaryDirectory(prefix="draftboard-upload-") as name:
         folder = Path(name)
-        files = {_written(folder, number, one): one for number, one in enumerate(reports, 1)}
-        refused: list[tuple[str, str]] = []
-        for facts in dict.fromkeys(report.facts for report in reports):
-            mine = {path: one.name for path, one in files.items() if one.facts == facts}
-            refused += _ingest(folder, mine, facts)
-        return Uploaded(_read(folder / "warehouse"), tuple(refused))
+        files = {_written(folder, str(at), one): one for at, one in enumerate(reports, 1)}
+        refused = _ingested(folder / "warehouse", files, folder)
+        return Uploaded(_read(folder / "warehouse"), refused)
 
 
-def _written(folder: Path, number: int, report: Report) -> Path:
-    place = folder / str(number)
-    place.mkdir()
+def keep(reports: Sequence[Report], root: Path) -> tuple[tuple[str, str], ...]:
+    """Take the reports into the warehouse at ``root``; returns what was refused and why.
+
+    The files themselves stay beside it, so that it can be read again from them. Raises InvalidInput
+    as ``take_in`` does, and where nothing may be written there.
+    """
+    _check(reports)
+    try:
+        files = {
+            _written(root / KEPT, sha256(one.data).hexdigest()[:16], one): one for one in reports
+        }
+    except OSError as error:
+        raise InvalidInput(f"The warehouse takes nothing in: {error.strerror}.") from None
+    with tempfile.TemporaryDirectory(prefix="draftboard-keep-") as folder:
+        return _ingested(root, files, Path(folder))
+
+
+def _ingested(
+    warehouse: Path, files: Mapping[Path, Report], folder: Path
+) -> tuple[tuple[str, str], ...]:
+    """Take in files, those with the same facts together; returns what was refused and why."""
+    commands = []
+    for facts in dict.fromkeys(report.facts for report in files.values()):
+        mine = [str(path) for path, one in files.items() if one.facts == facts]
+        stated = [f"--set={fact}" for fact in facts]
+        commands.append(["ingest", *mine, "--json", "--warehouse", str(warehouse), *stated])
+    done = _answered(commands, folder)
+    if done is None:
+        return tuple((one.name, _TOO_MUCH) for one in files.values())
+    return tuple(
+        (files[Path(row["path"])].name, str(row["reason"]).replace(row["path"], "This file"))
+        for each in done
+        for row in each["rejected"]
+    )
+
+
+_TOO_MUCH = (
+    "Reading took too much time or memory; take it in on the machine of the warehouse with: "
+    "draftboard ingest PATH"
+)
+
+
+def _written(folder: Path, name: str, report: Report) -> Path:
+    place = folder / name
+    place.mkdir(parents=True, exist_ok=True)
     file = place / _safe(report.name)
     file.write_bytes(report.data)
     return file
@@ -94,53 +148,50 @@ def _check(reports: Sequence[Report]) -> None:
             )
 
 
-def _ingest(
-    folder: Path, files: Mapping[Path, str], facts: tuple[str, ...]
-) -> list[tuple[str, str]]:
-    """Take in the files that share their facts (path -> name); returns what was refused and why."""
-    words = ["ingest", *map(str, files), "--json", "--warehouse", str(folder / "warehouse")]
-    done = _answered([*words, *(f"--set={fact}" for fact in facts)], folder)
-    if done is None:
-        why = (
-            "Reading took too much time or memory; take it in on the machine of the warehouse "
-            "with: draftboard ingest PATH"
-        )
-        return [(name, why) for name in files.values()]
-    return [
-        (files[Path(row["path"])], str(row["reason"]).replace(row["path"], "This file"))
-        for row in done["rejected"]
-    ]
+def _answered(commands: list[list[str]], place: Path) -> list[dict[str, Any]] | None:
+    """The objects that the commands print; None where a limit ended them.
 
-
-def _answered(words: list[str], place: Path) -> dict[str, Any] | None:
-    """The object that the command prints; None where a limit ended it.
-
-    Raises InvalidInput with the command's own sentence for a wrong fact.
+    Raises InvalidInput with a command's own sentence for a wrong fact, or where it cannot write.
     """
     # An environment of its own: what is unpacked goes into the folder that is removed.
     environment = {"PATH": os.defpath, "TMPDIR": str(place), "HOME": str(place), "LANG": "C.UTF-8"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _CONFINED, *words],
+            [sys.executable, "-c", _CONFINED, json.dumps(commands)],
             cwd=_ROOT, env=environment, capture_output=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode == _WRONG_USAGE:
+    if done.returncode == _WRONG_USAGE or (not done.stdout and done.stderr.startswith(_SAID)):
         raise InvalidInput(_last_sentence(done.stderr))
     try:
-        told: dict[str, Any] = json.loads(done.stdout)
+        return _objects(done.stdout.decode())
     except ValueError:
         return None
-    return told
 
 
 _WRONG_USAGE = 2
+_SAID = b"draftboard: "
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """The JSON objects of a text. Raises ValueError for another text."""
+    found: list[dict[str, Any]] = []
+    rest = text.strip()
+    while rest or not found:
+        one, end = json.JSONDecoder().raw_decode(rest)
+        found.append(one)
+        rest = rest[end:].strip()
+    return found
 
 
 def _last_sentence(said: bytes) -> str:
     last = said.decode(errors="replace").strip().splitlines()[-1:]
-    return (last or ["The facts are not understood."])[0].removeprefix("Error: ")
+    return (
+        (last or ["The facts are not understood."])[0]
+        .removeprefix("Error: ")
+        .removeprefix("draftboard: ")
+    )
 
 
 def _safe(name: str) -> str:
@@ -155,4 +206,4 @@ def _read(root: Path) -> Held | None:
         return None
     with Reader(root) as reader:
         held = hold(reader)
-    return held if held.cells else None
+    return held if held.read else None

@@ -125,7 +125,7 @@ def _stopped(night: NightSummary, link: str) -> Event:
 
 def _redecided(night: NightSummary, link: str) -> Event:
     title = f"Draftboard: {night.study}, night {night.night}: another decision"
-    address = f"{link}/verdict?{urlencode({'study': night.study})}" if link else ""
+    address = f"{link}/decide?{urlencode({'study': night.study})}" if link else ""
     body = "\n".join([*_some(list(night.redecided)), *_linked(address)])
     return Event(f"decided {night.night}", "info", title, body)
 

@@ -10,11 +10,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import streamlit as st
 
 from answers.decide.answer import decide
-from answers.decide.tables import arm_taken, by_load, summary, words_by_load
+from answers.decide.overview import overviews
+from answers.decide.tables import NO_DRAFTS, arm_taken, by_arm, by_load, summary, words_by_load
+from answers.decide.tiles import tiles
 from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
 from answers.report.values import Wanted
@@ -197,12 +200,8 @@ def test_the_terminal_prints_the_same_arm_loads_and_words(shown: Decisions) -> N
 
 def place(one: Decision, found: Decisions) -> dict[str, str]:
     """The parameters of a link to a decision."""
-    from answers.decide.overview import overviews
-    from dashboard.data.decide import traffics
-
     overview = next(x for x in overviews(found.decisions) if one in x.decisions)
-    names = {id(known): name for name, known in traffics(overview).items()}
-    return {"about": overview.name, "traffic": names[id(one)]}
+    return {"about": overview.name, "traffic": overview.place(one)}
 
 
 def chosen(found: Decisions) -> list[Decision]:
@@ -210,48 +209,54 @@ def chosen(found: Decisions) -> list[Decision]:
     return list({id(one): one for one in (found.decisions[0], found.decisions[-1])}.values())
 
 
-def test_the_verdict_page_shows_that_decision(shown: Decisions) -> None:
+def test_the_decide_page_shows_that_decision(shown: Decisions) -> None:
     for one in chosen(shown):
-        page = opened("verdict", **place(one, shown))
+        page = opened("decide", **place(one, shown), which_k="true", by_load="true")
 
-        assert plain(page.subheader[0].value) == plain(one.headline)
+        assert plain(page.header[0].value).endswith(plain(one.headline))
         there = tables(page.dataframe)
         line = rows(summary([one]))[0]
         assert any(line[3:5] == row[3:5] for row in there[0])
         assert rows(by_load(one)) in there
+        assert rows(by_arm(one)) in there
         assert one.serve is None or one.serve in [code.value for code in page.code]
+        assert [tile.label for tile in page.metric] == [tile.label for tile in tiles(one)]
+        _mapped(page, one, shown)
         _outlined(page, one)
 
 
-def test_the_draft_tokens_page_shows_that_decision(shown: Decisions) -> None:
-    for one in chosen(shown):
-        page = opened("draft-tokens", **place(one, shown))
+def marks(page: Any, at: int) -> list[dict[str, Any]]:
+    """What a chart of the page draws."""
+    (sent,) = page.get("vega_lite_chart")[at].proto.datasets
+    found: list[dict[str, Any]] = pa.ipc.open_stream(sent.data.data).read_all().to_pylist()
+    return found
 
-        assert plain(page.header[0].value) == plain(one.headline)
-        assert rows(by_load(one)) in tables(page.dataframe)
-        assert one.serve is None or one.serve in [code.value for code in page.code]
-        _outlined(page, one)
+
+def _mapped(page: Any, one: Decision, shown: Decisions) -> None:
+    """The load map has every load of the decision with its word and size, and outlines one."""
+    where = place(one, shown)["traffic"]
+    drawn = {mark["at"]: mark for mark in marks(page, 0) if mark["traffic"] == where}
+    assert {at: (mark["word"], mark["gain"]) for at, mark in drawn.items()} == {
+        level.load.text: (level.difference.word, percent(level.difference.improvement))
+        for level in one.levels
+    }
+    outlined = [mark["at"] for mark in marks(page, 0) if mark["outlined"]]
+    assert outlined == ([] if one.operating_load is None else [one.operating_load.text])
 
 
 def _outlined(page: Any, one: Decision) -> None:
     """Exactly one field of a load is outlined: the arm that is taken, with its expected gain."""
-    from dashboard.answers.decide import NO_DRAFTS, heat_map
-    from dashboard.downloads import vega_lite
-
-    (marks,) = vega_lite(heat_map(one))["datasets"].values()
-    outlined = {mark["load"]: mark for mark in marks if mark["taken"]}
-    assert len(outlined) == sum(mark["taken"] for mark in marks) == len(one.levels)
+    drawn = marks(page, 1)
+    outlined = {mark["load"]: mark for mark in drawn if mark["taken"]}
+    assert len(outlined) == sum(mark["taken"] for mark in drawn) == len(one.levels)
     for level in one.levels:
         mark = outlined[level.load.short]
         off = level.num_speculative_tokens == 0
-        assert mark["draft"] == (NO_DRAFTS if off else level.arm)
+        assert mark["place"] == (NO_DRAFTS if off else level.arm)
         assert off or mark["text"] == percent(level.difference.improvement)
-    assert [chart.proto.spec for chart in page.get("vega_lite_chart")][0]
 
 
 def test_the_report_tells_that_decision(shown: Decisions) -> None:
-    from answers.decide.overview import overviews
-
     for overview in overviews(shown.decisions):
         made = report(reader(open_shelf()), Wanted(Question(), overview.name))
 

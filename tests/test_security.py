@@ -169,7 +169,7 @@ def test_a_question_in_sql_reaches_no_file_no_network_and_no_setting(
      "CURRENT", "x" * 500 + ".json", "~/.ssh/config.json.gz", "a\\..\\b.json"],
 )  # fmt: skip
 def test_an_uploaded_name_can_name_nothing_else(tmp_path: Path, name: str) -> None:
-    place = upload._written(tmp_path, 1, Report(name, b"{}"))
+    place = upload._written(tmp_path, "1", Report(name, b"{}"))
 
     assert place.parent == tmp_path / "1"
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*\.json(\.gz|\.zst)?", place.name)

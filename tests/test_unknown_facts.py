@@ -47,7 +47,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("runs",),
 )  # fmt: skip
 PAGES = (
-    "verdict", "draft-tokens", "compare", "cost", "predict", "trends", "data",
+    "decide", "compare", "cost", "predict", "trends", "data",
 )  # fmt: skip
 _NAN = re.compile(r"(?i:\bnan\b)|\bNaT\b|\bNone\b(?!\.)|<NA>")
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
 from analysis.frames import records
+from analysis.matching.fields import loads_of
 from analysis.matching.pairing import match
 from answers.compare.answer import compare_on
 from answers.compare.values import Comparison, Line, Question
@@ -15,25 +17,51 @@ from answers.decide.values import Question as DecideQuestion
 from answers.ground import Rows, ground_of, rows_of
 from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.loads import Load
 from warehouse.store_read import Reader
 
-FACTS: tuple[str, ...] = (
-    "model", "gpu", "dataset", "tensor_parallel_size", "arm_label", "concurrency", "completed",
-    "errored", "flags",
-)  # fmt: skip
-Value = str | int | float | None
+_TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label")
+_NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "completed", "errored")
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read of one cell. ``file``: where it lay; ``method``: "none" for a baseline."""
+
+    file: str
+    model: str | None
+    gpu: str | None
+    dataset: str | None
+    method: str | None
+    arm: str | None
+    tensor_parallel_size: int | None
+    num_speculative_tokens: int | None
+    completed: int | None
+    errored: int | None
+    load: Load | None
 
 
 @dataclass(frozen=True)
 class Held:
-    """Reports that were read: nothing but this module looks into them."""
+    """Reports that were read: nothing but this module looks into their frames."""
 
     rows: Rows
 
     @property
-    def cells(self) -> int:
-        """How many there are."""
-        return len(self.rows.cells)
+    def read(self) -> tuple[Read, ...]:
+        """Every cell."""
+        cells = self.rows.cells
+        known = cells[list(_TEXTS + _NUMBERS)].astype(object)
+        told = records(known.where(known.notna(), None))
+        return tuple(_read_of(row, load) for row, load in zip(told, loads_of(cells), strict=True))
+
+
+def _read_of(row: dict[str, Any], load: Load | None) -> Read:
+    size, k, completed, errored = (
+        None if row[name] is None else int(row[name]) for name in _NUMBERS
+    )
+    path, model, gpu, dataset, method, arm = (row[name] for name in _TEXTS)
+    return Read(path, model, gpu, dataset, method, arm, size, k, completed, errored, load)
 
 
 @dataclass(frozen=True)
@@ -47,9 +75,8 @@ class Doubted:
 
 @dataclass(frozen=True)
 class Told:
-    """What reports say. ``cells``: the values of FACTS, a row per cell that was read."""
+    """What reports say."""
 
-    cells: tuple[tuple[Value, ...], ...]
     flags: tuple[Doubted, ...]
     comparison: Comparison
     decisions: Decisions
@@ -65,10 +92,7 @@ def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     given; ``question.filters`` then choose among its cells."""
     rows = mine.rows if beside is None else _with_partners(mine.rows, beside, question)
     known = ground_of(rows, frozenset(rows.cells["cell_id"]), question.allow, question.reference)
-    facts = mine.rows.cells[list(FACTS)].astype(object)
-    facts = facts.where(facts.notna(), None)
     return Told(
-        tuple(facts.itertuples(index=False, name=None)),
         tuple(
             Doubted(row["name"], row["severity"], row["sentence"])
             for row in records(mine.rows.flags)

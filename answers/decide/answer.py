@@ -162,7 +162,10 @@ class Case:
             f"Against it: {against[0].sentence}." if against else "",
             *doubts[:1],
         ]
-        config, serve = flags_to_paste(self.known, settings[0], shown)
+        # Who is told not to speculate is not handed flags that do.
+        config, serve = (
+            (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
+        )
         return Decision(
             subject=_subject(keys), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,

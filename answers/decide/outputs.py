@@ -28,8 +28,13 @@ class Outputs:
 
 def outputs(reader: Reader, one: Decision) -> Outputs | None:
     """The outputs behind a decision; None where nothing is taken at the operating load."""
-    cell = _operating_cell(one)
-    if cell is None or not cell.pairs:
+    cell = operating_cell(one)
+    return None if cell is None else outputs_of(reader, cell)
+
+
+def outputs_of(reader: Reader, cell: Cell) -> Outputs | None:
+    """The outputs behind a field of the map; None where no pair is known."""
+    if not cell.pairs:
         return None
     from analysis.evidence.output_check import check_outputs
 
@@ -41,7 +46,7 @@ def outputs(reader: Reader, one: Decision) -> Outputs | None:
     return Outputs(cell.arm, cell.load.text, len(pairs), found.sentences)
 
 
-def _operating_cell(one: Decision) -> Cell | None:
+def operating_cell(one: Decision) -> Cell | None:
     """The field of the map at the operating load whose arm is told there."""
     level = one.operating
     if level is None:

@@ -1,13 +1,15 @@
 """Decisions put together: one paragraph for each model on one hardware."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from answers import wording
 from answers.decide import words as said
+from answers.decide.tables import traffic_short
 from answers.decide.values import Decision, Subject
 from answers.wording import known
+from warehouse.filters import UNKNOWN, Filters
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,20 @@ class Overview:
 
     def place(self, one: Decision) -> str:
         """Which of the leads it is."""
-        sizes = {lead.subject.tensor_parallel_size for lead in self.leads}
-        size = f"TP {known(one.subject.tensor_parallel_size)}, " if len(sizes) > 1 else ""
-        return f"{size}{one.traffic.name}"
+        return f"{self._size(one)}{one.traffic.name}"
+
+    def short(self, one: Decision) -> str:
+        """The same where there is little room: ``TP 2, mix of 3``."""
+        return f"{self._size(one)}{traffic_short(one)}"
+
+    def _size(self, one: Decision) -> str:
+        sizes = {each.subject.tensor_parallel_size for each in self.decisions}
+        return f"TP {known(one.subject.tensor_parallel_size)}, " if len(sizes) > 1 else ""
+
+    @property
+    def ordered(self) -> tuple[Decision, ...]:
+        """All decisions, those that lead first."""
+        return tuple(dict.fromkeys([*self.leads, *self.decisions]))
 
 
 def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
@@ -90,3 +103,17 @@ def _leads(decisions: Sequence[Decision]) -> Iterator[Decision]:
 
 def _origin(decisions: Sequence[Decision]) -> str:
     return said.EVIDENCE.get(decisions[0].subject.evidence or "", "")
+
+
+def narrowed(overview: Overview, chosen: Filters) -> Filters:
+    """The chosen filters, kept to a subject; arms keep the baseline beside them."""
+    about = overview.decisions[0].subject
+    arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
+    return replace(
+        chosen, arm=arm, model=_only(about.model), gpu=_only(about.gpu),
+        engine_version=_only(about.engine_version), study=_only(about.study),
+    )  # fmt: skip
+
+
+def _only(value: str | None) -> tuple[str, ...]:
+    return (UNKNOWN if value is None else value,)

@@ -4,13 +4,17 @@ import json
 
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import serve_line, speculative_config
+from answers.decide.guess import SOME_METHOD
 from answers.decide.read import Ground
 from answers.decide.shown import Shown
 
 
 def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
-    """Both for the method taken and its K; None where K or the model is unknown."""
+    """Both for the method taken and its K; None where nothing is to be drafted, and where the method,
+    K or the model is unknown."""
     arm = shown.judged.field.candidates[shown.picked.fixed]
+    if arm.family.startswith(SOME_METHOD) or all(place is None for place in shown.picked.at):
+        return None, None
     pairs = known.pairs[setting]
     mine = pairs[pairs["arm_id"] == arm.arm_id]
     if mine.empty or arm.k is None:

@@ -7,6 +7,8 @@ from answers.ground import Ground as Ground
 from answers.ground import Rows as Rows
 from answers.ground import ground as read
 from answers.ground import ground_of as ground_of
+from warehouse import queries
+from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 _ALSO = (("output_tokens", "mean"), ("error_rate", "mean"))
@@ -20,3 +22,8 @@ def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
     bounds = () if slo is None else slo.bounds
     also = (*_ALSO, *((bound.metric, bound.statistic) for bound in bounds))
     return read(reader, Asked(question.filters, question.allow, also))
+
+
+def measured(reader: Reader, filters: Filters) -> int:
+    """How many cells the filters keep."""
+    return int(queries.cells(reader, filters).num_rows)

@@ -84,6 +84,13 @@ def k_words(k: int | None) -> str:
     return "engine" if k is None else str(k) if k else NO_DRAFTS
 
 
+def taken(level: Level) -> str:
+    """``draft_model K=5 (+11.8 %)``; ``no drafts``."""
+    if level.num_speculative_tokens == 0:
+        return NO_DRAFTS
+    return f"{level.arm} ({percent(level.difference.improvement)})"
+
+
 def line_name(told: Difference) -> str:
     """``Output throughput``, ``TTFT P95``: the metric behind a difference."""
     metric = METRICS[told.metric]
@@ -136,3 +143,13 @@ def entries(one: Decision) -> str | None:
         return None
     told = ", ".join(f"[{start}, {end}, {k}]" for start, end, k in one.table)
     return f"num_speculative_tokens_per_batch_size: [{told}]"
+
+
+def nothing_to_paste(one: Decision) -> str:
+    """Why there are no flags; empty where there are."""
+    if one.config is not None:
+        return ""
+    drafts = any(level.num_speculative_tokens != 0 for level in one.levels)
+    if drafts and one.answer != "no":
+        return "What to paste is not known: the results do not say which method drafted how much."
+    return "Nothing to paste: serve without speculation."

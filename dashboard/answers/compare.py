@@ -66,7 +66,7 @@ def _about(first: Decision | None, decisions: int) -> str:
     if first is None:
         return ""
     more = decisions - 1
-    beside = f" {words.counted(more, 'more decision')} stand on the Verdict page." if more else ""
+    beside = f" {words.counted(more, 'more decision')} stand on the page Decide." if more else ""
     return f"This is the decision on {title(first)}.{beside}"
 
 

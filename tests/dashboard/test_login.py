@@ -238,7 +238,7 @@ def test_an_editor_logs_in_sees_the_pages_and_may_upload(visitor: Visitor, addre
 
     _sees_results(visitor)
     _sees(visitor, "Ed Itor, editor")
-    visitor.page.goto(f"{address}/explore?part=Your+own+report")
+    visitor.page.goto(f"{address}/?add=true")
     expect(visitor.page.get_by_test_id("stFileUploader")).to_be_visible(timeout=DRAWN_MS)
 
 
@@ -248,11 +248,11 @@ def test_a_viewer_sees_the_pages_and_cannot_upload(visitor: Visitor, address: st
 
     _sees_results(visitor)
     _sees(visitor, "Vi Ewer, viewer")
-    for path in ("explore?part=Your+own+report", "data?part=Published+figures"):
+    for path in ("?add=true", "data?part=Published+figures"):
         visitor.page.goto(f"{address}/{path}")
         _sees_results(visitor)
         expect(visitor.page.get_by_test_id("stFileUploader")).to_have_count(0)
-    visitor.page.goto(f"{address}/explore?part=Your+own+report")
+    visitor.page.goto(f"{address}/?add=true")
     _sees(visitor, re.compile("upload reports takes the role editor"))
 
 
@@ -418,7 +418,7 @@ def test_opened_to_everyone_in_so_many_words_everybody_is_what_was_said(
         port = address.rpartition(":")[2]
         for name in ("localhost", "rebound.example"):
             visitor.received.clear()
-            visitor.page.goto(f"http://{name}:{port}/explore?part=Your+own+report")
+            visitor.page.goto(f"http://{name}:{port}/?add=true")
 
             _sees(visitor, re.compile("upload reports takes the role editor"))
             assert visitor.knows(DATA)

@@ -86,7 +86,7 @@ def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes
     _say(own, "exclude", "eagle3 K=5")
     assert _best_arm().startswith("draft_model")
     assert "a draft model with 3 draft tokens" in _text(_open("compare").header)
-    assert "a draft model" in _text(_open("verdict").header)
+    assert "a draft model" in _text(_open("decide").header)
     assert len(data.cells(open_shelf(), FILTERS)) == before[2] - 10
 
     _say(own, "include", "eagle3 K=5", "it did not")
@@ -300,7 +300,7 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
     _say(own, "exclude", "eagle3 K=5", HOSTILE)
     add(own, annotation("note", night("2026-11-02"), HOSTILE, HOSTILE[:30]))
 
-    for path in ("data", "trends", "verdict", "compare"):
+    for path in ("data", "trends", "decide", "compare"):
         page = _open(path, run=_runs_of("eagle3 K=5")[0].name)
         said = [*page.header, *page.markdown, *page.caption, *page.info, *page.warning]
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
@@ -316,7 +316,7 @@ def test_excluding_everything_leaves_pages_that_say_what_to_do(own: Path) -> Non
     for arm in ("baseline", "eagle3 K=5", "draft_model K=3"):
         _say(own, "exclude", arm)
 
-    for path in ("verdict", "compare", "trends"):
+    for path in ("decide", "compare", "trends"):
         assert _open(path).info
     page = _open("data")
     assert "6 runs excluded by name" in _text(page.header)

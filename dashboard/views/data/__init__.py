@@ -3,8 +3,8 @@
 import streamlit as st
 
 from dashboard.shelf import Shelf
-from dashboard.views import uploaded
 from dashboard.views.data import charts, claims, runs, sql
+from dashboard.views.decide import adding
 from warehouse.filters import Filters
 
 TITLE = "Data"
@@ -16,13 +16,20 @@ FORMER = {
     "explore": {"part": "Charts"},
     "claims": {"part": "Published figures"},
 }  # fmt: skip
+
+
+def _own(shelf: Shelf, filters: Filters) -> None:
+    st.header("Compare a report of your own")
+    adding.render(shelf, filters)
+
+
 #: What the reader can do here -> the part of the page that does it.
 _PARTS = {
     "Runs": runs.render,
     "Charts": charts.render,
     "SQL": sql.render,
     "Published figures": claims.render,
-    "Your own report": uploaded.render,
+    "Your own report": _own,
 }
 
 

@@ -1,5 +1,6 @@
 """What the browser tests share: a real server, a real Chromium, and what a reader waits for."""
 
+import base64
 import os
 import re
 import socket
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,20 @@ def sideways(page: Page) -> int:
     wide = "one => one.scrollWidth - one.clientWidth"
     inner = int(page.get_by_test_id("stMain").evaluate(wide))
     return max(inner, int(page.evaluate(f"({wide})(document.documentElement)")))
+
+
+def drop(page: Page, files: Sequence[tuple[str, Path]]) -> None:
+    """Let files of these names fall on the page, as from a window of the desktop."""
+    contents = [[name, base64.b64encode(f.read_bytes()).decode()] for name, f in files]
+    carried = page.evaluate_handle(
+        """files => {
+            const carried = new DataTransfer();
+            for (const [name, data] of files) {
+                const bytes = Uint8Array.from(atob(data), one => one.charCodeAt(0));
+                carried.items.add(new File([bytes], name));
+            }
+            return carried;
+        }""",
+        contents,
+    )
+    page.get_by_test_id("stFileUploaderDropzone").dispatch_event("drop", {"dataTransfer": carried})

@@ -12,7 +12,6 @@ from tests.dashboard.browser.seen import (
     alike,
     choose,
     fresh,
-    keep,
     main,
     settle,
     shared,
@@ -62,11 +61,8 @@ def _another_figure(page: Page) -> None:
 
 #: Path -> its main control. A page that is not here is not asked.
 CONTROLS = {
-    "verdict": Control(lambda page: keep(page, "Dataset", "structured"), "dataset=structured"),
+    "decide": Control(lambda page: choose(page, "Traffic", "prose"), "traffic=prose"),
     "compare": Control(_another_figure, "figure=5"),
-    "draft-tokens": Control(
-        lambda page: choose(page, "Choose for", "Latency"), "objective=Latency"
-    ),
     "cost": Control(_own_price, r"usd_per_hour=3\.6"),
     "predict": Control(_higher_load, "load="),
     "trends": Control(_fill("How much worse is still fine?", "itl=3% 7%"), "budget=itl"),

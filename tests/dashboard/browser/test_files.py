@@ -1,6 +1,5 @@
-"""Files in a real browser: what is downloaded, what is dropped, and the report on paper."""
+"""Files in a real browser: what is downloaded, and the report on paper."""
 
-import base64
 import io
 import json
 import re
@@ -11,12 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.conftest import Drop, recorded_drop
 from tests.dashboard.browser.seen import (
     DRAWN_MS,
     fresh,
     serious,
-    settle,
     spaced,
     take,
     title,
@@ -70,64 +67,6 @@ def _chart_as(page: Page, kind: str) -> bytes:
         take(menu, page.get_by_role("button", name=kind, exact=True).first)
     menu.press("Escape")
     return Path(started.value.path()).read_bytes()
-
-
-def _drop(page: Page, files: list[Path]) -> None:
-    """Let files fall on the page, as from a window of the desktop."""
-    contents = [
-        [f"{n}-{f.name}", base64.b64encode(f.read_bytes()).decode()] for n, f in enumerate(files)
-    ]
-    carried = page.evaluate_handle(
-        """files => {
-            const carried = new DataTransfer();
-            for (const [name, data] of files) {
-                const bytes = Uint8Array.from(atob(data), one => one.charCodeAt(0));
-                carried.items.add(new File([bytes], name));
-            }
-            return carried;
-        }""",
-        contents,
-    )
-    page.get_by_test_id("stFileUploaderDropzone").dispatch_event("drop", {"dataTransfer": carried})
-
-
-def test_reports_dropped_on_the_page_are_compared_and_the_warehouse_stays(
-    page: Page, address: str, recorded: Path, tmp_path: Path
-) -> None:
-    before = {path: path.stat().st_mtime_ns for path in recorded.rglob("*") if path.is_file()}
-    arms = [recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)]
-    broken = tmp_path / "broken.json"
-    broken.write_text("{}")
-    visit(page, f"{address}/explore?part=Your+own+report")
-
-    _drop(page, [*(arm.report for arm in arms), broken])
-    settle(page)
-    _state(page, arms)
-    page.get_by_text("Also look for partners in the warehouse").click()
-    settle(page)
-    page.get_by_role("button", name="Read and compare").click()
-
-    expect(page.get_by_role("heading", level=2).first).to_contain_text(
-        "a draft model with 3 draft tokens", timeout=60_000
-    )
-    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
-    expect(page.get_by_text("Rejected files")).to_be_visible()
-    after = {path: path.stat().st_mtime_ns for path in recorded.rglob("*") if path.is_file()}
-    assert after == before
-
-
-def _state(page: Page, arms: list[Drop]) -> None:
-    """Say what the reports leave open: in one box what they share, beside each the rest."""
-    shared = [fact for fact in arms[0].stated if fact in arms[1].stated]
-    page.get_by_role("textbox", name=re.compile("^What the reports do not say")).fill(
-        "\n".join(shared)
-    )
-    for at, arm in enumerate(arms):
-        own = " ".join(fact for fact in arm.stated if fact not in shared)
-        box = page.get_by_role("textbox", name=re.compile(rf"^Only of {at}-"))
-        box.fill(own)
-        box.press("Enter")
-        settle(page)
 
 
 def test_the_report_stands_alone_in_a_browser_and_prints_on_few_pages(

@@ -11,7 +11,7 @@ from tests.dashboard.browser.seen import PATHS, serious, served, sideways, visit
 pytestmark = pytest.mark.browser
 WIDTHS = (1440, 1024, 390)
 #: Where the number of cells matters.
-LARGE = ("", "/compare", "/draft-tokens", "/cost", "/predict", "/data", "/data?part=Charts")
+LARGE = ("", "/compare", "/cost", "/predict", "/data", "/data?part=Charts")
 #: What the page Data has beside its runs.
 PARTS = tuple(f"/data?part={part}" for part in ("Charts", "SQL", "Published+figures"))
 

@@ -1,4 +1,4 @@
-"""The Verdict page: the decision in one sentence, honest when the answer is no or unknown."""
+"""The Decide page: the decision in one sentence, honest when the answer is no or unknown."""
 
 import json
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views import verdict
 from tests.commands.asking import run
 from tests.dashboard.opening import opened, refused
 from warehouse.contract import Facts
@@ -20,6 +20,7 @@ from warehouse.store import open_writer
 Fill = Callable[..., None]
 Make = Callable[..., Facts]
 LEVELS = (1, 8, 64)
+FOLDS = ("which_k", "against", "stake", "by_load", "same", "left_out", "rules", "changed")
 FACTS = {"model": "lab/tiny-target", "dataset": "code", "evidence": "gpu", "study": "one"}
 BASELINE = {"spec_method": "none"}
 EAGLE = {"spec_method": "eagle3", "num_speculative_tokens": 3}
@@ -29,7 +30,35 @@ LUCK = ((1.0, 1.004, 0.997), (1.003, 0.998, 1.0), (0.996, 1.001, 1.004))
 
 def said(page: AppTest) -> str:
     texts = [*page.header, *page.subheader, *page.markdown, *page.caption, *page.info]
-    return "\n".join(text.value for text in texts).replace("\\", "").replace("\u202f", " ")
+    return plain("\n".join(text.value for text in texts))
+
+
+def tiles(page: AppTest) -> dict[str, tuple[str, str]]:
+    """Label of a figure -> its value and note."""
+    return {one.label: (plain(one.value), plain(one.delta)) for one in page.metric}
+
+
+def plain(text: str) -> str:
+    return text.replace("\\", "").replace("\u202f", " ")
+
+
+def unfolded(**link: str) -> AppTest:
+    """The page with all parts open."""
+    return opened("decide", **(dict.fromkeys(FOLDS, "true") | link))
+
+
+def labels(page: AppTest) -> str:
+    """The heads of what is folded."""
+    return "\n".join(plain(one.label) for one in page.expander)
+
+
+def load_map(page: AppTest) -> list[dict[str, Any]]:
+    """The cells of the load map."""
+    spec = json.loads(page.get("vega_lite_chart")[0].proto.spec)
+    assert "Does it pay, and where?" in spec["title"]["text"]
+    (sent,) = page.get("vega_lite_chart")[0].proto.datasets
+    rows: list[dict[str, Any]] = pa.ipc.open_stream(sent.data.data).read_all().to_pylist()
+    return rows
 
 
 def headline(page: AppTest) -> str:
@@ -88,14 +117,19 @@ def test_a_gain_at_every_load_is_a_yes_with_its_interval_and_its_saving(
 ) -> None:
     fill_study((0.25, 0.25, 0.25))
 
-    page = opened("verdict")
+    page = opened("decide")
 
     assert headline(page) == (
         "Yes: serve with EAGLE-3 with 3 draft tokens, at every load measured (1, 8 and 64 at once)."
     )
-    assert "At 64 at once, eagle3 K=3 gives 25." in said(page)
-    assert "An output token costs 20." in said(page)
-    assert "nothing that was measured" in said(page)
+    told = tiles(page)
+    assert told["Output throughput at 64 at once"][0].startswith("+25.")
+    value, note = told["Cost of an output token at 64 at once"]
+    assert value.startswith("-20.")
+    assert note.startswith("gain, same GPUs; 95 %: -2")
+    assert [row["word"] for row in load_map(page)] == ["gain"] * 3
+    assert page.code[-1].value.startswith("vllm serve lab/tiny-target")
+    assert "Nothing that was measured" in said(unfolded())
 
 
 def test_a_gain_that_ends_is_a_map_of_loads_and_never_a_yes(
@@ -103,7 +137,7 @@ def test_a_gain_that_ends_is_a_map_of_loads_and_never_a_yes(
 ) -> None:
     fill_study((0.6, 0.4, -0.1))
 
-    page = opened("verdict")
+    page = unfolded()
 
     assert headline(page) == (
         "At some loads: EAGLE-3 (3 draft tokens in batches up to 39, then no drafts) pays at 1 and 8 at "
@@ -115,13 +149,17 @@ def test_a_gain_that_ends_is_a_map_of_loads_and_never_a_yes(
 def test_a_loss_is_a_no(fill_study: Callable[..., None]) -> None:
     fill_study((-0.2, -0.2, -0.2))
 
-    assert headline(opened("verdict")).startswith("No: do not serve with speculation")
+    page = opened("decide")
+
+    assert headline(page).startswith("No: do not serve with speculation")
+    assert not page.code
+    assert "Nothing to paste: serve without speculation." in said(page)
 
 
 def test_one_launch_decides_nothing_and_says_what_would(fill_study: Callable[..., None]) -> None:
     fill_study((0.5, 0.5, 0.5), repeats=1)
 
-    page = opened("verdict")
+    page = unfolded()
 
     assert headline(page).startswith("Open: ")
     assert "run at least three" in said(page)
@@ -133,22 +171,31 @@ def test_several_datasets_are_told_as_a_mix_and_each_by_itself(
     fill_study((0.3, 0.3, 0.3), dataset="chat")
     fill_study((-0.3, -0.3, -0.3), dataset="code")
 
-    page = opened("verdict")
+    page = opened("decide", by_load="true")
 
     table = page.dataframe[0].value
     assert table["traffic"].tolist() == ["mix of 2", "chat", "code"]
     assert table["answer"].tolist()[1:] == ["yes", "no"]
-    assert "50 % chat + 50 % code" in said(page)
-    one = opened("verdict", mix="chat=0.9,code=0.1")
-    assert "90 % chat + 10 % code" in said(one)
+    assert list(dict.fromkeys(row["place"] for row in load_map(page))) == table["traffic"].tolist()
+    traffic = page.selectbox(key="traffic")
+    assert traffic.options[0] == "50 % chat + 50 % code"
+    assert (
+        opened("decide", mix="chat=0.9,code=0.1")
+        .selectbox(key="traffic")
+        .options[0]
+        .startswith("90")
+    )
+    traffic.set_value("code").run()
+    assert headline(page).startswith("code: No: ")
 
 
 def test_a_later_first_token_speaks_against_it(fill_study: Callable[..., None]) -> None:
     fill_study((0.3, 0.3, 0.3), first_token=1.2)
 
-    page = opened("verdict")
+    page = opened("decide", against="true")
 
-    assert "longer time to first token (P95)" in said(page).split("Against it:")[1]
+    assert "What speaks against it: 3" in labels(page)
+    assert "longer time to first token (P95)" in said(page)
 
 
 @pytest.mark.parametrize(
@@ -163,31 +210,37 @@ def test_what_no_gpu_measured_is_said_and_stands_in_every_chart(
 ) -> None:
     fill_study((0.3, 0.3, 0.3), evidence=evidence)
 
-    page = opened("verdict")
+    page = unfolded()
 
     assert words in said(page)
     assert badge in page.selectbox(key="about").options[0]
-    (chart,) = page.get("vega_lite_chart")
-    assert badge in str(json.loads(chart.proto.spec)["title"])
+    charts = page.get("vega_lite_chart")
+    assert len(charts) == 2
+    assert all(badge in str(json.loads(chart.proto.spec)["title"]) for chart in charts)
 
 
 def test_the_reader_s_load_objective_and_slo_are_asked(fill_study: Callable[..., None]) -> None:
     fill_study((0.6, 0.4, -0.1))
 
-    assert "At 8 at once, eagle3 K=3 gives 4" in said(opened("verdict", at_load="8"))
-    page = opened("verdict", objective="Latency")
+    page = opened("decide", at_load="8")
+    assert tiles(page)["Output throughput at 8 at once"][0].startswith("+4")
+    assert [row["load"] for row in load_map(page) if row["outlined"]] == ["8"]
+    nowhere = opened("decide", at_load="500")
+    assert "At a load of 500 nothing is known" in said(nowhere)
+    assert not nowhere.metric
+    page = unfolded(objective="Latency")
     assert "request latency (median)" in said(page)
-    assert "No arm meets the SLO" in said(opened("verdict", draft_slo="ttft:p95<1ms"))
-    assert "is no share of a dataset" in refused("verdict", mix="code")
-    assert "A load is a number above 0" in refused("verdict", at_load="many")
+    assert "No arm meets the SLO" in said(opened("decide", draft_slo="ttft:p95<1ms"))
+    assert "is no share of a dataset" in refused("decide", mix="code")
+    assert "A load is a number above 0" in refused("decide", at_load="many")
 
 
 def test_arms_compete_and_a_chosen_one_is_judged_alone(fill_study: Callable[..., None]) -> None:
     fill_study((0.3, 0.3, 0.3))
     fill_study((-0.3, -0.3, -0.3), num_speculative_tokens=7)
 
-    assert "EAGLE-3 with 3 draft tokens" in headline(opened("verdict"))
-    alone = headline(opened("verdict", Filters(arm=("eagle3 K=7",))))
+    assert "EAGLE-3 with 3 draft tokens" in headline(opened("decide"))
+    alone = headline(opened("decide", Filters(arm=("eagle3 K=7",))))
     assert alone.startswith("No: do not serve with speculation; the best arm, EAGLE-3 with 7")
 
 
@@ -195,7 +248,7 @@ def test_one_verdict_is_about_one_model_and_hardware(fill_study: Callable[..., N
     fill_study((0.3, 0.3, 0.3), gpu="H200")
     fill_study((-0.3, -0.3, -0.3), gpu="B200", evidence="simulated")
 
-    options = opened("verdict").selectbox(key="about").options
+    options = opened("decide").selectbox(key="about").options
 
     assert sorted(option.split(",")[0] for option in options) == [
         "lab/tiny-target on B200", "lab/tiny-target on H200",
@@ -206,9 +259,10 @@ def test_two_sizes_are_told_in_one_paragraph(fill_study: Callable[..., None]) ->
     fill_study((0.3, 0.3, 0.3), tensor_parallel_size=1)
     fill_study((-0.3, -0.3, -0.3), tensor_parallel_size=2)
 
-    page = opened("verdict")
+    page = opened("decide")
 
     assert len(page.selectbox(key="about").options) == 1
+    assert [row["place"] for row in load_map(page)] == ["TP 1, code"] * 3 + ["TP 2, code"] * 3
     assert "TP 1, code: Yes" in headline(page)
     assert "TP 2, code: No" in headline(page)
 
@@ -217,25 +271,28 @@ def test_what_changed_since_the_last_recorded_decision_is_said(
     fill_study: Callable[..., None], empty_place: Path
 ) -> None:
     fill_study((0.3, 0.3, 0.3))
+    assert "Nothing that was recorded" in said(unfolded())
     run("verdict", "--warehouse", str(empty_place), "--record")
-    assert "Changed" not in said(opened("verdict"))
+    assert "What changed since the last decision: nothing" in labels(opened("decide"))
 
     fill_study((0.6, 0.5, 0.4), num_speculative_tokens=7)
 
-    assert "eagle3 K=7, was eagle3 K=3" in said(opened("verdict"))
+    assert "What changed since the last decision: 1" in labels(opened("decide"))
+    assert "eagle3 K=7, was eagle3 K=3" in said(opened("decide", changed="true"))
 
 
 def test_a_cell_that_decides_nothing_is_named(
     empty_place: Path, fill_cells: Fill, make_facts: Make, fill_study: Callable[..., None]
 ) -> None:
     fill_study((0.3, 0.3, 0.3))
-    doubt = Flag("errors", "error", "87 of 100 requests failed.")
+    doubt = Flag("error_rate_high", "error", "87 of 100 requests failed.")
     facts = make_facts(**(FACTS | {"concurrency": 1} | EAGLE))
     fill_cells(empty_place, "failed", [facts], flags=(doubt,))
 
-    told = said(opened("verdict"))
+    page = opened("decide", left_out="true")
 
-    assert ("87 of 100" in told) == ("Decides nothing" in told)
+    assert "What was left out: 1" in labels(page)
+    assert "87 of 100" in said(page)
 
 
 def test_cells_without_a_partner_are_no_verdict_and_say_why(
@@ -243,10 +300,10 @@ def test_cells_without_a_partner_are_no_verdict_and_say_why(
 ) -> None:
     fill_cells(empty_place, "alone", [make_facts(**EAGLE)])
 
-    page = opened("verdict")
+    page = opened("decide")
 
     assert headline(page).startswith("Not known yet")
-    assert "reason" in page.dataframe[0].value.columns
+    assert "why it is not compared" in page.dataframe[0].value.columns
 
 
 def test_unknown_values_everywhere_are_said_and_not_hidden(
@@ -259,9 +316,38 @@ def test_unknown_values_everywhere_are_said_and_not_hidden(
     for arm in (BASELINE, EAGLE):
         fill_cells(empty_place, str(arm), [make_facts(**(arm | nothing))])
 
-    page = opened("verdict")
+    page = opened("decide")
 
     assert page.selectbox(key="about").options == [
         "unknown on unknown, unknown unknown  [evidence unknown]"
     ]
-    assert verdict.TITLE == "Verdict"
+    assert "unknown" in labels(page)
+
+
+@pytest.mark.parametrize(("name", "gone"), [("about", "lost-model on H100"), ("traffic", "poems")])
+def test_a_link_to_what_is_gone_shows_no_verdict_for_something_else(
+    fill_study: Callable[..., None], name: str, gone: str
+) -> None:
+    fill_study((0.3, 0.3, 0.3))
+
+    page = opened("decide", **{name: gone})
+
+    assert headline(page) == f"Not here any more: {gone}"
+    assert not page.get("vega_lite_chart")
+    assert not page.metric
+    assert not page.code
+    box = page.selectbox(key=name)
+    box.set_value(box.options[0]).run()
+    assert headline(page).startswith("Yes: serve with EAGLE-3")
+
+
+def test_the_charts_say_their_answer_to_who_does_not_see_them(
+    fill_study: Callable[..., None],
+) -> None:
+    fill_study((0.6, 0.4, -0.1))
+
+    seen, k = (chart.proto.alt for chart in unfolded().get("vega_lite_chart"))
+
+    assert seen == "Load map. code: gain 1, 8; loss 64."
+    assert "Taken: at 1 at once eagle3 K=3 (+" in k
+    assert "at 64 at once no drafts" in k

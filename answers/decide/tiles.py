@@ -1,0 +1,44 @@
+"""What the choice is worth at the operating load, in figures."""
+
+from dataclasses import dataclass
+
+from answers.decide.tables import at_stake, line_name
+from answers.decide.values import Decision, Saving
+from answers.wording import UNKNOWN, interval, percent
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure with its name, and what it must be read with."""
+
+    label: str
+    value: str
+    note: str
+
+
+def tiles(one: Decision) -> tuple[Tile, ...]:
+    """The gain and the saving, each with its word and interval, and what is at stake."""
+    if one.operating is None:
+        return ()
+    load, gain = one.operating.load.text, one.operating.difference
+    sure = _sure(gain.low, gain.high)
+    return (
+        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), f"{gain.word}; {sure}"),
+        _saving(one.saving, load),
+        Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
+    )
+
+
+def _saving(saving: Saving | None, load: str) -> Tile:
+    label = f"Cost of an output token at {load}"
+    if saving is None:
+        return Tile(label, UNKNOWN, "known only where throughput decides")
+    low, high = saving.low, saving.high
+    sure = _sure(None if high is None else -high, None if low is None else -low)
+    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same GPUs; {sure}")
+
+
+def _sure(low: float | None, high: float | None) -> str:
+    """The interval in words."""
+    ends = interval(low, high)
+    return f"95 %: {ends}" if ends else "one launch: no interval"

@@ -1,0 +1,194 @@
+"""The two maps of a decision: traffic over loads with their words, and arms over loads."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from answers.decide.fields import Field, fields
+from answers.decide.overview import Overview, badge
+from answers.decide.tables import k_words, line_name, size, traffic_short
+from answers.decide.values import Decision, Level
+from answers.wording import percent
+from dashboard.charts import Chart, nothing
+from dashboard.charts.axes import tip, title
+from dashboard.palette import BETTER, EVEN, ON_THESE, WORSE
+from warehouse.loads import Load
+
+#: The name of the selection in a map, and the columns that tell what was clicked.
+CHOSEN, FIELD, TRAFFIC, LOAD = "chosen", "field", "traffic", "load"
+_ROW, _HEAD = 46, 124
+#: px: narrower fields show whole percents, and no word.
+_NARROW = 44
+#: White text is read on each of them, on a light page and on a dark one.
+_WORDS = {
+    "gain": BETTER, "likely gain": "#4a75a8", "open": EVEN, "likely loss": "#96683d", "loss": WORSE,
+}  # fmt: skip
+#: Gains from here on have the full colour.
+_FULL = 0.5
+#: Share of a cell that its outline leaves inside.
+_INSIDE = {"width": {"band": 0.92}, "height": {"band": 0.84}}
+#: Vega knows no hatching: strokes of text stand for it.
+_HATCH = "╱ ╱ ╱ ╱"
+_UNSETTLED = ("likely gain", "open", "likely loss")
+
+
+def load_map(overview: Overview, told: Decision) -> Chart:
+    """Loads across, traffic down: in each cell how much better the arm taken there is, and the word
+    for how sure that is. Outlined: the operating load of the decision that is ``told``."""
+    rows = pd.DataFrame(
+        [_cell(overview, one, told, x) for one in overview.ordered for x in one.levels]
+    )
+    down = [overview.short(one) for one in overview.ordered]
+    loads = [level.load for one in overview.ordered for level in one.levels]
+    base = _base(rows, _across(loads), _down(down))
+    shade = alt.Color(
+        field="word", type="nominal", legend=None,
+        scale=alt.Scale(domain=list(_WORDS), range=list(_WORDS.values())),
+    )  # fmt: skip
+    tips = [
+        tip("place", "traffic"), tip("at", "load"), tip("size", "expected improvement"),
+        tip("word", "certainty"), tip("take", "take"), tip("metric", "in"),
+        tip("launches", "launches", "d"),
+    ]  # fmt: skip
+    layers = [
+        _clickable(base, [TRAFFIC, LOAD]).encode(color=shade, tooltip=tips),
+        _numbered(base, "gain", 14, -8), _worded(base),
+    ]  # fmt: skip
+    if rows["outlined"].any():
+        layers.append(_outlined(base, "outlined"))
+    names = (f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}", _SUBTITLE)
+    return _drawn(layers, len(down), names)
+
+
+_SUBTITLE = "expected improvement over the baseline and how sure it is; outlined: your load"
+
+
+def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
+    at = level.difference
+    drafts = level.num_speculative_tokens
+    return {
+        "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
+        "at": level.load.text, "gain": percent(at.improvement),
+        "short": _short(at.improvement), "word": at.word, "size": size(at),
+        "take": k_words(0) if drafts == 0 else level.arm, "metric": line_name(at),
+        "launches": level.launches, "outlined": one is told and level.load == one.operating_load,
+    }  # fmt: skip
+
+
+def heat_map(one: Decision) -> Chart:
+    """Loads across, arms down, the expected improvement in each field. Exactly one field of a load
+    is outlined: the arm taken, or that nothing is drafted."""
+    found = fields(one)
+    if not found:
+        return nothing(f"{one.traffic.name}: nothing to compare")
+    rows = pd.DataFrame([_mark(field) for field in found])
+    down = list(dict.fromkeys(field.arm for field in reversed(found)))
+    base = _base(rows, _across([field.load for field in found]), _down(down))
+    shade = alt.Color(
+        field="gain", type="quantitative", legend=None,
+        scale=alt.Scale(
+            domain=[-_FULL, 0, _FULL], range=[WORSE, EVEN, BETTER], interpolate="rgb", clamp=True
+        ),
+    )  # fmt: skip
+    tips = [
+        tip(LOAD, "load"), tip("place", "arm"), tip("size", "expected improvement"),
+        tip("metric", "in"), tip("launches", "launches", "d"),
+    ]  # fmt: skip
+    ground = _clickable(base, [FIELD], invalid="show").encode(color=shade, tooltip=tips)
+    layers = [ground, _numbered(base, "text", 13, 0)]
+    # A layer without a mark is an empty picture to who listens to the page.
+    layers += [_hatched(base)] if rows["unsettled"].any() else []
+    layers += [_outlined(base, "taken")] if rows["taken"].any() else []
+    names = f"{traffic_short(one)}{badge(one.subject.evidence)}"
+    return _drawn(layers, len(down), (names, _TAKEN))
+
+
+_TAKEN = "expected improvement over the baseline; outlined: taken; hatched: not settled"
+
+
+def _mark(field: Field) -> dict[str, object]:
+    at = field.difference
+    told: dict[str, object] = {
+        LOAD: field.load.short, "place": field.arm, FIELD: field.name, "taken": field.taken,
+        "launches": field.launches,
+    }  # fmt: skip
+    if at is None:
+        return told | {
+            "gain": 0.0, "text": "0 %", "short": "0", "size": "this is the baseline", "metric": "",
+            "unsettled": False,
+        }  # fmt: skip
+    return told | {
+        "gain": float("nan") if at.improvement is None else at.improvement,
+        "text": percent(at.improvement), "short": _short(at.improvement),
+        "size": f"{size(at)}, {at.word}", "metric": line_name(at),
+        "unsettled": at.word in _UNSETTLED,
+    }  # fmt: skip
+
+
+def _short(improvement: float | None) -> str:
+    return "?" if improvement is None else f"{improvement * 100:+.0f}"
+
+
+def _base(rows: pd.DataFrame, across: alt.X, down: alt.Y) -> Chart:
+    return alt.Chart(rows).encode(x=across, y=down)
+
+
+def _across(loads: list[Load]) -> alt.X:
+    order = sorted(set(loads), key=lambda load: load.order)
+    at_once = all(load.kind == "concurrency" for load in order)
+    axis = alt.Axis(
+        labelAngle=0, grid=False, domain=False, ticks=False, titleAnchor="start", labelLimit=120
+    )
+    return alt.X(
+        field=LOAD, type="ordinal", sort=list(dict.fromkeys(load.short for load in order)),
+        title="requests at once" if at_once else "load", axis=axis,
+    )  # fmt: skip
+
+
+def _down(order: list[str]) -> alt.Y:
+    axis = alt.Axis(grid=False, domain=False, ticks=False, labelLimit=150)
+    return alt.Y(field="place", type="ordinal", sort=order, title=None, axis=axis)
+
+
+def _clickable(base: Chart, names: list[str], **options: Any) -> Chart:
+    clicked = alt.selection_point(name=CHOSEN, fields=names, on="click", empty=False)
+    return base.mark_rect(cursor="pointer", **options).add_params(clicked)
+
+
+def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
+    """A number that gets smaller in narrow fields, as on a phone, where it is a whole percent."""
+    return base.mark_text(
+        fontSize=alt.expr(f"max(8, min({points}, bandwidth('x') / 5))"), fontWeight=600,
+        color=ON_THESE, dy=lower,
+        text=alt.expr(f"bandwidth('x') < {_NARROW} ? datum.short : datum.{field}"),
+    )  # fmt: skip
+
+
+def _worded(base: Chart) -> Chart:
+    """The word for how sure it is; left out where it would run into its neighbours."""
+    mark = base.mark_text(
+        fontSize=alt.expr("min(11, bandwidth('x') / 5)"), fontWeight=600, color=ON_THESE, dy=9,
+        opacity=alt.expr(f"bandwidth('x') < {_NARROW} ? 0 : 1"),
+    )  # fmt: skip
+    return mark.encode(text=alt.Text(field="word", type="nominal"))
+
+
+def _hatched(base: Chart) -> Chart:
+    unsettled = alt.FieldEqualPredicate(field="unsettled", equal=True)
+    return (
+        base.transform_filter(unsettled)
+        .mark_text(text=_HATCH, fontSize=26, opacity=0.35, color=ON_THESE)
+        .encode()
+    )
+
+
+def _outlined(base: Chart, field: str) -> Chart:
+    chosen = alt.FieldEqualPredicate(field=field, equal=True)
+    return base.transform_filter(chosen).mark_rect(
+        fillOpacity=0, filled=False, stroke=ON_THESE, strokeWidth=2.5, **_INSIDE
+    )
+
+
+def _drawn(layers: list[Any], rows: int, names: tuple[str, str]) -> Chart:
+    return alt.layer(*layers).properties(title=title(*names), height=_HEAD + _ROW * rows)

@@ -1,0 +1,98 @@
+"""Decide: turn speculation on or not, with which K, up to which load, and what that saves."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from answers.compare import words as compare_words
+from answers.compare.answer import compare
+from answers.compare.values import Question as CompareQuestion
+from answers.decide.answer import decide
+from answers.decide.overview import Overview
+from answers.decide.read import measured
+from answers.decide.values import Decisions, Question
+from dashboard.chosen import Told, chosen, gone, question_of, say_gone
+from dashboard.components import plain, table, texts
+from dashboard.empty import nothing
+from dashboard.filters import keep
+from dashboard.report_button import report_button
+from dashboard.shelf import Shelf, ask
+from dashboard.views.decide import adding, details, pieces
+from warehouse.filters import UNKNOWN, Filters
+
+TITLE = "Decide"
+URL_PATH = "decide"
+ORDER = 10
+FORMER = ("verdict", "draft-tokens")
+_UNKNOWN = "Not known yet: nothing to decide on."
+#: More sentences than this are no headline.
+_MOST_LEADS = 2
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page."""
+    top = st.container()
+    boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
+    with boxes[3]:
+        question = question_of(filters)
+    found = ask(shelf, decide, question)
+    if not found.decisions:
+        with top:
+            _none(shelf, question, found)
+    else:
+        told = chosen(shelf, question, found, boxes)
+        lost = gone()
+        if told is not None and lost is None:
+            _show(shelf, told, top)
+        else:
+            with top:
+                say_gone(lost or "")
+    adding.folded(shelf, filters)
+    if found.decisions and told is not None and lost is None:
+        details.draw(shelf, told.question, told.overview, told.one)
+
+
+def _none(shelf: Shelf, question: Question, found: Decisions) -> None:
+    """Nothing is decided: why, and what has no partner."""
+    st.header(plain(_UNKNOWN))
+    if not ask(shelf, measured, question.filters):
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        return
+    st.info(plain(found.why_none or ""))
+    lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
+    if lonely.unmatched:
+        st.markdown("These cells have no partner:")
+        table(texts(compare_words.UNMATCHED_HEADER, compare_words.unmatched_rows(lonely)), "rows")
+
+
+def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
+    """What is read first: the sentence, the map, what it is worth, what to paste."""
+    st.set_page_config(page_title=f"{TITLE}: {told.overview.name}")
+    top.header(plain(_headline(told)))
+    left, right = st.columns([3, 2])
+    with left:
+        pieces.load_map(told.overview, told.one, "load_map")
+    with right:
+        pieces.tiles(told.one)
+        with st.container(horizontal=True):
+            report_button(shelf, told.question, told.overview.name)
+            if not told.alone:
+                st.button(
+                    "Only this on all pages", on_click=keep, args=(_kept(told.overview),), key="only",
+                    type="tertiary",
+                )  # fmt: skip
+    pieces.paste(told.one)
+
+
+def _headline(told: Told) -> str:
+    """One sentence; several where the sizes that lead differ and nobody chose one."""
+    leads = told.overview.leads
+    if told.one is leads[0] and len(leads) <= _MOST_LEADS:
+        return told.overview.headline
+    return f"{told.traffic}: {told.one.headline}"
+
+
+def _kept(overview: Overview) -> dict[str, str]:
+    """The filters that keep every page to a subject -> their value."""
+    about = overview.decisions[0].subject
+    told = {"model": about.model, "gpu": about.gpu, "engine_version": about.engine_version}
+    return {name: UNKNOWN if value is None else value for name, value in told.items()}

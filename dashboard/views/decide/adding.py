@@ -1,0 +1,151 @@
+"""Add your results: files of one's own, what they are, and the verdict on them.
+
+They are read in a private, temporary warehouse; only the session holds what was read, until an
+editor asks to keep the files.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from answers.compare.uploaded import Told, told
+from answers.compare.values import Question
+from answers.decide.guess import Guess, from_name, together
+from dashboard.access import may_edit, require_editor
+from dashboard.components import plain
+from dashboard.shelf import Shelf, ask, reader
+from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
+from dashboard.views.decide import own
+from dashboard.views.decide.stating import known_facts, options, stated
+from warehouse.errors import DraftboardError
+from warehouse.filters import Filters
+
+_TYPES = ("json", "gz", "zst")
+_KEPT = "what was read of the dropped files"
+Made = TypeVar("Made")
+
+
+def folded(shelf: Shelf, filters: Filters) -> None:
+    """The form, folded."""
+    part = st.expander(
+        "Add your results: drop a baseline file and a speculative one", key="add",
+        icon=":material/upload_file:", bind="query-params",
+    )  # fmt: skip
+    if part.open:
+        with part:
+            render(shelf, filters)
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """The form and the verdict; a viewer is told why there is none."""
+    if not may_edit():
+        st.info("Your role is viewer: to upload reports takes the role editor.")
+        return
+    st.caption(
+        "Results of vllm bench serve or GuideLLM reports, "
+        f"at most {MOST_FILES} files of {MOST_MB} MB; repeats are welcome. Nothing is stored "
+        "unless you ask for it."
+    )
+    files = st.file_uploader(
+        "Your files", type=_TYPES, accept_multiple_files=True, max_upload_size=MOST_MB, key="files"
+    )
+    if not files:
+        return
+    try:
+        _answer(shelf, filters, list(files))
+    except DraftboardError as error:
+        st.error(plain(str(error)))
+
+
+def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
+    """Read the files once to see what they are, then with what is stated of them."""
+    require_editor()
+    names = [file.name for file in files]
+    seen = _once("seen", _read, [Report(file.name, file.getvalue()) for file in files])
+    own.refused(seen)
+    if seen.held is None:
+        st.subheader("None of these files holds a result")
+        return
+    contents = {place(one): Guess(one.method, one.num_speculative_tokens, one.gpu, one.dataset,
+                                  one.tensor_parallel_size) for one in seen.held.read}  # fmt: skip
+    there = sorted(contents)
+    known = ask(shelf, options)
+    guessed = together(
+        [from_name(names[at], known.datasets) for at in there], [contents[at] for at in there]
+    )
+    facts = stated([files[at] for at in there], guessed, known)
+    if any(one.method is None for one in facts):
+        st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
+        return
+    more = known_facts([files[at] for at in there])
+    reports = [
+        Report(names[at], files[at].getvalue(), (*_facts(one), *own_facts))
+        for at, one, own_facts in zip(there, facts, more, strict=True)
+    ]
+    _verdict(shelf, filters, reports)
+
+
+def _facts(one: Guess) -> tuple[str, ...]:
+    """As ``draftboard ingest --set`` takes them."""
+    given = {
+        "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
+        "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
+    }  # fmt: skip
+    return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
+
+
+def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
+    mine = _once("mine", _read, reports)
+    if mine.held is None:
+        own.refused(mine)
+        return
+    left, right = st.columns(2, vertical_alignment="center")
+    together_with = left.checkbox(
+        "Also look for partners in the warehouse (the filters of the sidebar apply)",
+        value=True, key="together",
+    )  # fmt: skip
+    if right.button("Keep these files in the warehouse", icon=":material/save:", key="keep"):
+        _keep(shelf, reports)
+    own.show(
+        mine, _told(shelf, filters if together_with else None, mine), [r.name for r in reports]
+    )
+
+
+def _read(reports: Sequence[Report]) -> Uploaded:
+    with st.spinner("Reading the files", show_time=True):
+        return take_in(reports)
+
+
+def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]) -> Made:
+    """``make(reports)``, kept in the session until the reports are others."""
+    kept = st.session_state.get(f"{_KEPT}: {name}")
+    if kept is None or kept[0] != reports:
+        kept = (reports, make(reports))
+        st.session_state[f"{_KEPT}: {name}"] = kept
+    made: Made = kept[1]
+    return made
+
+
+def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
+    """What the files say, once for each choice. Never in the cache that sessions share."""
+    key = (shelf, filters, id(mine))
+    kept = st.session_state.get(f"{_KEPT}: told")
+    if kept is None or kept[0] != key:
+        assert mine.held is not None
+        beside = None if filters is None else reader(shelf)
+        kept = (key, told(mine.held, beside, Question(filters or Filters())))
+        st.session_state[f"{_KEPT}: told"] = kept
+    found: Told = kept[1]
+    return found
+
+
+def _keep(shelf: Shelf, reports: list[Report]) -> None:
+    """Take the files into the warehouse, since an editor asks for it."""
+    require_editor()
+    refused = keep(reports, Path(shelf.root))
+    for name, reason in refused:
+        st.warning(plain(f"{name}: {reason}"))
+    if not refused:
+        st.success(f"Kept: {len(reports)} files, with the texts they hold, beside the warehouse.")

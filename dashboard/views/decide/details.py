@@ -1,0 +1,138 @@
+"""What is folded on the Decide page: each part is made when a reader opens it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+from streamlit import column_config as col
+
+from answers.decide import tables
+from answers.decide.accepted import accepted, accepted_in, rule_rows, rules
+from answers.decide.changes import changes
+from answers.decide.fields import behind, fields
+from answers.decide.outputs import operating_cell, outputs_of
+from answers.decide.overview import Overview
+from answers.decide.values import Decision, Question
+from dashboard.charts import decide as charts
+from dashboard.charts.spec import specification
+from dashboard.components import plain, table, texts
+from dashboard.download_menu import charts_menu, rows_menu
+from dashboard.links import cell_link
+from dashboard.shelf import Shelf, ask
+from dashboard.views.decide.files import rows_of
+from dashboard.views.decide.pieces import bullets
+from warehouse import decisions
+from warehouse.filters import Filters
+
+#: The field whose cells are shown: its box, its parameter.
+SQUARE = "square"
+_LINK = "measured in"
+
+
+def draw(shelf: Shelf, question: Question, overview: Overview, one: Decision) -> None:
+    """Every part, folded; then the files."""
+    changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
+    left = tuple(tables.left_out(one))
+    _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one),
+          SQUARE in st.query_params)  # fmt: skip
+    _fold("against", _counted("What speaks against it", len(one.against)), lambda: _against(one))
+    _fold("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?",
+          lambda: _stake(one))  # fmt: skip
+    _fold("by_load", "By load, by arm, by traffic: all figures", lambda: _figures(overview, one))
+    _fold("same", "Do the arms answer the same?", lambda: _same(shelf, one))
+    _fold("left_out", _counted("What was left out", len(left)),
+          lambda: bullets(left, "Nothing: every cell that was measured decides."))  # fmt: skip
+    if not one.traffic.mix:
+        _fold("rules", "Rules of thumb beside the measurement",
+              lambda: _rules(shelf, question.filters, one))  # fmt: skip
+    _fold("changed", _counted("What changed since the last decision", len(changed)),
+          lambda: bullets(changed, "Nothing that was recorded; record it with: draftboard verdict --record"))  # fmt: skip
+    with st.container(horizontal=True):
+        rows_menu("decide", lambda: rows_of(overview.decisions))
+        drawn = {"Load map": charts.load_map(overview, one), "Method and K": charts.heat_map(one)}
+        charts_menu("decide", {name: specification(chart) for name, chart in drawn.items()})
+
+
+def _fold(key: str, label: str, show: Callable[[], None], opened: bool = False) -> None:
+    """A part that is made when it is open; the link keeps which are."""
+    part = st.expander(plain(label), opened, key=key, bind="query-params")
+    if part.open:
+        with part:
+            show()
+
+
+def _counted(label: str, number: int) -> str:
+    return f"{label}: {number or 'nothing'}"
+
+
+def _which_k(shelf: Shelf, one: Decision) -> None:
+    taken = "; ".join(f"at {level.load.text} {tables.taken(level)}" for level in one.levels)
+    st.markdown(f"Taken: {plain(taken)}. At stake: {plain(tables.at_stake(one))}.")
+    drawing = specification(charts.heat_map(one))
+    alt = f"Expected improvement by load and arm, as a heat map. Taken: {taken}."
+    if "params" in drawing:
+        st.vega_lite_chart(drawing, alt=alt, key="map", on_select=_choose)
+    else:  # It says what is unknown: there is nothing to click on.
+        st.vega_lite_chart(drawing, alt=alt)
+    cells = {field.name: field.cells for field in fields(one)}
+    chosen = st.selectbox(
+        "The cells behind a field: choose it here or click on it", list(cells), index=None,
+        key=SQUARE, bind="query-params", placeholder="no field chosen",
+    )  # fmt: skip
+    if chosen is not None:
+        found = ask(shelf, behind, cells[chosen])
+        header = ["arm", "repeat", "completed", "errored", "flags", "run", _LINK]
+        lines = [
+            [each.arm, each.repeat, each.completed, each.errored, each.flags, each.run,
+             cell_link(each.cell)]
+            for each in found
+        ]  # fmt: skip
+        table(texts(header, lines), "cells", {_LINK: col.LinkColumn(_LINK, display_text="open")})
+
+
+def _choose() -> None:
+    """A click on a field chooses it in the box below, which is what the link holds."""
+    picked = st.session_state["map"]["selection"].get(charts.CHOSEN)
+    if picked:
+        st.session_state[SQUARE] = picked[0][charts.FIELD]
+
+
+def _against(one: Decision) -> None:
+    bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
+
+
+def _stake(one: Decision) -> None:
+    rivals = ", ".join(one.rivals)
+    st.markdown(
+        f"At stake in the choice: {plain(tables.at_stake(one))}"
+        + (f"; may be better: {plain(rivals)}." if rivals else ".")
+    )
+    bullets(tables.doubts(one))
+
+
+def _figures(overview: Overview, one: Decision) -> None:
+    st.markdown(plain(one.paragraph))
+    table(texts(*tables.summary(overview.decisions)), "decisions")
+    st.markdown("**By load**")
+    table(texts(*tables.by_load(one)), "loads")
+    st.markdown("**Every arm**")
+    table(texts(*tables.by_arm(one)), "fields")
+
+
+def _same(shelf: Shelf, one: Decision) -> None:
+    cell = operating_cell(one)
+    same = None if cell is None else ask(shelf, outputs_of, cell)
+    if same is None:
+        st.markdown("Unknown: no outputs of both arms are known at your load.")
+        return
+    st.markdown(f"{plain(same.arm)} beside the baseline, at {plain(same.load)}:")
+    bullets(same.sentences)
+
+
+def _rules(shelf: Shelf, filters: Filters, one: Decision) -> None:
+    st.caption(
+        "What published rules say of each arm, and at which concurrency the expected gains agree. "
+        "They contradict one another; the measurement wins."
+    )
+    found = accepted_in(one, ask(shelf, accepted, filters))
+    table(texts(*rule_rows(rules(one, found))), "rules")

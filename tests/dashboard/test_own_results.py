@@ -1,0 +1,235 @@
+"""Files that a reader drops: guessed, decided like any other, refused alike, and gone afterwards."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from streamlit.testing.v1 import AppTest
+
+from answers.compare.uploaded import told
+from answers.compare.values import Question
+from answers.decide.guess import Guess, from_name, together
+from answers.decide.overview import overviews
+from dashboard import upload
+from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
+from tests.conftest import Drop, recorded_drop
+from tests.dashboard.opening import opened
+from warehouse import queries
+from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+BASELINE, DRAFT = recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)
+HOSTILE = "../../<b onmouseover=alert(1)>.json"
+
+
+def _report(drop: Drop) -> Report:
+    return Report(drop.report.name, drop.report.read_bytes(), drop.stated)
+
+
+def headline(mine: Uploaded, root: Path | None = None) -> str | None:
+    """What is decided on the files, alone or beside a warehouse."""
+    assert mine.held is not None
+    if root is None:
+        found = told(mine.held, None, Question()).decisions
+    else:
+        with Reader(root) as reader:
+            found = told(mine.held, reader, Question()).decisions
+    return overviews(found.decisions)[0].headline if found.decisions else None
+
+
+@pytest.fixture(scope="module")
+def lab() -> Uploaded:
+    """Both arms of the laptop lab and a file that is no report."""
+    return take_in([_report(BASELINE), _report(DRAFT), Report(HOSTILE, b'{"a": 1}')])
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("baseline-H100-tp2.json", Guess("none", None, "H100", None, 2)),
+        ("no-spec_code.json", Guess("none", None, None, "code")),
+        ("eagle3_k5_h200.json.gz", Guess("eagle3", 5, "H200")),
+        ("llama-EAGLE-k=3.json", Guess("eagle", 3)),
+        ("ngram-random.json", Guess("ngram")),
+        ("prompt_lookup.json", Guess("ngram")),
+        ("k3.json", Guess("speculative", 3)),
+        ("draft-model-spec-tokens-4.json", Guess("draft_model", 4)),
+        ("openai-infqps-concurrency4-tiny-20261121-091427.json", Guess()),
+        ("database-specs.json", Guess()),
+    ],
+)
+def test_a_name_says_what_a_file_is(name: str, guess: Guess) -> None:
+    assert from_name(name, ("code", "chat")) == guess
+
+
+def test_contents_win_over_names_and_one_known_arm_tells_the_other() -> None:
+    nothing, drafted = Guess(), Guess(None, 3)
+
+    assert [one.method for one in together([nothing] * 2, [nothing, drafted])] == [
+        "none", "speculative",
+    ]  # fmt: skip
+    (one,) = together([Guess("none", None, "H100")], [Guess(None, 3, "B200")])
+    assert (one.method, one.num_speculative_tokens, one.gpu) == ("speculative", 3, "B200")
+    assert [x.method for x in together([Guess("none"), nothing], [nothing] * 2)] == [
+        "none", "speculative",
+    ]  # fmt: skip
+    assert [x.method for x in together([nothing] * 2, [nothing] * 2)] == [None, None]
+
+
+def test_two_reports_are_decided_without_any_warehouse(lab: Uploaded) -> None:
+    assert lab.held is not None
+    assert len(lab.held.read) == BASELINE.levels + DRAFT.levels
+    assert {place(one) for one in lab.held.read} == {0, 1}
+    assert {one.method for one in lab.held.read} == {"none", "draft_model"}
+    assert "a draft model with 3 draft tokens" in str(headline(lab))
+
+
+def test_a_file_that_is_no_report_is_refused_with_the_reason_of_ingest(lab: Uploaded) -> None:
+    assert lab.rejections == (
+        (
+            HOSTILE,
+            "This is neither a GuideLLM report nor a vllm bench result: give the JSON "
+            "file that the load generator wrote.",
+        ),
+    )
+
+
+def test_nothing_stays_on_the_disk_and_the_real_warehouse_is_untouched(
+    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")}
+
+    take_in([_report(BASELINE)])
+
+    assert list(tmp_path.iterdir()) == []
+    assert {path: path.stat().st_mtime_ns for path in warehouse.rglob("*")} == before
+
+
+def test_files_that_are_kept_are_results_like_others_and_can_be_read_again(
+    empty_place: Path, lab: Uploaded
+) -> None:
+    from click.testing import CliRunner
+
+    from draftboard import cli
+
+    refused = keep([_report(BASELINE), _report(DRAFT), Report("a.json", b"{}")], empty_place)
+
+    assert [name for name, _ in refused] == ["a.json"]
+    with Reader(empty_place) as reader:
+        assert queries.cells(reader, Filters()).num_rows == BASELINE.levels + DRAFT.levels
+    done = CliRunner().invoke(cli, ["ingest", "--rebuild", "--warehouse", str(empty_place)])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_warehouse_that_takes_nothing_says_so_in_a_sentence(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_text("no folder")
+
+    with pytest.raises(InvalidInput, match="takes nothing in"):
+        keep([_report(BASELINE)], place)
+
+
+def test_an_uploaded_arm_finds_its_baseline_in_the_warehouse(
+    empty_place: Path, lab: Uploaded
+) -> None:
+    keep([_report(BASELINE)], empty_place)
+    mine = take_in([_report(DRAFT)])
+
+    assert headline(mine, empty_place) == headline(lab)
+    assert headline(mine) is None
+    with Reader(empty_place) as reader:
+        assert queries.cells(reader, Filters()).num_rows == BASELINE.levels
+
+
+def test_a_wrong_fact_is_one_sentence() -> None:
+    with pytest.raises(InvalidInput, match="does not know the key 'gpuu'"):
+        take_in([Report("a.json", b"{}", ("gpuu=3",))])
+
+
+def test_too_much_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(InvalidInput, match=f"larger than {MOST_MB} MB"):
+        take_in([Report("large.json", b" " * ((MOST_MB << 20) + 1))])
+    with pytest.raises(InvalidInput, match=f"at most {MOST_FILES}"):
+        take_in([Report("a.json", b"{}")] * (MOST_FILES + 1))
+
+
+def test_a_file_that_unpacks_without_end_is_refused() -> None:
+    bomb = zstandard.compress(b"[" + b" " * (512 << 20))
+
+    told = take_in([Report("bomb.json.zst", bomb)])
+
+    assert told.held is None
+    assert len(told.rejections) == 1
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "_SECONDS", 0.05)
+
+    told = take_in([_report(BASELINE)])
+
+    assert "too much time" in told.rejections[0][1]
+
+
+def _dropped(*files: tuple[str, bytes]) -> AppTest:
+    page = opened("decide", add="true")
+    page.file_uploader(key="files").set_value([(name, data, "") for name, data in files]).run()
+    assert not page.exception, page.exception
+    return page
+
+
+def _said(page: AppTest) -> str:
+    shown = [*page.subheader, *page.markdown, *page.warning, *page.info, *page.error, *page.success]
+    return "\n".join(one.value for one in shown).replace("\\", "")
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_page_gives_a_verdict_and_says_what_was_refused_as_text() -> None:
+    page = _dropped(
+        ("baseline.json.zst", BASELINE.report.read_bytes()),
+        ("draft-model-k3.json.zst", DRAFT.report.read_bytes()), (HOSTILE, b'{"a": 1}'),
+    )  # fmt: skip
+
+    assert "a draft model with 3 draft tokens is the best so far" in page.subheader[0].value
+    assert f"{HOSTILE}: This is neither" in _said(page)
+    assert not any(element.allow_html for element in page.markdown)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_what_nobody_tells_is_asked_and_one_answer_is_enough() -> None:
+    page = _dropped(*((f"{n}.json.zst", drop.report.read_bytes())
+                      for n, drop in enumerate((BASELINE, DRAFT))))  # fmt: skip
+    assert "Which file is the baseline?" in _said(page)
+    assert not page.subheader
+
+    (arm,) = [box for box in page.selectbox if box.label == "Arm of 0.json.zst"]
+    arm.set_value("none").run()
+
+    assert "speculation is the best so far" in page.subheader[0].value
+    assert any("results do not say which method" in text.value for text in page.caption)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_flags_name_no_method_that_nobody_stated() -> None:
+    page = _dropped(
+        ("a.json.zst", BASELINE.report.read_bytes()), ("k3.json.zst", DRAFT.report.read_bytes())
+    )
+
+    assert "speculation with 3 draft tokens is the best so far" in page.subheader[0].value
+    assert not [code for code in page.code if "speculative" in code.value.split("method")[1][:16]]
+
+
+def test_files_that_hold_no_result_say_so(warehouse: Any) -> None:
+    page = _dropped(("a.json", b"{}"))
+
+    assert page.subheader[0].value == "None of these files holds a result"
+    assert "a.json: This is neither" in _said(page)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_form_is_folded_until_it_is_wanted() -> None:
+    assert not opened("decide").get("file_uploader")
+    assert opened("decide", add="true").get("file_uploader")
