@@ -108,13 +108,18 @@ class Told:
 
 
 def chosen(
-    shelf: Shelf, question: Question, found: Decisions, boxes: Sequence[DeltaGenerator]
+    shelf: Shelf,
+    question: Question,
+    found: Decisions,
+    boxes: Sequence[DeltaGenerator],
+    printed: tuple[str, ...] = (),
 ) -> Told | None:
-    """What the boxes say (subject, traffic, load); None where the link names one that is gone."""
+    """What the boxes say (subject, traffic, load); None where the link names one that is gone, or
+    one of ``printed`` is chosen: published studies, which stand first and decide nothing."""
     known = {one.name: one for one in overviews(found.decisions)}
     with boxes[0]:
-        name = one_of("Model and hardware", list(known), SUBJECT)
-    if name is None:
+        name = one_of("Model and hardware", [*printed, *known], SUBJECT)
+    if name is None or name in printed:
         return None
     overview = known[name]
     with boxes[1]:
@@ -127,7 +132,9 @@ def chosen(
         question = replace(question, load=load)
         again = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
         overview = again[name]
-    return Told(question, overview, place, traffics(overview)[place], len(known) == 1)
+    return Told(
+        question, overview, place, traffics(overview)[place], len(known) + len(printed) == 1
+    )
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:

@@ -351,3 +351,28 @@ def test_the_charts_say_their_answer_to_who_does_not_see_them(
     assert seen == "Load map. code: gain 1, 8; loss 64."
     assert "Taken: at 1 at once eagle3 K=3 (+" in k
     assert "at 64 at once no drafts" in k
+
+
+STUDY = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
+
+
+def test_a_published_study_is_the_first_subject_and_nothing_is_decided_on_it(
+    empty_place: Path, fill_cells: Fill, make_facts: Make
+) -> None:
+    for arm in (BASELINE, EAGLE):
+        fill_cells(empty_place, str(arm), [make_facts(**arm, concurrency=load) for load in LEVELS])
+    assert run("ingest", str(STUDY), "--warehouse", str(empty_place)).exit_code == 0
+
+    page = opened("decide")
+
+    assert plain(page.header[0].value).startswith("Published: EAGLE-3 with 3 draft tokens, 9.5 to")
+    printed = page.dataframe[0].value
+    assert list(printed["Output throughput"]) == ["+20.7 %", "+9.5 %", "+16 %", "+20.5 %"]
+    assert plain(printed["Time to first token (TTFT), P95"][2]).startswith("+9.3 % (wrong sign")
+    assert not page.code
+    assert not page.metric
+    about = page.selectbox(key="about")
+    about.set_value(about.options[1]).run()
+    assert not page.exception
+    assert not plain(page.header[0].value).startswith("Published")
+    assert page.code or page.metric

@@ -10,7 +10,9 @@ from answers.decide.answer import decide
 from answers.decide.overview import Overview
 from answers.decide.read import measured
 from answers.decide.values import Decisions, Question
-from dashboard.chosen import Told, chosen, gone, question_of, say_gone
+from answers.published.values import Study
+from dashboard import published
+from dashboard.chosen import SUBJECT, Told, chosen, gone, question_of, say_gone
 from dashboard.components import plain, table, texts
 from dashboard.empty import nothing
 from dashboard.filters import keep
@@ -29,26 +31,41 @@ _MOST_LEADS = 2
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the page."""
+    """Draw the page: a published study where the warehouse holds one, else the first decision."""
+    studied = {one.title: one for one in published.kept(shelf, filters)}
     top = st.container()
     boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
     found = ask(shelf, decide, question)
-    if not found.decisions:
+    told = None
+    if not found.decisions and not studied:
         with top:
             _none(shelf, question, found)
     else:
-        told = chosen(shelf, question, found, boxes)
+        told = chosen(shelf, question, found, boxes, tuple(studied))
         lost = gone()
+        study = studied.get(str(st.session_state.get(SUBJECT)))
         if told is not None and lost is None:
             _show(shelf, told, top)
         else:
-            with top:
-                say_gone(lost or "")
+            told = None
+            _undecided(study, lost, top)
     adding.folded(shelf, filters)
-    if found.decisions and told is not None and lost is None:
+    if told is not None:
         details.draw(shelf, told.question, told.overview, told.one)
+
+
+def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
+    """A published study, as printed; without one, what the link names and is gone."""
+    if study is None or lost is not None:
+        with top:
+            say_gone(lost or "")
+        return
+    st.set_page_config(page_title=f"{TITLE}: {study.title}")
+    with top:
+        published.say(study)
+    published.overview(study)
 
 
 def _none(shelf: Shelf, question: Question, found: Decisions) -> None:
