@@ -1,4 +1,4 @@
-# make demo | test | truth | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
+# make demo | check | test | test-long | truth | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
 # make lab LAB=quick | full | costly: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
@@ -7,7 +7,7 @@ BIN := .venv/bin
 export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 
 .DEFAULT_GOAL := test
-.PHONY: demo test truth lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
+.PHONY: demo check test test-long truth lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
 
 install: .venv/.installed
 
@@ -25,6 +25,10 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# A few minutes: what needs no server, browser, cluster or engine.
+check: lint
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not alone and not browser"
 
 # Two at a time, but those alone that pin an engine to a core or count on the whole machine.
 test: lint lab-test-envs

@@ -32,10 +32,13 @@ async def healthz(_: Request) -> PlainTextResponse:
 def former(view: ModuleType) -> list[Route]:
     """The addresses of pages that ``view`` took over; what stands after ``?`` goes along.
 
-    Where ``FORMER`` is a mapping, it adds parameters that the link does not state itself.
+    Where ``FORMER`` is a mapping, it adds parameters that the link does not state itself. The first
+    page stands at the root, to which its own address leads.
     """
     paths: Mapping[str, Mapping[str, str]] | Sequence[str] = getattr(view, "FORMER", ())
-    more = paths if isinstance(paths, Mapping) else dict.fromkeys(paths, {})
+    more = {**paths} if isinstance(paths, Mapping) else dict.fromkeys(paths, {})
+    if view is VIEWS[0]:
+        more[view.URL_PATH] = {}
     return [
         Route(f"{base()}/{path}", functools.partial(_lead_on, view, dict(added)))
         for path, added in more.items()

@@ -64,6 +64,8 @@ def test_a_filter_is_kept_from_page_to_page(page: Page, address: str) -> None:
         ("explore?part=SQL&sql=select+1+as+one", r"/data\?.*sql=", "in SQL"),
         ("claims", r"/data\?part=Published", "published figures"),
         ("nights", r"/trends\?last_nights=true", "get worse"),
+        ("verdict?dataset=structured", r"/\?.*dataset=structured", "Published: EAGLE-3"),
+        ("decide", r"localhost:\d+/$", "Published: EAGLE-3"),
     ],
 )
 def test_a_former_address_leads_to_its_new_place(
