@@ -16,8 +16,8 @@ from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
-#: Bring the end to a millionth of the way between the two of the parts.
-_HALVINGS = 20
+#: Bring the end to a billionth of the way between the two of the parts.
+_HALVINGS = 30
 
 
 @dataclass(frozen=True)

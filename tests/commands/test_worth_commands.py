@@ -207,7 +207,7 @@ def test_the_published_study_is_flagged_in_a_table_and_in_json(recorded: tuple[s
     assert {"metric", "published", "recomputed", "flagged", "reason"} <= set(found["rows"][0])
     assert found["flagged"] == sum(row["flagged"] for row in found["rows"]) == 11
     assert "the two are swapped" in output
-    assert "51 figures recomputed, 11 flagged" in output
+    assert "11 of 51 published figures do not follow from their own row: 4 errors" in output
     assert "request_latency_median_s" not in output
     assert "request_latency_median_s" in run("claims", str(STUDY), "--all", *recorded).output
 

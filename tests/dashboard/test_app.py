@@ -146,7 +146,7 @@ def hostile(
 @pytest.mark.usefixtures("hostile")
 @pytest.mark.parametrize("path", PATHS)
 def test_markup_in_any_name_is_shown_as_text(path: str) -> None:
-    page = opened(path, all_series="true", fold_points="true")
+    page = opened(path, all_series="true", fold_points="true", by_load="true")
 
     said = [*page.header, *page.subheader, *page.markdown, *page.caption, *page.info, *page.warning]
     for name in HOSTILE:

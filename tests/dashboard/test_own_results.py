@@ -91,8 +91,8 @@ def test_a_file_that_is_no_report_is_refused_with_the_reason_of_ingest(lab: Uplo
     assert lab.rejections == (
         (
             HOSTILE,
-            "This is neither a GuideLLM report nor a vllm bench result: give the JSON "
-            "file that the load generator wrote.",
+            "This is neither a GuideLLM report, a vllm bench result nor a run of a vllm bench sweep: "
+            "give the JSON file that the load generator wrote.",
         ),
     )
 
