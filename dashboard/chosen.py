@@ -12,7 +12,7 @@ from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview, overviews
 from answers.decide.values import Decision, Decisions, Objective, Question
 from dashboard.components import plain
-from dashboard.links import follow_first
+from dashboard.links import choose, follow_first
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 
@@ -20,6 +20,8 @@ _OBJECTIVES: dict[str, Objective] = {
     "Throughput": "throughput", "Latency": "latency", "Cost": "cost",
 }  # fmt: skip
 LOAD, TRAFFIC, SUBJECT = "at_load", "traffic", "about"
+#: What a link asks of a decision, though it may name no subject.
+_OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
 
 def question_of(filters: Filters) -> Question:
@@ -117,6 +119,9 @@ def chosen(
     """What the boxes say (subject, traffic, load); None where the link names one that is gone, or
     one of ``printed`` is chosen: published studies, which stand first and decide nothing."""
     known = {one.name: one for one in overviews(found.decisions)}
+    if known and SUBJECT not in {*st.query_params, *st.session_state}:
+        if _OF_A_DECISION & set(st.query_params):
+            choose(SUBJECT, next(iter(known)))
     with boxes[0]:
         name = one_of("Model and hardware", [*printed, *known], SUBJECT)
     if name is None or name in printed:

@@ -354,7 +354,7 @@ def test_an_expired_login_tells_nothing_more_and_is_renewed_by_logging_in(
 
         # The page that was open stays as it is; the next thing it asks for is refused.
         visitor.received.clear()
-        visitor.page.get_by_role("link", name="Runs", exact=True).click()
+        visitor.page.get_by_role("link", name="Data", exact=True).click()
         _sees(visitor, "Your login has expired; log in again.")
         _sees_nothing_else(visitor)
         # The cookie would hold for a month.

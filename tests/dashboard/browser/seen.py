@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -35,6 +36,8 @@ ARGUMENTS = (
 )  # fmt: skip
 #: The first page stands at the address itself.
 PATHS = ("", *(f"/{view.URL_PATH}" for view in VIEWS[1:]))
+#: The recorded lab on the first page, which opens on the published study.
+LAB = "?" + urlencode({"about": "lab-target on AMD EPYC, vllm 0.32.0+cpu  [CPU lab]"})
 START_S = 60
 #: A page may be drawn while other processes use the machine.
 DRAWN_MS = 90_000

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from dashboard.views import VIEWS
 from tests.dashboard.browser.seen import (
+    LAB,
     alike,
     choose,
     fresh,
@@ -79,7 +80,7 @@ def test_a_link_shows_in_a_fresh_profile_what_its_sender_saw(
     kept: Page, browser: Browser, address: str, path: str
 ) -> None:
     control = CONTROLS[path]
-    visit(kept, f"{address}/{'' if path == VIEWS[0].URL_PATH else path}")
+    visit(kept, f"{address}/{LAB if path == VIEWS[0].URL_PATH else path}")
     before = main(kept)
 
     control.use(kept)

@@ -9,7 +9,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.conftest import recorded_drop
-from tests.dashboard.browser.seen import choose, drop, serious, served, settle, shared, title, visit
+from tests.dashboard.browser.seen import (
+    LAB,
+    choose,
+    drop,
+    serious,
+    served,
+    settle,
+    shared,
+    title,
+    visit,
+)
 
 pytestmark = pytest.mark.browser
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "vllm-bench"
@@ -57,7 +67,7 @@ def test_two_bench_files_of_a_stranger_get_a_verdict_and_nothing_is_stored(
     page: Page, address: str, recorded: Path
 ) -> None:
     before = files_of(recorded)
-    visit(page, address)
+    visit(page, f"{address}/{LAB}")
     hand = Hand(page)
 
     hand.open_form()
@@ -81,7 +91,7 @@ def test_two_guidellm_reports_of_one_name_take_one_answer_more(
     arms = [recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)]
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
-    visit(page, address)
+    visit(page, f"{address}/{LAB}")
     hand = Hand(page)
 
     hand.open_form()
@@ -117,7 +127,7 @@ def test_files_are_kept_only_when_an_editor_asks(
 def test_a_click_on_the_map_chooses_traffic_and_load_and_the_link_holds_both(
     page: Page, address: str
 ) -> None:
-    visit(page, address)
+    visit(page, f"{address}/{LAB}")
     chart = page.get_by_test_id("stVegaLiteChart").first
     field = chart.locator("svg g.mark-text text", has_text="gain").last
 
@@ -150,12 +160,12 @@ def test_a_link_to_a_subject_that_is_gone_shows_no_verdict(page: Page, address: 
 
 
 def test_the_page_is_short_as_it_opens_and_unfolded(page: Page, address: str) -> None:
-    visit(page, address)
+    visit(page, f"{address}/{LAB}")
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollHeight") <= 2700
     folds = ("which_k", "against", "stake", "by_load", "same", "left_out", "rules", "changed")
 
-    visit(page, f"{address}/?traffic=code&{'&'.join(f'{name}=true' for name in folds)}")
+    visit(page, f"{address}/{LAB}&traffic=code&{'&'.join(f'{name}=true' for name in folds)}")
 
     page.wait_for_timeout(2000)
     assert main.evaluate("one => one.scrollHeight") <= 6000

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.browser.seen import (
     DRAWN_MS,
+    LAB,
     fresh,
     serious,
     spaced,
@@ -49,7 +50,7 @@ def test_a_figure_of_the_study_is_one_picture(page: Page, address: str) -> None:
     assert len(spec["concat"]) == 2
 
 
-@pytest.mark.parametrize("path", ["", "/cost", "/predict"])
+@pytest.mark.parametrize("path", [f"/{LAB}", "/cost", "/predict"])
 def test_a_chart_is_downloaded_as_png_svg_and_vega_lite(
     page: Page, address: str, path: str
 ) -> None:
