@@ -119,9 +119,9 @@ def chosen(
     """What the boxes say (subject, traffic, load); None where the link names one that is gone, or
     one of ``printed`` is chosen: published studies, which stand first and decide nothing."""
     known = {one.name: one for one in overviews(found.decisions)}
-    if known and SUBJECT not in {*st.query_params, *st.session_state}:
-        if _OF_A_DECISION & set(st.query_params):
-            choose(SUBJECT, next(iter(known)))
+    unnamed = SUBJECT not in {*st.query_params, *st.session_state}
+    if known and unnamed and _OF_A_DECISION & set(st.query_params):
+        choose(SUBJECT, next(iter(known)))
     with boxes[0]:
         name = one_of("Model and hardware", [*printed, *known], SUBJECT)
     if name is None or name in printed:
