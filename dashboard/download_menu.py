@@ -8,7 +8,7 @@ import pyarrow as pa
 import streamlit as st
 
 from dashboard import downloads
-from dashboard.answers import Drawing
+from dashboard.charts.spec import Drawing
 
 #: Ending of a file -> how it is made and what it is.
 _CHART_FILES: dict[str, tuple[Callable[[Drawing], bytes], str]] = {

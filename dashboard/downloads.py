@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dashboard.answers import Drawing
+from dashboard.charts.spec import Drawing
 
 #: A spreadsheet runs a text that starts so as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

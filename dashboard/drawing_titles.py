@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dashboard.answers import Drawing
+from dashboard.charts.spec import Drawing
 
 
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:

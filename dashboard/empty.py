@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard import data
+from dashboard import offered
 from dashboard.components import plain, table
 from dashboard.shelf import Shelf
 from warehouse.filters import Filters
@@ -10,12 +10,12 @@ from warehouse.filters import Filters
 
 def nothing(shelf: Shelf, sentence: str) -> None:
     """Say that the warehouse is empty, or ``sentence`` and which combinations have results."""
-    if data.cells(shelf, Filters()).empty:
-        if not data.cells(shelf.with_excluded(), Filters()).empty:
+    if offered.cells(shelf, Filters()).empty:
+        if not offered.cells(shelf.with_excluded(), Filters()).empty:
             st.info("Every run is excluded by name; take one back on the page Data.")
             return
         st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
         return
     st.info(plain(sentence))
     st.markdown("These combinations have results:")
-    table(data.combinations(shelf), "combinations")
+    table(offered.combinations(shelf), "combinations")

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import streamlit as st
 
-from dashboard import annotating, data, links
+from dashboard import annotating, links, offered
 from dashboard.access import NotAllowed, Refused, User, configured_login, current_user
 from dashboard.components import plain, tab
 from dashboard.filters import DAYS, LABELS, sidebar
@@ -80,7 +80,7 @@ def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
 def _draw(user: User) -> None:
     asked = links.parameters()
     shelf = open_shelf()
-    filters = sidebar(data.filter_options(shelf))
+    filters = sidebar(offered.filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):

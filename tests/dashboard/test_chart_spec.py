@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.answers import drawn
+from dashboard.charts.spec import specification
 from dashboard.downloads import vega_lite
 
 ROWS = pd.DataFrame(
@@ -54,7 +54,7 @@ def told(spec: dict[str, Any]) -> str:
 def test_the_rows_are_those_that_altair_would_send() -> None:
     chart = layered(ROWS)
 
-    sent = vega_lite(drawn(chart))
+    sent = vega_lite(specification(chart))
 
     whole = chart.to_dict()
     assert told({name: sent[name] for name in whole}) == told(whole)
@@ -63,7 +63,7 @@ def test_the_rows_are_those_that_altair_would_send() -> None:
 def test_a_time_that_is_not_known_is_sent_as_nothing() -> None:
     rows = ROWS.assign(at=ROWS["at"].where(ROWS["count"] != 2))
 
-    sent = vega_lite(drawn(layered(rows)))
+    sent = vega_lite(specification(layered(rows)))
 
     times = [row["at"] for known in sent["datasets"].values() for row in known if "at" in row]
     assert None in times
@@ -71,14 +71,14 @@ def test_a_time_that_is_not_known_is_sent_as_nothing() -> None:
 
 
 def test_texts_are_of_the_one_kind_that_the_browser_reads() -> None:
-    sent = drawn(layered(ROWS))["datasets"].values()
+    sent = specification(layered(ROWS))["datasets"].values()
 
     kinds = {field.type for data in sent for field in pa.ipc.open_stream(data).schema}
     assert kinds == {pa.string(), pa.float64(), pa.int64(), pa.bool_()}
 
 
 def test_layers_that_share_a_frame_send_it_once() -> None:
-    sent = drawn(layered(ROWS))["datasets"]
+    sent = specification(layered(ROWS))["datasets"]
 
     # The rule's own row, the frame of line and points, the one row of the text.
     assert len(sent) == 3
@@ -86,8 +86,8 @@ def test_layers_that_share_a_frame_send_it_once() -> None:
 
 
 def test_other_rows_have_another_name_and_the_same_rows_the_same() -> None:
-    one, again = (set(drawn(layered(ROWS))["datasets"]) for _ in range(2))
-    other = set(drawn(layered(ROWS.assign(count=7)))["datasets"])
+    one, again = (set(specification(layered(ROWS))["datasets"]) for _ in range(2))
+    other = set(specification(layered(ROWS.assign(count=7)))["datasets"])
 
     assert one == again
     # What is common is the row that stands in the chart itself.
@@ -98,7 +98,7 @@ def test_readers_who_draw_at_the_same_time_get_their_own_rows() -> None:
     found: dict[int, list[int]] = {}
 
     def draw(number: int) -> None:
-        known = vega_lite(drawn(layered(ROWS.assign(count=number))))["datasets"]
+        known = vega_lite(specification(layered(ROWS.assign(count=number))))["datasets"]
         found[number] = [row["count"] for rows in known.values() for row in rows if "count" in row]
 
     threads = [threading.Thread(target=draw, args=(number,)) for number in range(8)]
@@ -114,6 +114,6 @@ def test_readers_who_draw_at_the_same_time_get_their_own_rows() -> None:
 def test_no_rows_and_few_columns_are_rows_too(rows: pd.DataFrame) -> None:
     chart = alt.Chart(rows).mark_point()
 
-    (sent,) = vega_lite(drawn(chart))["datasets"].values()
+    (sent,) = vega_lite(specification(chart))["datasets"].values()
 
     assert sent == rows.to_dict("records")

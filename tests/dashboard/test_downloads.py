@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dashboard import downloads
-from dashboard.answers import Drawing, drawn
+from dashboard.charts.spec import Drawing, specification
 
 ROWS = pd.DataFrame(
     {
@@ -21,7 +21,7 @@ ROWS = pd.DataFrame(
 
 @pytest.fixture
 def drawing() -> Drawing:
-    return drawn(alt.Chart(ROWS, title="Throughput").mark_point().encode(x="x:Q", y="y:Q"))
+    return specification(alt.Chart(ROWS, title="Throughput").mark_point().encode(x="x:Q", y="y:Q"))
 
 
 def test_csv_is_unrounded_and_keeps_every_row() -> None:

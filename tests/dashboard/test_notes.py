@@ -14,6 +14,8 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from analysis.nightly.budgets import Budgets
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
 from answers.decide.values import Question
 from answers.explore import read as read_explore
 from answers.explore.pick import KEYS, Amount, Pick
@@ -24,8 +26,7 @@ from answers.runs import read as read_runs
 from answers.runs.values import Run
 from answers.trend import read as read_trend
 from answers.trend.answer import watch
-from dashboard import annotating, data
-from dashboard.data import decide as data_decide
+from dashboard import annotating, offered
 from dashboard.report import html
 from dashboard.shelf import ask, open_shelf, reader
 from tests.dashboard.opening import opened
@@ -69,7 +70,7 @@ def _say(root: Path, action: str, arm: str, text: str = "GPU throttled") -> None
 
 
 def _best_arm() -> str:
-    (subject,) = data_decide.subjects(open_shelf(), Question(FILTERS)).values()
+    (subject,) = overviews(decide(reader(open_shelf()), Question(FILTERS)).decisions)
     return subject.leads[0].arm
 
 
@@ -80,26 +81,34 @@ def _text(elements: Any) -> str:
 def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes_it(
     own: Path,
 ) -> None:
-    before = (_best_arm(), _open("compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
+    before = (
+        _best_arm(),
+        _open("compare").header[0].value,
+        len(offered.cells(open_shelf(), FILTERS)),
+    )
     assert before[0].startswith("eagle3")
 
     _say(own, "exclude", "eagle3 K=5")
     assert _best_arm().startswith("draft_model")
     assert "a draft model with 3 draft tokens" in _text(_open("compare").header)
     assert "a draft model" in _text(_open("decide").header)
-    assert len(data.cells(open_shelf(), FILTERS)) == before[2] - 10
+    assert len(offered.cells(open_shelf(), FILTERS)) == before[2] - 10
 
     _say(own, "include", "eagle3 K=5", "it did not")
-    after = (_best_arm(), _open("compare").header[0].value, len(data.cells(open_shelf(), FILTERS)))
+    after = (
+        _best_arm(),
+        _open("compare").header[0].value,
+        len(offered.cells(open_shelf(), FILTERS)),
+    )
     assert after == before
 
 
 def test_a_note_costs_no_page_its_cache(own: Path) -> None:
-    kept = data.cells(open_shelf(), FILTERS)
+    kept = offered.cells(open_shelf(), FILTERS)
 
     _say(own, "note", "eagle3 K=5")
 
-    assert data.cells(open_shelf(), FILTERS) is kept
+    assert offered.cells(open_shelf(), FILTERS) is kept
 
 
 def test_a_question_in_sql_and_explore_follow(own: Path) -> None:

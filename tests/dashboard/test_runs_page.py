@@ -9,7 +9,7 @@ import pytest
 
 from answers.runs import read, words
 from answers.runs.values import CellRow, Run
-from dashboard import data
+from dashboard import offered
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.data.cell import server_drawings
 from tests.dashboard.opening import opened
@@ -20,7 +20,7 @@ from warehouse.rows import Sample
 
 @pytest.mark.usefixtures("warehouse")
 def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
-    cells = data.cells(open_shelf(), Filters())
+    cells = offered.cells(open_shelf(), Filters())
     asked = cells[(cells["dataset"] == "structured") & (cells["concurrency"] == 8)].iloc[1]
 
     page = opened("data", open=asked["cell_id"])
@@ -34,7 +34,7 @@ def test_a_link_to_a_cell_opens_its_run_and_the_cell() -> None:
 def test_a_link_to_a_cell_that_is_gone_or_filtered_out_says_so() -> None:
     assert "not here" in opened("data", open="0" * 20).warning[0].value
 
-    cell_id = str(data.cells(open_shelf(), Filters(dataset=("structured",)))["cell_id"].iloc[0])
+    cell_id = str(offered.cells(open_shelf(), Filters(dataset=("structured",)))["cell_id"].iloc[0])
     assert "leave out" in opened("data", Filters(dataset=("code",)), open=cell_id).warning[0].value
 
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from answers.compare.answer import compare
 from answers.compare.subjects import subjects
-from dashboard import data
+from dashboard import offered
 from dashboard.components import plain
 from dashboard.empty import nothing
 from dashboard.links import follow_first, lost
@@ -22,14 +22,14 @@ _NOTHING = "How do the arms compare? No result to compare yet."
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page: the subject that is chosen, a published study first."""
     studied = {one.title: one for one in kept(shelf, filters)}
-    if data.cells(shelf, filters).empty and not studied:
+    if offered.cells(shelf, filters).empty and not studied:
         st.header(_NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
     last = folded.container()
     with last:
-        question = controls.question(data.arms(shelf, filters), filters)
+        question = controls.question(offered.arms(shelf, filters), filters)
     found = ask(shelf, compare, question)
     ours = {one.name: one for one in subjects(found)}
     names = [*studied, *ours]

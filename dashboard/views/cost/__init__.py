@@ -15,12 +15,12 @@ from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
-from dashboard import data, links
-from dashboard.answers import Drawing, drawn
+from dashboard import links, offered
 from dashboard.cells import LINK_COLUMNS
 from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
 from dashboard.charts.pareto import CHOSEN, POINT
+from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import Told, chosen, gone, one_of, question_of, say_gone, traffics
 from dashboard.components import plain, table
 from dashboard.download_menu import charts_menu
@@ -63,7 +63,7 @@ class Sheet:
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     links.rename(_RENAMED)
-    if data.cells(shelf, filters).empty:
+    if offered.cells(shelf, filters).empty:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
@@ -119,7 +119,7 @@ def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[str, s
         scope = kept_to(row.decision, question.filters)
         row = within(row, ask(shelf, capacity, scope, question.slo, counted.paying, False))
     charts = (charts_cost.cost_by_load(row, question.slo), charts_cost.saved_a_year(costs.rows))
-    return Sheet(costs, row, tuple(map(drawn, charts)))
+    return Sheet(costs, row, tuple(map(specification, charts)))
 
 
 def _answer(row: Money) -> None:
@@ -142,7 +142,7 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
     if len(names) > 1:
         name = one_of("Dataset of the chart below", sorted(names), "trade_dataset")
         group = names.get(name or "", group)
-    drawing = drawn(charts_pareto.pareto(group))
+    drawing = specification(charts_pareto.pareto(group))
     st.vega_lite_chart(
         drawing, key="front", on_select=_choose, alt=f"{drawing['title']['text']}. {_HOW_FRONT}"
     )

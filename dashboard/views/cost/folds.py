@@ -14,10 +14,10 @@ from answers.cost.steps import steps
 from answers.cost.trade import trade
 from answers.cost.values import Costs, Money, Terms
 from answers.decide.values import Question
-from dashboard import data
-from dashboard.answers import drawn
+from dashboard import offered as there
 from dashboard.cells import BEHIND, linked
 from dashboard.charts.pareto import slo_strips
+from dashboard.charts.spec import specification
 from dashboard.components import Shown, plain, shown, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.shelf import Shelf, ask
@@ -165,7 +165,7 @@ def _strips(found: Capacity) -> None:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
     first = list(settings.items())[:MOST_STRIPS]
-    drawings = {name: drawn(slo_strips(arms)) for name, arms in first}
+    drawings = {name: specification(slo_strips(arms)) for name, arms in first}
     if len(settings) > MOST_STRIPS:
         st.caption(f"{MOST_STRIPS} of {len(settings)} settings are drawn; all are judged.")
     places = st.columns(len(drawings) or 1)
@@ -195,6 +195,6 @@ def text(rows: tables.Table, what: str) -> None:
 
 def cells_behind(shelf: Shelf, filters: Filters, ids: tuple[str, ...]) -> Shown:
     """Cells, each with a link into their place among all runs."""
-    cells = data.cells(shelf, filters)
+    cells = there.cells(shelf, filters)
     chosen = cells.loc[cells["cell_id"].isin(ids), [*BEHIND, "cell_id"]]
     return linked(chosen.rename(columns=BEHIND))

@@ -14,11 +14,11 @@ from answers.predict.families import Family, families
 from answers.predict.read import Subject, subjects
 from answers.predict.values import Answer, Asked, Known
 from answers.predict.words import BAND
-from dashboard import data
-from dashboard.answers import Drawing, drawn
+from dashboard import offered
 from dashboard.charts import forecast
 from dashboard.charts.acceptance import acceptance
 from dashboard.charts.forecast import DRAWN, Sheet
+from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import one_of
 from dashboard.components import plain
 from dashboard.download_menu import charts_menu
@@ -71,9 +71,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
         _measured(shelf, filters, families(found))
         return
     st.header(_QUESTION)
-    if data.cells(shelf, filters).empty:
+    if offered.cells(shelf, filters).empty:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        if not data.cells(shelf, Filters()).empty:
+        if not offered.cells(shelf, Filters()).empty:
             return
     else:
         nothing(
@@ -159,7 +159,10 @@ def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> 
     """Over the load and over K. ``words``: the metric, and what ends the titles."""
     sheet = Sheet(_known(shelf, place), given, *words)
     around = predicted_lines(sheet.known, given)
-    return [drawn(forecast.over_load(sheet, around)), drawn(forecast.over_k(sheet, around))]
+    return [
+        specification(forecast.over_load(sheet, around)),
+        specification(forecast.over_k(sheet, around)),
+    ]
 
 
 def _said(found: Answer, family: Family) -> None:
@@ -184,7 +187,9 @@ def _draft(found: tuple[Accepted, ...], family: Family, note: str) -> list[Drawi
         k = int(_segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
     told = lines(found, Accepting(over, measure, k))
     title = (f"{headline(found, k)}{note}", f"{family.family}; a line per dataset")
-    drawing = drawn(acceptance(told, over, measure, forecast.arm_name(family.family, k), title))
+    drawing = specification(
+        acceptance(told, over, measure, forecast.arm_name(family.family, k), title)
+    )
     st.vega_lite_chart(drawing, alt=title[0])
     return [drawing]
 

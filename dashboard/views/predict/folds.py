@@ -11,8 +11,8 @@ from answers.predict.families import measured
 from answers.predict.read import Subject
 from answers.predict.values import Answer, Known, Table
 from answers.predict.words import numbers
-from dashboard.answers import drawn
 from dashboard.charts.forecast import Sheet
+from dashboard.charts.spec import specification
 from dashboard.charts.textbook import textbook as draw_textbook
 from dashboard.charts.withheld import withheld
 from dashboard.components import plain, shown, table
@@ -45,7 +45,8 @@ def trust(found: Answer, sheet: Sheet) -> None:
     for line in found.trust:
         st.caption(plain(line))
     st.vega_lite_chart(
-        drawn(withheld(sheet)), alt=f"Errors of predictions of withheld points. {found.trust[0]}"
+        specification(withheld(sheet)),
+        alt=f"Errors of predictions of withheld points. {found.trust[0]}",
     )
     rows_menu("withheld-points", lambda: _withheld(sheet.known))
 
@@ -72,7 +73,7 @@ def textbook() -> None:
     st.markdown(f"**{book.NOT_MEASURED.rstrip('.')}**", help=_BOOK)
     given = parameters()
     st.markdown(plain(book.headline(given)))
-    st.vega_lite_chart(drawn(draw_textbook(given)), alt=book.headline(given))
+    st.vega_lite_chart(specification(draw_textbook(given)), alt=book.headline(given))
     text(book.table(given), "models")
 
 

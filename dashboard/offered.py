@@ -1,4 +1,4 @@
-"""What several pages read, cached by warehouse generation: a new ingest shows at once.
+"""What there is to choose from: filter values, arms and cells, cached by warehouse generation.
 
 Values come from ``cache_resource`` and are shared between sessions without copies: read only.
 """
@@ -44,9 +44,3 @@ def combinations(shelf: Shelf) -> Shown:
     known = cells(shelf, Filters())[list(names)].astype(object)
     known = known.where(known.notna(), "unknown").astype(str).rename(columns=names)
     return shown(known.value_counts().rename("cells").reset_index())
-
-
-@cached(16)
-def runs(shelf: Shelf, filters: Filters) -> pd.DataFrame:
-    """One row per source and run, newest first."""
-    return frame(queries.runs(reader(shelf), filters))
