@@ -127,7 +127,8 @@ def test_on_a_phone_whose_frame_is_folded_a_filter_is_kept(browser: Browser, add
     with fresh(browser, viewport={"width": 390, "height": 844}) as page:
         visit(page, f"{address}/?dataset=structured")
 
-        page.get_by_role("link", name="What it saves in money").click()
+        page.get_by_test_id("stExpandSidebarButton").click()
+        page.get_by_role("link", name="Cost & capacity").click()
 
         expect(page).to_have_url(re.compile(r"/cost\?.*dataset=structured"))
         settle(page)
