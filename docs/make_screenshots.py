@@ -31,9 +31,9 @@ WIDE, PHONE = 1440, 390
 #: px: a picture of the documentation ends here; one to be looked at hardly ever.
 DOCUMENTED, WHOLE = 1500, 12_000
 COLOURS = 192
-#: What a page is asked where its first view says little of a lab without a price.
+#: The recorded lab, where a page opens on the published study.
 ASKED = {
-    "cost": {"price": "my own price", "usd_per_hour": "0.09", "millions_a_day": "1000"},
+    "decide": {"about": "lab-target-costly on AMD EPYC, vllm 0.32.0+cpu  [CPU lab]"},
 }
 
 
