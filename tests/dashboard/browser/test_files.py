@@ -15,6 +15,7 @@ from tests.dashboard.browser.seen import (
     LAB,
     fresh,
     serious,
+    settle,
     spaced,
     take,
     title,
@@ -98,6 +99,7 @@ def test_the_report_stands_alone_in_a_browser_and_prints_on_few_pages(
 def test_what_is_shown_and_what_is_downloaded_are_the_same_cells(page: Page, address: str) -> None:
     visit(page, f"{address}/compare?dataset=code")
     page.get_by_text("Every arm and load, with interval and word").click()
+    settle(page)
 
     rows = pd.read_csv(io.BytesIO(_downloaded(page, "Rows as CSV")))
 
