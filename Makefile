@@ -65,7 +65,7 @@ fmt: install
 	$(BIN)/ruff format .
 
 bench: install
-	$(BIN)/python -m benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks --write docs/performance.md $(BENCH)
 
 clean:
 	rm -rf .venv data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,9 +10,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import page
 from benchmarks.result import Result, progress
 
-NAMES = ("ingest", "queries", "pages", "concurrency", "kills", "runner", "runner_kills")
+NAMES = (
+    "house", "ingest", "queries", "commands", "pages", "visitors", "concurrency", "kills", "runner",
+    "runner_kills",
+)  # fmt: skip
 FOLDER = Path(__file__).parent
 WORD = {True: "yes", False: "NO", None: "-"}
 
@@ -51,7 +55,11 @@ def table(results: list[Result]) -> Table:
     "--folder", type=click.Path(path_type=Path), default=Path(tempfile.gettempdir(), "draftboard-bench"),
     show_default=True, help="Where large files go; the large warehouse stays there.",
 )  # fmt: skip
-def bench(only: tuple[str, ...], quick: bool, folder: Path) -> None:
+@click.option(
+    "--write", type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="Also put the table into this page, if nothing was left out and nothing broke.",
+)  # fmt: skip
+def bench(only: tuple[str, ...], quick: bool, folder: Path, write: Path | None) -> None:
     """What Draftboard costs in time and memory, as ratios measured in one run."""
     folder.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
@@ -65,6 +73,8 @@ def bench(only: tuple[str, ...], quick: bool, folder: Path) -> None:
         Console(width=120).print(table(results))
     for sentence in broken:
         click.echo(sentence, err=True)
+    if write and not (only or quick or broken):
+        page.write(write, results)
     sys.exit(1 if broken else 0)
 
 

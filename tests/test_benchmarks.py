@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import page
 from benchmarks.large import QUICK, large_warehouse
 from benchmarks.queries import asked, bare_connection, of_everything
+from benchmarks.result import Result
 from warehouse.store import Reader
 
 ROOT = Path(__file__).parents[1]
@@ -62,3 +64,32 @@ def test_every_query_finds_as_many_rows_without_us(folder: Path) -> None:
             text = (ROOT / "warehouse" / "sql" / f"{query.sql}.sql").read_text(encoding="utf-8")
             theirs = bare.sql(text, params=query.parameters or None).to_arrow_table()
             assert theirs.num_rows == query.ours(reader).num_rows, query.name
+
+
+def test_the_table_is_written_between_its_marks_and_what_people_wrote_stays(tmp_path: Path) -> None:
+    file = tmp_path / "performance.md"
+    file.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
+    rows = [Result("a | b", "<= 1", "2", False), Result("c", "-", "3", None)]
+
+    page.write(file, rows)
+    page.write(file, rows)
+
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("before\n") and text.endswith("\nafter\n")
+    assert "old" not in text
+    assert text.count("| a / b | <= 1 | 2 | **no** |") == 1
+
+
+def test_the_page_has_the_marks() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert text.index(page.BEGIN) < text.index(page.END)
+
+
+@pytest.mark.slow
+def test_fifty_visitors_meet_no_error(folder: Path) -> None:
+    done = bench(folder, "--only", "visitors")
+
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines()}
+    assert lines["errors they met"].split() == ["errors", "they", "met", "0", "0", "yes"]
+    assert " 0 clicks" not in lines["click of 50 visitors beside a writer, p95"]

@@ -61,7 +61,7 @@ def missing(decision: Decision) -> str | None:
     if keeps_up(decision):
         return (
             f"At {level.load.text} on {decision.traffic.name} every arm keeps up, so all serve the "
-            "same tokens on the same GPUs: nothing is saved, and what differs is latency."
+            "same tokens on the same hardware: nothing is saved, and what differs is latency."
         )
     if level.rates.baseline_output is None:
         return (
@@ -156,7 +156,7 @@ def paid_back(found: BreakEven) -> str:
     """When an investment has paid, if the saving is as expected."""
     spent = f"{found.investment_usd:,.0f} USD"
     if found.hours is None:
-        told = "" if found.tokens is None else ": the demand takes as many GPUs either way"
+        told = "" if found.tokens is None else ": the demand takes as much hardware either way"
         return f"{spent} are never paid back{told}"
     tokens = UNKNOWN if found.tokens is None else f"{found.tokens / 1e6:,.0f} million output tokens"
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"

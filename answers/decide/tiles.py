@@ -35,7 +35,7 @@ def _saving(saving: Saving | None, load: str) -> Tile:
         return Tile(label, UNKNOWN, "known only where throughput decides")
     low, high = saving.low, saving.high
     sure = _sure(None if high is None else -high, None if low is None else -low)
-    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same GPUs; {sure}")
+    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same hardware; {sure}")
 
 
 def _sure(low: float | None, high: float | None) -> str:

@@ -173,9 +173,9 @@ def saved(saving: Saving) -> str:
     ends = directed(saving.low, saving.high, saving.per_output_token >= 0)
     sure = f" (95 %: {ends})" if ends else ""
     if saving.word in (GAIN, LOSS):
-        return f"An output token costs {size} {direction} there on the same GPUs{sure}."
+        return f"An output token costs {size} {direction} there on the same hardware{sure}."
     how = "probably " if saving.word in (LIKELY_GAIN, LIKELY_LOSS) else "perhaps "
-    return f"An output token {how}costs {size} {direction} there on the same GPUs{sure}."
+    return f"An output token {how}costs {size} {direction} there on the same hardware{sure}."
 
 
 def against(load: Load, arm: str, difference: Difference, dataset: str | None = None) -> str:

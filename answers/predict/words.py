@@ -11,6 +11,8 @@ from warehouse.catalogue import METRICS
 
 #: A law with a smaller share of the prediction is not worth mentioning.
 _COUNTS = 0.2
+#: From here on a throughput is told in whole tokens per second.
+_WHOLE = 10.0
 _WITHHELD = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
@@ -32,7 +34,8 @@ def headline(asked: Asked, throughput: Figure) -> str:
     arm = f"K = {asked.k}" if asked.k else "no drafts"
     start = (
         f"Predicted for {arm} at concurrency {asked.load}: "
-        f"{number(throughput.predicted, 0)} output tokens per second"
+        f"{number(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
+        "per second"
     )
     if asked.k == 0:
         return f"{start}."

@@ -61,7 +61,7 @@ def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
         return ()
     level, gain = one.operating, one.operating.difference
     saved = () if one.saving is None else (
-        ("Cost per output token", percent(-one.saving.per_output_token), "on the same GPUs"),
+        ("Cost per output token", percent(-one.saving.per_output_token), "on the same hardware"),
     )  # fmt: skip
     return (
         (tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.matching.difference import Change
 from analysis.nightly.acceptance import Acceptance
@@ -136,13 +136,15 @@ class Line:
 class Trend:
     """All series, worst first; ``headline``, ``summary``: what happened, in a line and in more.
 
-    ``few``: settings with fewer nights than can be judged, beyond those in ``lines``."""
+    ``few``: settings with fewer nights than can be judged, beyond those in ``lines``;
+    ``origins``: what was stated of where the runs come from, a sentence each."""
 
     status: Status
     lines: tuple[Line, ...]
     headline: str
     summary: str
     few: int = 0
+    origins: tuple[str, ...] = ()
 
     @property
     def badges(self) -> tuple[str, ...]:
@@ -173,7 +175,7 @@ def trend(
 
 def watch(known: Watched, budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
     """Judge the series that have nights enough."""
-    return trend(known.series, budgets, accepted, known.few)
+    return replace(trend(known.series, budgets, accepted, known.few), origins=known.origins)
 
 
 def names(series: Sequence[Series]) -> list[str]:

@@ -17,10 +17,13 @@ from warehouse.store import Reader
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The series with nights enough to be judged; ``few``: the settings that have fewer."""
+    """The series with nights enough to be judged; ``few``: the settings that have fewer.
+
+    ``origins``: what was stated of where their runs come from, a sentence each."""
 
     series: tuple[Series, ...]
     few: int
+    origins: tuple[str, ...] = ()
 
 
 def series(reader: Reader, filters: Filters, since: datetime | None = None) -> list[Series]:
@@ -34,7 +37,12 @@ def series(reader: Reader, filters: Filters, since: datetime | None = None) -> l
 def watched(reader: Reader, filters: Filters) -> Watched:
     """The same of settings with as many nights as can be judged: of others no value is read."""
     cells, few = of_many_nights(queries.cells(reader, filters).to_pandas(), LEAST_NIGHTS)
-    return Watched(() if cells.empty else tuple(_series(reader, filters, cells)), few)
+    if cells.empty:
+        return Watched((), few)
+    runs = queries.runs(reader, filters).to_pandas()
+    stated = runs.loc[runs["run_id"].isin(cells["run_id"]), "provenance"].dropna()
+    origins = tuple(dict.fromkeys(stated))
+    return Watched(tuple(_series(reader, filters, cells)), few, origins)
 
 
 def _series(reader: Reader, filters: Filters, cells: pd.DataFrame) -> list[Series]:

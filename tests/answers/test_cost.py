@@ -167,7 +167,7 @@ def test_as_many_gpus_either_way_is_said() -> None:
     assert found.break_even is not None
     assert found.break_even.hours is None
     told = others([found])[1][0]
-    assert "100 USD are never paid back: the demand takes as many GPUs either way" in told
+    assert "100 USD are never paid back: the demand takes as much hardware either way" in told
 
 
 def test_an_investment_is_paid_back_by_tokens_and_hours() -> None:

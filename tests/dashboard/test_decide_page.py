@@ -126,7 +126,7 @@ def test_a_gain_at_every_load_is_a_yes_with_its_interval_and_its_saving(
     assert told["Output throughput at 64 at once"][0].startswith("+25.")
     value, note = told["Cost of an output token at 64 at once"]
     assert value.startswith("-20.")
-    assert note.startswith("gain, same GPUs; 95 %: -2")
+    assert note.startswith("gain, same hardware; 95 %: -2")
     assert [row["word"] for row in load_map(page)] == ["gain"] * 3
     assert page.code[-1].value.startswith("vllm serve lab/tiny-target")
     assert "Nothing that was measured" in said(unfolded())

@@ -50,6 +50,13 @@ def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts
     return empty_place
 
 
+@pytest.mark.usefixtures("nightly")
+def test_what_was_stated_of_where_the_nights_come_from_stands_once_below_the_title() -> None:
+    said = [caption.value for caption in opened("trends").caption]
+
+    assert said.count("Made for the tests.") == 1
+
+
 def _trend(budget: str = "5%") -> Trend:
     return trend_of(open_shelf(), Asked(Filters(), budget, ())).trend
 

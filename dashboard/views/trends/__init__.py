@@ -28,6 +28,7 @@ _HOW = (
     "and stays one until its end is shown or somebody accepts it. A drift is a slope that no single "
     "step explains clearly better. `draftboard gate` says the same and ends with its exit status."
 )
+_MOST_ORIGINS = 3
 _COLUMNS = {
     "status": "verdict", "name": "series", "metric": "metric", "change": "change",
     "interval": "95 % interval", "budget_text": "budget", "since_text": "since",
@@ -50,6 +51,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.header(plain(known.trend.headline), help=_HOW)
         for text in known.trend.badges:
             st.badge(text, color="gray")
+        for text in known.trend.origins[:_MOST_ORIGINS]:
+            st.caption(plain(text))
         if known.trend.summary:
             st.markdown(plain(known.trend.summary))
     if known.places:

@@ -30,7 +30,7 @@ QUESTIONS = (
     Question("How much more does the same machine serve?", (),
              r"Output throughput at \d+ at once\s+\+\d+\.\d\s?%\s+\w[\w ]*; 95\s?%: "),
     Question("What does it save at our load, and how sure is that?", (),
-             r"Cost of an output token at \d+ at once\s+-\d+\.\d\s?%\s+(likely )?gain, same GPUs; 95\s?%: "),
+             r"Cost of an output token at \d+ at once\s+-\d+\.\d\s?%\s+(likely )?gain, same hardware; 95\s?%: "),
     Question("Does it hurt first-token latency?", ("What speaks against it",),
              r"\d+\.\d\s?% longer time to first token \(P95\)"),
     Question("Up to how many concurrent requests does it pay?", (),

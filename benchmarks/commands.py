@@ -1,0 +1,84 @@
+"""The decision in the terminal, beside what it cannot do without; and one report into a large warehouse."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import browser
+from benchmarks.large import QUICK, Size, large_warehouse
+from benchmarks.result import Result, progress, seconds
+from benchmarks.synth import write_report
+
+TIMES = 5
+IMPORTS = "import duckdb, pandas, scipy.stats"
+#: The numbers that the decisions of a warehouse are made of, read and nothing else.
+READING = """
+import sys
+from analysis.matching.comparison import STUDY_TABLE
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store import Reader
+metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE))
+with Reader(sys.argv[1]) as reader:
+    queries.measurements(reader, Filters(), metrics, statistics).to_pandas()
+"""
+REPORT_BYTES = 700_000
+
+
+def run(folder: Path, quick: bool) -> Iterator[Result]:
+    """``verdict`` of the examples and of the large warehouse, and an ingest into the latter."""
+    examples = folder / "examples"
+    if not examples.exists():
+        _draftboard("ingest", str(browser.ROOT / "examples"), "--warehouse", str(examples))
+    root = large_warehouse(folder / ("small" if quick else "large"), QUICK if quick else Size())
+    progress("verdict of the examples")
+    yield _ratio("verdict of the examples", examples, 1.5, IMPORTS, "importing pandas, duckdb and scipy.stats")
+    progress("verdict of the large warehouse")
+    yield _ratio("verdict of 30,000 cells", root, 4, READING, "the bare reading of its measurements")
+    yield from _one_report(folder, root)
+
+
+def _ratio(name: str, root: Path, most: float, beside: str, words: str) -> Result:
+    """Wall time of ``verdict``, a process each time, against another process, by turns."""
+    ours, theirs = [], []
+    for _ in range(TIMES):
+        theirs.append(seconds(lambda: _python("-c", beside, str(root))))
+        ours.append(seconds(lambda: _draftboard("verdict", "--warehouse", str(root))))
+    took, bare = statistics.median(ours), statistics.median(theirs)
+    told = f"{took / bare:.2f} x ({took:.2f} s against {bare:.2f} s)"
+    return Result(name, f"<= {most:g} x {words}", told, took <= most * bare)
+
+
+def _one_report(folder: Path, root: Path) -> Iterator[Result]:
+    """One small report into a copy of the large warehouse: seconds and bytes."""
+    progress("one report into the large warehouse")
+    copy, report = folder / "copy", folder / "one.json"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(root, copy)
+    write_report(report, REPORT_BYTES)
+    before = _files(copy)
+    took = seconds(lambda: _draftboard("ingest", str(report), "--warehouse", str(copy)))
+    new = {name: size for name, size in _files(copy).items() if before.get(name) != size}
+    yield Result("one report into 30,000 cells", "<= 1.5 s", f"{took:.2f} s", took <= 1.5)
+    written = sum(new.values()) / 1e6
+    yield Result("bytes that it writes", "-", f"{written:.1f} MB in {len(new)} files", None)
+    shutil.rmtree(copy)
+
+
+def _files(root: Path) -> dict[Path, int]:
+    return {path: path.stat().st_size for path in root.rglob("*") if path.is_file()}
+
+
+def _draftboard(*words: str) -> None:
+    _python("-m", "draftboard", *words)
+
+
+def _python(*words: str) -> None:
+    subprocess.run(
+        [sys.executable, *words], check=True, cwd=browser.ROOT, env=os.environ | {"COLUMNS": "80"},
+        capture_output=True,
+    )  # fmt: skip
