@@ -12,7 +12,7 @@ from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview, overviews
 from answers.decide.values import Decision, Decisions, Objective, Question
 from dashboard.components import plain
-from dashboard.links import choose, follow_first
+from dashboard.links import choose, follow_first, lost
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 
@@ -62,17 +62,12 @@ def load_chosen(one: Decision) -> float | None:
 def one_of(label: str, names: Sequence[str], key: str) -> str | None:
     """A box that shows its first option until somebody sets it; None where the link names another
     subject, which is gone: it is said, and nothing is shown in its place."""
-    asked, gone = st.query_params.get(key), f"gone {key}"
-    if asked is not None and asked not in names and key not in st.session_state:
-        st.session_state[gone] = asked
     follow_first(key, names)
-    lost = st.session_state.get(gone)
+    gone = lost(key, names)
     chosen: str | None = st.selectbox(
-        label, names, index=0 if lost is None else None, key=key, bind="query-params",
+        label, names, index=0 if gone is None else None, key=key, bind="query-params",
         placeholder="choose one that is here",
     )  # fmt: skip
-    if chosen is not None:
-        st.session_state.pop(gone, None)
     return chosen
 
 

@@ -14,6 +14,7 @@ from answers.wording import percent
 from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import QUIET, colour, loads, named_loads, tip
 from dashboard.charts.axes import title as heading
+from dashboard.charts.ends import apart
 from dashboard.load_places import LoadPlaces, load_places
 from warehouse.catalogue import METRICS
 
@@ -243,14 +244,5 @@ def _with_ends(
     texts = [label(row) if end else "" for row, end in zip(rows.itertuples(), at_end, strict=True)]
     found = rows.assign(end_label=texts, end_y=rows["value"])
     seen = found[at_end & found["arm"].isin(bright)].sort_values("value")
-    found.loc[seen.index, "end_y"] = _apart(seen["value"].tolist(), span * _APART)
+    found.loc[seen.index, "end_y"] = apart(seen["value"].tolist(), span * _APART)
     return found
-
-
-def _apart(heights: list[float], gap: float) -> list[float]:
-    """Ascending heights, moved until they are ``gap`` apart, around where they were."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + gap) if placed else height)
-    shift = sum(p - h for p, h in zip(placed, heights, strict=True)) / max(len(placed), 1)
-    return [height - shift for height in placed]

@@ -13,8 +13,8 @@ from answers.decide.tables import traffic_short
 from answers.wording import badge
 from dashboard.charts import Chart, Scales, nothing
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
+from dashboard.charts.ends import panel_of
 from dashboard.charts.pareto import given
-from dashboard.ends import panel_of
 
 HEIGHT = 300
 #: Room at the right for the names of the lines, as a factor of the log axis.

@@ -11,7 +11,7 @@ from answers.predict.values import Asked, Known, Lines, Measured, Step
 from answers.predict.words import BAND
 from dashboard.charts import Chart, Scales
 from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
-from dashboard.ends import panel_of
+from dashboard.charts.ends import panel_of
 from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 300
