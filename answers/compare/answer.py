@@ -47,7 +47,7 @@ def compare(reader: Reader, question: Question) -> Comparison:
 
 
 def compare_on(known: Ground, question: Question) -> Comparison:
-    """The same of what was read before."""
+    """Compare as ``compare`` does, on what was read before."""
     return _told(cut(known, question), question)
 
 
@@ -83,11 +83,11 @@ class _Names:
         self._loads = known.known.found.loads
 
     def load(self, place: int) -> Load | None:
-        """The load at a place; None for -1."""
+        """Return the load at a place; None for -1."""
         return self._loads[place] if place >= 0 else None
 
     def short(self, place: int) -> str:
-        """Its name."""
+        """Return the short name of the load at a place; ``unknown`` for -1."""
         return self._loads[place].short if place >= 0 else "unknown"
 
     def pair(self, row: dict[str, Any]) -> Pair:
