@@ -60,8 +60,8 @@ def load_chosen(one: Decision) -> float | None:
 
 
 def one_of(label: str, names: Sequence[str], key: str) -> str | None:
-    """A box that shows its first option until somebody sets it; None where the link names another
-    subject, which is gone: it is said, and nothing is shown in its place."""
+    """Draw a box that shows its first option until somebody sets it. None where the link names
+    another subject, which is gone: the page says so and shows nothing in its place."""
     follow_first(key, names)
     gone = lost(key, names)
     chosen: str | None = st.selectbox(
@@ -72,20 +72,21 @@ def one_of(label: str, names: Sequence[str], key: str) -> str | None:
 
 
 def gone() -> str | None:
-    """What the link names and is not here; None where it is."""
+    """Return what the link names and is not here; None where all is here."""
     names: list[str | None] = [st.session_state.get(f"gone {key}") for key in (SUBJECT, TRAFFIC)]
     return next((name for name in names if name is not None), None)
 
 
 def say_gone(name: str) -> None:
-    """In the place of a verdict."""
+    """Say, in the place of a verdict, that what the link names is gone."""
     st.header(plain(f"Not here any more: {name}"))
     st.markdown("The link names it, and no result of it is kept. Choose below what there is.")
 
 
 @dataclass(frozen=True)
 class Told:
-    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``: there is no other subject."""
+    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``:
+    there is no other subject."""
 
     question: Question
     overview: Overview

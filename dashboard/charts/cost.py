@@ -68,8 +68,8 @@ def _badge(row: Money) -> str:
 
 
 def _marks(row: Money) -> pd.DataFrame:
-    """A row per arm (the baseline once) and load. Loads of one kind alone stand on one axis: those
-    of the operating load's kind."""
+    """Return a row per arm (the baseline once) and load. One axis holds only loads of one kind,
+    that of the operating load."""
     points = [point for point in row.curve if point.load.value is not None]
     here = [point for point in points if point.operating] or points
     kind = here[-1].load.kind if here else None
