@@ -162,7 +162,8 @@ def _error_rate(errored: int, completed: int) -> Values:
 
 
 def _distributions(full: Columns, begin: float, finish: float) -> Values:
-    """Per metric its own requests: first-token metrics are windowed by the first token."""
+    """Return the distributions of each metric over its own requests: first-token metrics are
+    windowed by the first token."""
     done = full["status"] == COMPLETED
     start, first, end = full["start"], full["first_token"], ends_of(full)
     overlapping = done & full["in_window"]

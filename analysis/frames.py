@@ -25,9 +25,9 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def records_by(
     frame: pd.DataFrame, by: Sequence[str], names: Sequence[str]
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """The named columns of the rows as dicts, those equal in ``by`` together, in their order.
+    """Group the rows by ``by`` and return the named columns of each as dicts, in the rows' order.
 
-    For what needs many small groups: a frame for each of them costs far more than its rows.
+    It is for many small groups: a frame for each of them costs far more than its rows.
     """
     keys = zip(*(frame[name].tolist() for name in by), strict=True)
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
@@ -42,9 +42,9 @@ def objects(values: Sequence[Any], index: "pd.Index[Any]") -> pd.Series:
 
 
 def numbered(rows: pd.DataFrame, names: Sequence[str]) -> NDArray[np.int64]:
-    """A number per row, equal where the rows are equal in ``names``; unknown equals unknown.
+    """Return a number per row, equal where the rows are equal in ``names``; unknown equals unknown.
 
-    Names that are no column say nothing; without any, all rows are one group.
+    Names that are no column are ignored; without any, all rows are one group.
     """
     codes = pd.DataFrame({name: pd.factorize(rows[name])[0] for name in names if name in rows})
     if codes.columns.empty:

@@ -53,7 +53,7 @@ def _code() -> str:
 
 
 def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
-    """The same as ``effects``, of kept facts where there are any."""
+    """Return what ``effects`` does, read from kept facts where there are any."""
     basis = bases(cells)
     tables = {one: store_derived.kept(root, one) for one in basis.unique()}
     told = {one: table for one, table in tables.items() if table is not None}
@@ -95,8 +95,8 @@ def keep(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
 
 
 def _named(rows: pd.DataFrame, place: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Rows with ``cell``, a speculative cell of the same place: numbers differ from reader to
-    reader, cells do not."""
+    """Return the rows with ``cell``, the id of a speculative cell of the same place: it is the same
+    for every reader, while numbers differ."""
     cells = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
     return rows.merge(cells, on=by, how="left")
 

@@ -108,7 +108,7 @@ class Ground:
 
 
 def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
-    """The rows of each setting, looked up once instead of searched for each."""
+    """Return the rows of each setting. Looking all up once is faster than searching for each."""
     places = rows.groupby("setting", sort=False).indices
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
@@ -130,7 +130,7 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 def rows_of(
     reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[Line] = ()
 ) -> Rows:
-    """What is asked of cells; ``filters`` keep at least these."""
+    """Read what an answer needs of the cells; ``filters`` keep at least these."""
     metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
     measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
@@ -146,7 +146,7 @@ def ground_of(
     reference: str = BASELINE,
     root: Path | None = None,
 ) -> Ground:
-    """The same from what was read elsewhere. ``shown``: ids of the cells that are asked about;
+    """Compare rows that were read elsewhere. ``shown``: ids of the cells that are asked about;
     ``root``: the warehouse that may hold facts derived from these rows."""
     excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~rows.cells["cell_id"].isin(excluded)], reference)
@@ -180,7 +180,7 @@ def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
 
 
 def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
-    """Filters that keep the cells' studies, where all of them have a name."""
+    """Return filters that keep the cells' studies; ``dates`` alone where a study has no name."""
     if cells.empty or cells["study"].isna().any():
         return dates
     return replace(dates, study=tuple(sorted(cells["study"].unique())))

@@ -78,5 +78,6 @@ def badge(evidence: object) -> str:
 
 
 def badges(evidence: str | None, set_by_hand: bool) -> tuple[str, ...]:
-    """The badge of the evidence, and that of an acceptance which nobody measured; often none."""
+    """Return the badge of the evidence, and the badge of an acceptance that nobody measured; often
+    none."""
     return tuple(part for part in (badge(evidence), SYNTHETIC if set_by_hand else "") if part)

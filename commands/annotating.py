@@ -21,7 +21,8 @@ def author_option(command: Command) -> Command:
 
 
 def author_or_unknown(given: str | None) -> str:
-    """The name that was given. The machine's user name is nobody's business: it is never taken."""
+    """Return the author's name that was given, or ``unknown``. The machine's user name is nobody's
+    business: it is never taken."""
     return (given or "").strip() or "unknown"
 
 

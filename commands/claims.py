@@ -64,7 +64,8 @@ def _text(file: Path) -> str:
 def _beside(
     judged: "Claims", model: str | None, warehouse: Path | None, filters: "Filters"
 ) -> "Claims":
-    """With our own measurements; as it is where no warehouse was named and none is there."""
+    """Add our own measurements to the claims; leave them as they are where no warehouse was named
+    and none is there."""
     from dataclasses import replace
 
     from answers.published.answer import beside

@@ -16,7 +16,7 @@ import click
 from commands.options import warehouse_option
 from warehouse.errors import InvalidInput
 
-#: As ``dashboard.access.OPEN``.
+#: The name in ``dashboard.access.OPEN``, which this package may not import.
 _OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 #: What must hold wherever the command is given: `.streamlit/config.toml` is read in its folder only.
@@ -88,7 +88,8 @@ def dashboard(
 
 
 def _allowed(names: tuple[str, ...]) -> list[str]:
-    """Streamlit's own list, where names are given; without it the dashboard knows the local ones."""
+    """Return the option of Streamlit for the host names that were given; without names none, the
+    dashboard knows the local ones."""
     return [f"--server.allowedHosts={name}" for name in (*_LOCAL, *names)] if names else []
 
 
@@ -106,7 +107,7 @@ def _is_local(host: str) -> bool:
 
 
 def _check_secrets() -> None:
-    """Streamlit would end with a traceback where it may not read them."""
+    """Check that Streamlit's secrets can be read; Streamlit itself would end with a traceback."""
     for place in _places_of_secrets():
         try:
             Path(place).read_bytes()
@@ -120,7 +121,8 @@ def _check_secrets() -> None:
 
 
 def _login_is_set_up() -> bool:
-    """Whether a file of Streamlit's secrets has a login; the dashboard looks whether it is right."""
+    """Return whether a file of Streamlit's secrets has a login; the dashboard checks that it is
+    right."""
     return any(_has_login(Path(place)) for place in _places_of_secrets())
 
 

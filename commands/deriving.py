@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-#: Below so many cells computing anew costs less than importing what derives.
+#: With fewer cells computing the facts anew costs less than importing what derives them.
 LEAST_CELLS = 1000
 
 
@@ -18,5 +18,5 @@ def derive_facts(root: Path) -> None:
     try:
         derive(root)
     except (DraftboardError, OSError):
-        # They are only quicker to read than to compute: whoever asks computes them.
+        # Nothing is lost: facts that are not kept are computed by whoever asks for them.
         return

@@ -18,7 +18,7 @@ Command = Callable[..., Any]
 
 
 def _which(command: Command) -> Command:
-    """The runs that are meant, and why."""
+    """Add the options that say which runs are meant, and why."""
     for option in (
         click.option("--study", help="With --night: only the runs of this study [all]."),
         click.option(
@@ -112,7 +112,8 @@ def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None
 
 
 def _excluded_ones(root: Path, targets: "list[Target]", named: bool) -> "list[Target]":
-    """Those of ``targets`` that are excluded; of runs that were ``named`` each has to be."""
+    """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
+    of the runs that were ``named`` is not."""
     from warehouse import annotations
     from warehouse.errors import UnknownKey
 

@@ -10,7 +10,8 @@ import click
 
 @contextmanager
 def ended_by_signals(said: str) -> Iterator[None]:
-    """Ctrl-C and a scheduler's SIGTERM raise KeyboardInterrupt inside; ``said`` follows, and the exit.
+    """Turn Ctrl-C and a scheduler's SIGTERM into KeyboardInterrupt inside; then print ``said`` and
+    exit.
 
     The exit status is 128 + the signal's number, as a shell tells it.
     """

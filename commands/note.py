@@ -104,7 +104,7 @@ def _list(root: Path, with_json: bool) -> None:
 
 
 def as_json(event: "Annotation") -> dict[str, Any]:
-    """Plain values; what a target lacks is left out."""
+    """Return an annotation as a dict for JSON; what its target lacks is left out."""
     target = {name: value for name, value in vars(event.target).items() if value is not None}
     return {**vars(event), "at": event.at.isoformat(), "target": target}
 

@@ -31,7 +31,8 @@ Names = str | Sequence[str]
 
 
 class Chosen(TypedDict, total=False):
-    """What is looked at; one value or several of each. Days: ``2026-11-21``, UTC."""
+    """The filters that say what is looked at; one value or several of each. Days: ``2026-11-21``,
+    UTC."""
 
     model: Names
     gpu: Names
@@ -54,7 +55,8 @@ class Compared(Chosen, total=False):
 
 
 class Decided(Chosen, total=False):
-    """As the options of ``draftboard verdict``; ``mix``: dataset -> share of the traffic."""
+    """The options of ``draftboard verdict``, by their names; ``mix``: dataset -> share of the
+    traffic."""
 
     load: float
     slo: str
@@ -73,7 +75,7 @@ class Answer(Generic[Value]):
     _rows: Callable[[Any], Iterator[Row]]
 
     def to_json(self) -> Any:
-        """What the command prints with ``--json``, as plain values. Unknown is None."""
+        """Return what the command prints with ``--json``, as plain values. Unknown is None."""
         return json.loads(json.dumps(self._json(self.value), allow_nan=False, default=str))
 
     def to_frame(self) -> "pd.DataFrame":

@@ -22,7 +22,8 @@ def warehouse_option(command: Command) -> Command:
 
 
 def whole_warehouse_option(command: Command) -> Command:
-    """The same for a command that shows, or writes of, the excluded runs themselves."""
+    """Add ``--warehouse PATH`` to a command that shows, or writes of, the excluded runs themselves:
+    nothing is said of them at its end."""
     return _warehouse(command, None)
 
 

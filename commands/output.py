@@ -12,9 +12,9 @@ def show_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", narrow: bool = False
 ) -> None:
     """Print one table; every cell is text, so that nothing in a name is read as markup. ``narrow``:
-    columns close together, where many of them have to fit.
+    put columns close together, where many of them have to fit.
 
-    Not on a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
+    Outside a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
     """
     console = Console()
     if not console.is_terminal:

@@ -125,7 +125,7 @@ def _listed(title: str, sentences: "Iterable[str]") -> None:
 
 
 def show_flags(one: "Decision") -> None:
-    """What to paste: the table of K, the value of the option, the whole line."""
+    """Print what to paste: the table of K, the value of the option, the whole line."""
     from answers.decide.tables import entries, nothing_to_paste
 
     table = entries(one)

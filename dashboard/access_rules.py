@@ -17,7 +17,7 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.
 _SECRET_LENGTH = 32
 _CALLBACK = "/oauth2callback"
-#: As ``annotations.LONGEST_AUTHOR``.
+#: The same number as ``annotations.LONGEST_AUTHOR``.
 _LONGEST_NAME = 80
 
 
@@ -31,7 +31,7 @@ class User:
 
 
 class Refused(DraftboardError):
-    """This visitor sees nothing; the text says why."""
+    """A visitor may see nothing; the text says why."""
 
 
 class LoginNeeded(Refused):

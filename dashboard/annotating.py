@@ -48,17 +48,18 @@ def of_view(shelf: Shelf, filters: Filters) -> tuple[Placed, ...]:
 
 
 def notes_version(shelf: Shelf) -> str:
-    """Changes with everything that people say; for what is kept of it."""
+    """Return a text that changes with everything that people say; a key for what is cached of
+    it."""
     return annotations.version(Path(shelf.root))
 
 
 def noted(found: Sequence[Placed]) -> Shown:
-    """Night, what was said of what, by whom and when; the newest night first."""
+    """Return a table of night, what was said of what, by whom and when; the newest night first."""
     return listing(notes.newest_first(found), _NOTES)
 
 
 def run(shelf: Shelf, one: OneRun) -> None:
-    """What was said of one run, and the forms to say more."""
+    """Draw what was said of one run, and the forms to say more."""
     if one.exclusion is not None:
         st.warning(plain(notes.exclusion(one.exclusion)))
     if one.said:
@@ -75,7 +76,7 @@ def run(shelf: Shelf, one: OneRun) -> None:
 
 
 def night(shelf: Shelf, days: Sequence[str], study: str | None, key: str = "night") -> None:
-    """A form for a note on one of ``days``, nights of a study; nothing for viewers."""
+    """Draw a form for a note on one of ``days``, nights of a study; nothing for viewers."""
     if not may_edit() or not days:
         return
     with (

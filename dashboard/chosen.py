@@ -12,7 +12,7 @@ from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview, overviews
 from answers.decide.values import Decision, Decisions, Objective, Question
 from dashboard.components import plain
-from dashboard.links import choose, follow_first
+from dashboard.links import choose, follow_first, lost
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 
@@ -60,37 +60,33 @@ def load_chosen(one: Decision) -> float | None:
 
 
 def one_of(label: str, names: Sequence[str], key: str) -> str | None:
-    """A box that shows its first option until somebody sets it; None where the link names another
-    subject, which is gone: it is said, and nothing is shown in its place."""
-    asked, gone = st.query_params.get(key), f"gone {key}"
-    if asked is not None and asked not in names and key not in st.session_state:
-        st.session_state[gone] = asked
+    """Draw a box that shows its first option until somebody sets it. None where the link names
+    another subject, which is gone: the page says so and shows nothing in its place."""
     follow_first(key, names)
-    lost = st.session_state.get(gone)
+    gone = lost(key, names)
     chosen: str | None = st.selectbox(
-        label, names, index=0 if lost is None else None, key=key, bind="query-params",
+        label, names, index=0 if gone is None else None, key=key, bind="query-params",
         placeholder="choose one that is here",
     )  # fmt: skip
-    if chosen is not None:
-        st.session_state.pop(gone, None)
     return chosen
 
 
 def gone() -> str | None:
-    """What the link names and is not here; None where it is."""
+    """Return what the link names and is not here; None where all is here."""
     names: list[str | None] = [st.session_state.get(f"gone {key}") for key in (SUBJECT, TRAFFIC)]
     return next((name for name in names if name is not None), None)
 
 
 def say_gone(name: str) -> None:
-    """In the place of a verdict."""
+    """Say, in the place of a verdict, that what the link names is gone."""
     st.header(plain(f"Not here any more: {name}"))
     st.markdown("The link names it, and no result of it is kept. Choose below what there is.")
 
 
 @dataclass(frozen=True)
 class Told:
-    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``: there is no other subject."""
+    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``:
+    there is no other subject."""
 
     question: Question
     overview: Overview

@@ -18,7 +18,7 @@ from dashboard.charts.spec import Drawing
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 #: A chart in a file has no page that gives it a width.
 _WIDTH = 640
-#: Of a chart beside others, and how many stand in a row.
+#: Width of a chart beside others, and how many stand in a row.
 _BESIDE, _ACROSS = 380, 3
 #: Twice the resolution of the page, so that it prints well.
 _SCALE = 2.0
@@ -74,7 +74,7 @@ def vega_lite_bytes(drawing: Drawing) -> bytes:
 
 def png_bytes(drawing: Drawing) -> bytes:
     """The chart as a picture, on white."""
-    # A browser's whole script engine: memory that only those pay for who want a picture.
+    # Imported here, since it is a browser's whole script engine: only a picture costs its memory.
     import vl_convert
 
     picture: bytes = vl_convert.vegalite_to_png(vega_lite(drawing), scale=_SCALE)

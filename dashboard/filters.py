@@ -87,5 +87,5 @@ def _values(field: str, options: pd.DataFrame) -> list[str]:
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """Sorts K=3 before K=10."""
+    """Return a sort key that puts K=3 before K=10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]

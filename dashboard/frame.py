@@ -46,7 +46,7 @@ def _unforeseen(error: Exception) -> str:
 
 
 def _enter() -> None:
-    """Nothing is read before it is decided who reads."""
+    """Draw the page for the current user; nothing is read before it is decided who reads."""
     try:
         user = current_user()
     except Refused as refusal:
@@ -56,7 +56,7 @@ def _enter() -> None:
 
 
 def _refused(refusal: Refused, _: ModuleType) -> None:
-    """What is left of a page whose reader's login has ended: the gate has the way in."""
+    """Draw what is left of a page whose reader's login has ended: the gate has the way in."""
     st.markdown(plain(str(refusal)))
     if isinstance(refusal, NotAllowed):
         _log_out()
@@ -97,7 +97,7 @@ def _draw(user: User) -> None:
 
 
 def _account(user: User) -> None:
-    """Who is logged in; nothing where there is no login."""
+    """Draw who is logged in; nothing where there is no login."""
     if configured_login() is None:
         return
     st.caption(f"{plain(user.name)}, {user.role}")

@@ -97,7 +97,7 @@ def _remember(page: Response, visit: Request) -> None:
 
 
 def _led_on(asked: str) -> Response:
-    """To the address that waited. Whatever it holds, it leads to this server."""
+    """Lead on to the address that waited. Whatever it holds, it leads to this server."""
     there = urlsplit(asked)
     path = "/" + there.path.lstrip("/\\")
     answer = RedirectResponse(
@@ -109,7 +109,7 @@ def _led_on(asked: str) -> Response:
 
 
 def log_in(visit: Request) -> Response:
-    """To the provider that was chosen, by way of Streamlit's own login."""
+    """Lead to the provider that was chosen, by way of Streamlit's own login."""
     try:
         login = configured_login()
     except Refused as refusal:
@@ -125,7 +125,7 @@ def log_in(visit: Request) -> Response:
 
 
 def _ways(refusal: Refused) -> str:
-    """Buttons: in, one for each provider, or out."""
+    """Return the buttons that lead in, one for each provider, or out."""
     if isinstance(refusal, NotAllowed):
         return _button("Log out", "/auth/logout")
     login = configured_login() if isinstance(refusal, LoginNeeded) else None

@@ -122,7 +122,7 @@ def rename(names: Mapping[str, str]) -> None:
 def choose(name: str, value: str) -> None:
     """Set a box from code; call it before the box is drawn."""
     st.session_state[name] = value
-    # Chosen is not the same as left at its first option.
+    # From now on the box is chosen: it no longer follows its first option.
     st.session_state.pop(_first(name), None)
 
 

@@ -22,7 +22,7 @@ def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
 
 
 def say(study: Study) -> None:
-    """Its headline, where it was printed, and that it is no measurement of ours."""
+    """Draw a study's headline, where it was printed, and that it is no measurement of ours."""
     st.header(plain(study.headline))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(BADGE, color="gray")
@@ -30,8 +30,8 @@ def say(study: Study) -> None:
 
 
 def overview(study: Study) -> None:
-    """Every improvement that was printed against the baseline, a row for each dataset and size; then
-    what does not follow, and the money. No advice: nothing here is known to repeat."""
+    """Draw every improvement that was printed against the baseline, a row for each dataset and
+    size; then what does not follow, and the money. No advice: nothing here is known to repeat."""
     tables = [one for one in study.tables if one.arms[0] == "baseline"]
     names = list(dict.fromkeys(line.name for one in tables for line in one.lines))
     rows = []
@@ -55,7 +55,7 @@ def _improvement(line: Line) -> str:
 
 
 def mistakes(study: Study) -> None:
-    """The errors in print, each with the figures that are wrong through it folded under it."""
+    """Draw the errors in print, each with the figures that are wrong through it folded under it."""
     count = len(study.mistakes)
     if not count:
         st.caption(f"All {study.checked} figures follow from their own rows.")
@@ -70,7 +70,7 @@ def mistakes(study: Study) -> None:
 
 
 def money(study: Study) -> None:
-    """Money only as printed, and recomputed beside it."""
+    """Draw the money as printed, and recomputed beside it."""
     if not study.money:
         return
     with st.expander("Money, as printed and recomputed"):

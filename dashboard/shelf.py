@@ -32,7 +32,8 @@ class Shelf:
     everything: bool = False
 
     def with_excluded(self) -> "Shelf":
-        """The same with the runs that are excluded by name, for pages that show them as such."""
+        """Return the shelf with the runs that are excluded by name, for pages that show them as
+        such."""
         return replace(self, everything=True) if self.excluded else self
 
 
@@ -42,7 +43,8 @@ Asked = TypeVarTuple("Asked")
 
 
 def _text_key(value: object) -> str:
-    """Text is a quicker key than what Streamlit makes of a dataclass."""
+    """Return a value's text as its key in the cache, which is quicker than Streamlit's own key of a
+    dataclass."""
     return repr(value)
 
 
@@ -61,7 +63,7 @@ def open_shelf(root: Path | None = None) -> Shelf:
     Raises WarehouseMissing where there is none.
     """
     root = root or warehouse_path(None)
-    # Before the generation and before any query: what is added from here on makes another shelf.
+    # Read before the generation and any query: an exclusion added from here on makes another shelf.
     excluded = annotations.exclusions_version(root)
     generation = current_generation(root)
     if generation is None:

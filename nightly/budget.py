@@ -14,7 +14,7 @@ class Budget:
     usd_per_hour: float | None
 
     def __post_init__(self) -> None:
-        """A limit in money needs a price."""
+        """Raise RunnerError where money is limited and the node has no price."""
         if self.limits.usd is not None and not self.usd_per_hour:
             raise RunnerError(
                 "--max-usd needs the price of the node, and the study states none; add price: "

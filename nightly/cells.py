@@ -21,7 +21,7 @@ _TEXT = 300
 
 
 def count(place: Place, planned: Sequence[str]) -> Cells:
-    """Every planned cell is good, failed or missing."""
+    """Count the planned cells: each is good, failed or missing."""
     good = [key for key in planned if _is_good(place, key)]
     failed = [key for key in planned if key not in set(good) and _last_attempt(place, key)]
     missing = len(planned) - len(good) - len(failed)
@@ -40,7 +40,8 @@ def failures(place: Place, planned: Sequence[str]) -> tuple[Failure, ...]:
 
 
 def changed(place: Place, earlier: Place | None, planned: Sequence[str]) -> tuple[Changed, ...]:
-    """What is set otherwise than in an earlier night: one good cell of each server against its own.
+    """Return what is set otherwise than in an earlier night: one good cell of each server is
+    compared with its own of that night.
 
     At most MOST; nothing without an earlier night.
     """
@@ -68,7 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def _one_a_server(keys: Iterable[str]) -> list[str]:
-    """The first key of each ``<arm>/tp<n>``: all its cells were set alike."""
+    """Return the first key of each ``<arm>/tp<n>``: all cells of one server were set alike."""
     firsts: dict[tuple[str, ...], str] = {}
     for key in keys:
         firsts.setdefault(tuple(key.split("/")[:2]), key)
@@ -83,7 +84,7 @@ def _set(place: Place, key: str) -> dict[str, Any]:
 
 
 def _is_good(place: Place, key: str) -> bool:
-    """The runner renames a cell into its place when it is good, and only then."""
+    """Return whether a cell is good: the runner renames it into its place then, and only then."""
     return (place.own / key / RECORD).is_file()
 
 

@@ -32,7 +32,8 @@ class Due:
 
 
 def conduct(settings: Settings, study: str) -> NightSummary:
-    """Do what is due: the night that this call worked at, or found done. Raises RunnerError."""
+    """Do what is due. Return the night that this call worked at, or found done. Raises
+    RunnerError."""
     due = _due(settings, study)
     for book in due.closing:
         _through(Night(book, settings, measure=False))
@@ -61,7 +62,8 @@ def _due(settings: Settings, study: str) -> Due:
 
 
 def _books(settings: Settings, study: str) -> Iterator[Book]:
-    """The nights so far; a damaged state file must not keep tonight from being measured."""
+    """Yield the nights so far; a damaged state file is passed over, it must not keep tonight from
+    being measured."""
     for place in places(settings.results, study):
         try:
             yield _book(place, read_state(place), settings)
@@ -70,7 +72,8 @@ def _books(settings: Settings, study: str) -> Iterator[Book]:
 
 
 def _unfinished(known: list[Book]) -> tuple[Book, ...]:
-    """Nights that were killed: what they measured is taken in, and what they lack is said."""
+    """Return the nights that were killed: what they measured is taken in, and what they lack is
+    said."""
     return tuple(book for book in known if book.summary.outcome == "unfinished")
 
 
@@ -97,7 +100,8 @@ def _name(settings: Settings, study: str, now: datetime) -> str:
 
 
 def _through(night: Night) -> NightSummary:
-    """All stages that are not done; those behind one that was done again are done again too."""
+    """Go through all stages that are not done; those behind one that was done again are done again
+    too."""
     book = night.book
     if book.state.child is not None:
         end_left_over(book.state.child)
@@ -125,7 +129,7 @@ def _is_done(night: Night, name: StageName) -> bool:
 
 
 def _begin(book: Book, name: StageName) -> None:
-    """What comes after it has to be done again."""
+    """Mark a stage, and all stages after it, as still to be done."""
     place = STAGES.index(name)
     again: dict[StageName, dict[str, object]] = {
         later: {"status": "pending", "said": ""} for later in STAGES[place:]

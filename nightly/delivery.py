@@ -28,7 +28,7 @@ class Receivers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """E.g. ``slack-3fa1``."""
+        """The names of the receivers, such as ``slack-3fa1``."""
         return tuple(self.addresses)
 
     def deliver(self, message: Message, name: str) -> str | None:
@@ -39,7 +39,7 @@ class Receivers:
         logging.getLogger(apprise.logger.name).handlers = [logging.NullHandler()]
         logging.getLogger(apprise.logger.name).propagate = False
         with warnings.catch_warnings():
-            # It loads all its services, some of which use what Python is about to drop.
+            # Apprise loads all its services, some of which use what Python has deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             service = apprise.Apprise.instantiate(self.addresses[name])
         if service is None:
@@ -61,7 +61,8 @@ def receivers() -> Receivers:
 
 
 def without_addresses() -> dict[str, str]:
-    """The environment for the stages: an engine has no business with these secrets."""
+    """Return the environment for the stages without the addresses: an engine has no business with
+    these secrets."""
     return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
 

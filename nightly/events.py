@@ -77,7 +77,8 @@ def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
 
 
 def _by_start(found: Iterable[Regression]) -> list[list[Regression]]:
-    """Those that began in one night have one cause, most likely, and make one message."""
+    """Group the regressions that began in one night: most likely they have one cause, so they make
+    one message."""
     ordered = sorted(found, key=lambda one: (one.since, one.improvement))
     return [list(group) for _, group in groupby(ordered, key=lambda one: one.since)]
 

@@ -35,7 +35,7 @@ class Judged:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What a night's summary keeps of it."""
+        """Return what a night's summary keeps of the judgement."""
         return {
             "verdict": self.verdict,
             "regressions": self.regressions[:MOST],

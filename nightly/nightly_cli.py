@@ -215,7 +215,7 @@ def _show(chosen: list[Any]) -> None:
 
 
 def _echo(text: str) -> None:
-    """What stages say; a terminal that is gone must not end the night."""
+    """Print what stages say; a terminal that is gone must not end the night."""
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -8,7 +8,7 @@ from warehouse.nights import NightSummary
 
 
 def notify(night: NightSummary, answer: Path, settings: Settings) -> int:
-    """Say what is new; the number of messages that could not be delivered.
+    """Say what is new. Return the number of messages that could not be delivered.
 
     ``answer``: what the gate said. Without receivers nothing counts as told.
     """
@@ -27,7 +27,7 @@ def notify(night: NightSummary, answer: Path, settings: Settings) -> int:
 
 
 def flush(settings: Settings, study: str) -> int:
-    """Try what waits; the number of messages that still do."""
+    """Try to deliver what waits. Return the number of messages that still wait."""
     to = delivery.receivers()
     box = outbox.read(settings.warehouse, study)
     if not box.waiting or not to.names or settings.dry_run:

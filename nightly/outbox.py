@@ -31,7 +31,7 @@ class Message(Part):
 
 
 class Outbox(Part):
-    """As it lies in the warehouse's ``nights/<study>``."""
+    """What was told and what waits, as the file in the warehouse's ``nights/<study>`` holds it."""
 
     keys: tuple[str, ...] = ()
     series: dict[str, str] = {}
@@ -39,7 +39,7 @@ class Outbox(Part):
 
     @property
     def told(self) -> Told:
-        """What was told, or waits to be."""
+        """What was told, or waits to be told."""
         return Told(frozenset(self.keys), self.series)
 
 
@@ -56,12 +56,12 @@ def read(root: Path, study: str) -> Outbox:
 
 
 def write(root: Path, study: str, box: Outbox) -> None:
-    """Keep it."""
+    """Write the outbox of a study into the warehouse."""
     write_whole(_file(root, study), box.model_dump_json(indent=1) + "\n")
 
 
 def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
-    """The outbox with the messages of new events, told in ``night``."""
+    """Return the outbox with the messages of new events added, told in ``night``."""
     now = datetime.now(UTC)
     new = [Message(kind=e.kind, title=e.title, body=e.body, to=tuple(to), made=now) for e in found]
     series = box.series | {name: night for event in found for name in event.series}
@@ -70,7 +70,8 @@ def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -
 
 
 def deliver(box: Outbox, by: Deliver, known: Sequence[str]) -> tuple[Outbox, list[str]]:
-    """Try every message that waits; the outbox after that, and why some could not be delivered.
+    """Try to deliver every message that waits. Return the outbox after that, and why some could not
+    be delivered.
 
     A receiver that is not configured any more, and a message older than KEPT, are given up.
     """

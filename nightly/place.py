@@ -23,11 +23,12 @@ NOON = timedelta(hours=12)
 
 
 class Child(Part):
-    """A stage at work: enough to find it again when this process was killed."""
+    """A stage at work, as far as it takes to find its process again when this one was killed."""
 
     pid: int
     began: float
-    """As the system states it, seconds since the epoch: a number alone may be another process."""
+    """When the process began, as the system states it, in seconds since the epoch. The number of
+    the process alone may be another one's."""
 
 
 class State(Part):
@@ -37,7 +38,7 @@ class State(Part):
     planned: tuple[str, ...] = ()
     usd_per_hour: float | None = None
     laid_out: str = ""
-    """Hash of the study file from which these are."""
+    """Hash of the study file from which ``planned`` and the price come."""
     measured_s: float = 0.0
     """Seconds of the run stage in all calls, kept while it runs: a killed one counts too."""
     child: Child | None = None
@@ -53,12 +54,12 @@ class Place:
 
     @property
     def root(self) -> Path:
-        """What ``draftboard run --results`` gets."""
+        """The folder that ``draftboard run --results`` gets."""
         return self.results / FOLDER / self.night
 
     @property
     def own(self) -> Path:
-        """The study's folder in it."""
+        """The study's folder in ``root``."""
         return self.root / self.study
 
     @property

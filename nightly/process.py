@@ -85,13 +85,14 @@ def follow(command: Command, watching: Watching) -> Ended:
 
 
 def _end_with_parent() -> None:
-    """In the child: SIGTERM when the parent dies, however it dies."""
+    """Ask the system, in the child, for SIGTERM when the parent dies, however it dies."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _watched(process: "subprocess.Popen[bytes]", said: IO[bytes], watching: Watching) -> bool:
-    """Wait for the end, passing its words on; whether it came before it was asked to."""
+    """Wait for the end and pass the child's words on. Return whether it ended before it was
+    stopped."""
     began = beaten = time.monotonic()
     while process.poll() is None:
         watching.echo(said.read().decode("utf-8", "replace"))

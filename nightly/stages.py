@@ -41,7 +41,7 @@ class Night:
 
     @property
     def place(self) -> Place:
-        """Its folder."""
+        """The night's folder."""
         return self.book.place
 
     def start(
@@ -72,7 +72,7 @@ class Night:
 
 
 def plan(night: Night) -> Came:
-    """Which cells the study has, and what an hour of its node costs."""
+    """Lay out the study: its cells, and what an hour of its node costs."""
     ended = night.start("plan", "plan", str(night.settings.study), "--json", answer=True)
     said = _answer(night, "plan")
     if ended.status or said is None:
@@ -84,7 +84,8 @@ def plan(night: Night) -> Came:
 
 
 def hash_of(study: Path) -> str:
-    """Of the study file: another one has to be laid out again."""
+    """Return the hash of the study file, empty if it cannot be read. A file with another hash has
+    to be laid out again."""
     try:
         return hashlib.sha256(study.read_bytes()).hexdigest()
     except OSError:
@@ -92,7 +93,8 @@ def hash_of(study: Path) -> str:
 
 
 def _usd_per_hour(estimate: dict[str, Any]) -> float | None:
-    """Of the node, as the estimate charges it: it knows the price, and says only what it comes to."""
+    """Return the price of an hour of the node as the estimate charges it, which says only the sum;
+    None where it has no price."""
     usd, hours = estimate["usd"], estimate["hours"]
     return None if usd is None or not hours else usd / hours
 
@@ -127,8 +129,8 @@ def _spent(night: Night, budget: Budget) -> str:
 
 
 def _end_launches(night: Night) -> str:
-    """On Slurm they outlive the one who waits for them, and would go on spending; what is to be
-    said of that."""
+    """End the launches on Slurm, which would outlive the night and go on spending. Return what is
+    to be said where that failed."""
     if not {"slurm", "--on=slurm"} & set(night.settings.run):
         return ""
     words_ = ("cluster", "cancel", str(night.settings.study), "--results", str(night.place.root))
@@ -200,7 +202,7 @@ def tell(night: Night) -> Came:
 
 
 def _decide(night: Night) -> None:
-    """What is decided now, recorded once a night; without results there is nothing to decide."""
+    """Record what is decided now, once a night; without results there is nothing to decide."""
     if night.book.summary.decided:
         return
     night.start(
@@ -220,7 +222,7 @@ WORK: dict[StageName, Callable[[Night], Came]] = {
 
 
 def figures(night: Night) -> dict[str, Any]:
-    """What the summary says of the cells, of what is set otherwise, of time and money."""
+    """Return what the summary says of the cells, of what is set otherwise, of time and money."""
     place, state = night.place, night.book.state
     price = state.usd_per_hour
     return {
@@ -247,7 +249,7 @@ def _answer(night: Night, stage: StageName) -> dict[str, Any] | None:
 
 
 def _failed(night: Night, stage: StageName, ended: Ended) -> Came:
-    """With the stage's own last words."""
+    """Return that a stage failed, with its own last words."""
     log = night.place.log(stage)
     last = _last_line(log).removeprefix("draftboard: ").removeprefix("Error: ")
     how = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"

@@ -1,1 +1,1 @@
-"""The GPU side: a study file becomes result drops. Empty until the issue "Runners" is built."""
+"""The GPU side: a study file becomes result drops."""

@@ -49,7 +49,7 @@ class Line:
     job: str
     state: str
     where: str
-    """Its node, or why it waits."""
+    """The node of the launch, or why it waits."""
     good_cells: int
     cells: int
 
@@ -174,7 +174,7 @@ def _print_ends(paths: dict[str, Path], lines: int) -> None:
 
 
 def _news(path: Path) -> Iterator[str]:
-    """What is appended to a file from now on, for ever."""
+    """Yield what is appended to a file from now on, for ever."""
     at = path.stat().st_size if path.exists() else 0
     while True:
         if path.exists():

@@ -30,9 +30,9 @@ class Collected:
 
     copied: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
-    """There already, byte for byte."""
+    """Results that were there already, byte for byte."""
     conflicts: list[tuple[str, str]] = field(default_factory=list)
-    """Left where they are, and why."""
+    """Results that were left where they are, with the reason."""
     unfinished: list[str] = field(default_factory=list)
     """Cells that were being measured when their node stopped."""
 
@@ -102,7 +102,7 @@ class _Merge:
     """Dataset and concurrency to the hash of its prompts and the cell that says so."""
 
     def all(self) -> None:
-        """Everything that belongs to the study."""
+        """Collect everything that belongs to the study."""
         for record in sorted(records_under(self.layout.root)):
             if self._counts(record.parent, self.layout.root):
                 self._note_prompts(record.parent, self.layout.root)
@@ -119,7 +119,7 @@ class _Merge:
         ]
 
     def _counts(self, folder: Path, root: Path) -> bool:
-        """Not what is hidden: unfinished or superseded."""
+        """Return whether a folder counts: hidden ones are unfinished or superseded and do not."""
         return not any(part.startswith(".") for part in folder.relative_to(root).parts)
 
     def _name(self, path: Path) -> str:
@@ -142,7 +142,7 @@ class _Merge:
             self._note_prompts(there, self.layout.root)
 
     def _attempt(self, folder: Path, there: Path) -> None:
-        """A failed attempt: kept beside those that the other node made."""
+        """Keep a failed attempt beside those that the other node made."""
         key = str(there.relative_to(self.layout.root))
         key = FAILED.sub("", key)
         count = self.layout.attempts(key)
@@ -160,7 +160,8 @@ class _Merge:
             self.prompt_sets.setdefault(level, (digest, str(folder.relative_to(root))))
 
     def _other_prompts(self, folder: Path) -> str | None:
-        """The cell of the same level that is there and was asked other prompts."""
+        """Return the cell of the same level that is there and was asked other prompts; None without
+        one."""
         said = _facts(folder)
         known = None if said is None else self.prompt_sets.get(said[0])
         return known[1] if said and known and known[0] != said[1] else None
@@ -173,7 +174,7 @@ class _Merge:
             self._conflict(self._name(path), f"it differs from {there}, which stays")
 
     def _log(self, path: Path) -> None:
-        """Several nodes may have started the same launch: every log is kept."""
+        """Keep every log, since several nodes may have started the same launch."""
         there = self.layout.root / path.relative_to(self.root)
         number, base = 1, there
         while there.exists():

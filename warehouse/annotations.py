@@ -109,7 +109,8 @@ def unreadable(root: Path) -> int:
 
 
 def version(root: Path) -> str:
-    """Changes with every event; empty where there is none. Costs one look at the file."""
+    """Return a text that changes with every event, empty where there is none. It costs one look at
+    the file."""
     try:
         found = (root / FILE).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -124,10 +125,11 @@ def excluded_runs(root: Path) -> dict[Target, Annotation]:
 
 
 def exclusions_version(root: Path) -> str:
-    """Changes with every exclusion and every taking back only; empty before the first.
+    """Return a text that changes with every exclusion and every taking back only; empty before the
+    first.
 
-    It counts, so that what was cached before an exclusion is not taken for what is true after it
-    was taken back.
+    It counts them, so that what was cached before an exclusion is not taken for what is true after
+    it was taken back.
     """
     count = sum(event.action in _OF_RUNS for event in read(root))
     return f"{count}" if count else ""
@@ -145,7 +147,8 @@ def _read(root: Path) -> tuple[tuple[Annotation, ...], int]:
 
 @lru_cache(maxsize=16)
 def _parsed(path: Path, known: str) -> tuple[tuple[Annotation, ...], int]:
-    """``known``: the version of the file, of which the answer is kept."""
+    """Return the events of the file and the number of lines that are none. ``known``: the file's
+    version, for which the answer is remembered."""
     del known
     with full_disk_explained(path.parent):
         lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]

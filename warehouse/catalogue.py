@@ -42,7 +42,7 @@ class PerRequest:
     value: Callable[[Any], Any]
     counted: Counted = "in flight"
     weight: Callable[[Any], Any] | None = None
-    """By what a request counts in means and percentiles; None: each alike."""
+    """The weight of a request in means and percentiles; None: all count alike."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def record(root: Path, made: tuple[Recorded, ...]) -> None:
 
 
 def last(root: Path) -> tuple[Recorded, ...]:
-    """The last decision about each; a line that is only half written is passed over."""
+    """Return the last decision about each subject; a line that is only half written is passed
+    over."""
     try:
         lines = (root / FILE).read_bytes().split(b"\n")
     except (FileNotFoundError, NotADirectoryError):

@@ -16,7 +16,7 @@ DraftboardError
 class DraftboardError(Exception):
     """Something the user can act on; its text is printed as it stands."""
 
-    #: With which the command ends.
+    #: Exit status of a command that ends with this error.
     status = 1
 
 

@@ -43,7 +43,8 @@ def left_out(root: Path, filters: Filters) -> list[Annotation]:
 
 
 def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
-    """The same, of a reader that sees the excluded runs too."""
+    """Return the exclusions of the runs that ``filters`` would keep, newest run first. ``reader``
+    sees the excluded runs too."""
     excluded = annotations.excluded_runs(reader.root)
     rows = queries.runs(reader, filters).select(["run_id", "source_id"]).to_pylist()
     targets = (annotations.run(row["run_id"], row["source_id"]) for row in rows)
@@ -63,7 +64,7 @@ def sentence(found: Sequence[Annotation]) -> str:
 
 
 def _listed(names: Sequence[str], between: str) -> str:
-    """The first few, and how many there are beyond them."""
+    """Join the first few names, and say how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return between.join(names[:_NAMED]) + more
 
@@ -96,7 +97,7 @@ def find_run(rows: Sequence[Row], word: str) -> Target:
 
 
 def _named(rows: Sequence[Row], word: str) -> list[Row]:
-    """The first way of reading the word by which it names anything."""
+    """Return the runs that the word names, in the first way of reading it that finds any."""
     plain = word.rstrip("/")
     ways: tuple[Callable[[Row], bool], ...] = (
         lambda row: word in (row["run_id"], run_name(row), _shown(row)),
@@ -111,7 +112,7 @@ def _named(rows: Sequence[Row], word: str) -> list[Row]:
 
 
 def _shown(row: Row) -> str:
-    """As the Data page names one of several runs that share an id."""
+    """Name a run as the Data page names one of several that share an id."""
     return f"{row['run_id']} ({row['source_id'][:_DIGITS]})"
 
 

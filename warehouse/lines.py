@@ -17,7 +17,7 @@ def append(root: Path, name: str, lines: bytes) -> None:
     Raises WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps
     the file locked, and a sentence for a full disk.
     """
-    # Whoever only reads does without its import.
+    # Imported here, so that whoever only reads does without it.
     from filelock import FileLock, Timeout
 
     refuse_bundle(root)

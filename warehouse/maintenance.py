@@ -76,7 +76,7 @@ def _table_files(root: Path) -> list[dict[str, Any]]:
 
 
 def _orphans(root: Path) -> list[Finding]:
-    """Only under the writer's lock."""
+    """Return the files that no generation lists. Only under the writer's lock."""
     tables = {file.file for one in lists(root) for file in one.files()}
     return [
         Finding("orphan", path.name, "No generation lists this file; gc removes it.")
@@ -116,7 +116,8 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
 
 
 def _old_databases(root: Path) -> list[str]:
-    """What a conversion left: CURRENT names a list."""
+    """Remove the databases that a conversion left: CURRENT names a list by now. Return their
+    names."""
     old = [name for name in generations(root) if is_old(name)]
     for name in old:
         (root / name).unlink()

@@ -155,7 +155,7 @@ class History:
 
 
 def folder(root: Path) -> Path:
-    """Where the nights of a warehouse lie."""
+    """Return the folder in which the nights of a warehouse lie."""
     return root / FOLDER
 
 
@@ -165,7 +165,7 @@ def nights(root: Path) -> list[NightSummary]:
 
 
 def history(root: Path) -> History:
-    """Every night, and the files that are none."""
+    """Read every night, and name the files that are none."""
     found, damaged = [], []
     for path in _files(root):
         try:
@@ -177,13 +177,14 @@ def history(root: Path) -> History:
 
 
 def version(root: Path) -> str:
-    """Another text whenever a night was added, changed or removed; for caches."""
+    """Return a text that changes whenever a night was added, changed or removed; for caches."""
     stats = [(path, path.stat().st_mtime_ns, path.stat().st_size) for path in _files(root)]
     return str(hash(tuple(stats)))
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Only summaries: what is being written, and what is kept for messages, has other names."""
+    """Return the files of summaries only: what is being written, and what is kept for messages, has
+    other names."""
     return (path for path in sorted(folder(root).glob("*/*.json")) if _NAME.fullmatch(path.name))
 
 

@@ -54,7 +54,7 @@ def kept(root: Path) -> tuple[Kept, ...]:
 
 
 def version(root: Path) -> str:
-    """Changes with every table that is added; empty where there is none."""
+    """Return a text that changes with every table that is added; empty where there is none."""
     return ",".join(path.name for path in _paths(root))
 
 

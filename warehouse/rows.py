@@ -132,16 +132,16 @@ class Source:
     source_id: str
     """sha256 (hex) of the decompressed content; for a drop over its files' names and hashes."""
     path: str
-    """As given by the user."""
+    """Path of the file or drop, as given by the user."""
     format: str
     """``NAME`` of its module in ``ingest/formats``, or ``drop``."""
     bytes: int
-    """Of the decompressed content."""
+    """Size of the decompressed content."""
     provenance: str | None = None
     commands: dict[str, list[str]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    """What ``--set`` said."""
+    """The facts that ``--set`` stated."""
     report_config: dict[str, Any] = field(default_factory=dict)
     """The report's own configuration, secrets removed, without request data."""
 

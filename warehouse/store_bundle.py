@@ -1,6 +1,7 @@
-"""A bundle: a small warehouse of its own for other people, one generation with what may be passed on.
+"""A bundle: a small warehouse of its own for other people, with what may be passed on.
 
-It is written row by row into new files: what is left out is nowhere in it. Prompts and outputs stay at home unless they are asked for.
+It is one generation, written row by row into new files: what is left out is nowhere in it. Prompts
+and outputs stay at home unless they are asked for.
 """
 
 import json
@@ -103,7 +104,7 @@ def _private(out: Path) -> Iterator[Path]:
 
 
 def _finish(place: Path, out: Path) -> None:
-    """Nothing in a bundle is ever changed; then it appears, whole."""
+    """Let nothing in the bundle be changed any more, and put it in place whole."""
     for path in place.rglob("*"):
         if path.is_file():
             path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
@@ -126,7 +127,7 @@ def _copy_requests(
 
 
 def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
-    """The requests of one cell after the other: each is a row group of its own."""
+    """Yield the requests of one cell after the other: each is a row group of its own."""
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
@@ -175,7 +176,7 @@ def _tables(root: Path, cells: pa.Table, requests: dict[str, Any] | None) -> dic
 
 
 def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:
-    """Take along what was said of these runs and nights; how many that were."""
+    """Copy what was said of these runs and nights. Return how many annotations that were."""
     rows = cells.select(["run_id", "source_id", "started_at", "study"]).to_pylist()
     runs = {annotations.run(row["run_id"], row["source_id"]) for row in rows}
     nights = {

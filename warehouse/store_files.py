@@ -20,9 +20,10 @@ REQUESTS = "requests"
 DERIVED = "derived"
 LOCK = "lock"
 BUNDLE = "bundle.json"
-"""Where this lies is a bundle, which somebody shared: it is read, and never changed."""
+"""A folder with this file is a bundle, which somebody shared: it is read, and never changed."""
 PRIVATE = "tmp-"
-"""Every file under construction starts so; the next writer removes what a kill left behind."""
+"""The name of every file under construction begins with this; the next writer removes what a kill
+left behind."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -33,7 +34,7 @@ def warehouse_path(given: str | Path | None) -> Path:
 
 
 def refuse_bundle(root: Path) -> None:
-    """Raises InvalidInput where the folder is a bundle."""
+    """Raise InvalidInput where the folder is a bundle."""
     if (root / BUNDLE).exists():
         raise InvalidInput(
             f"{root} is a shared bundle and is never changed: name another --warehouse."
@@ -99,7 +100,7 @@ def _locked(descriptor: int, how: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # A network file system without locks: there the generations that are kept have to do.
+        # A network file system without locks: there readers rely on the old generations that stay.
         return True
     return True
 

@@ -156,7 +156,8 @@ def lists(root: Path) -> list[Generation]:
 
 
 def no_current(root: Path) -> DraftboardError:
-    """What to say where CURRENT is not there: no warehouse yet, or one that has lost it.
+    """Return the error to raise where CURRENT is not there: no warehouse yet, or one that has lost
+    it.
 
     A first commit that is under way, or was killed, has a generation 1 and no CURRENT yet.
     """

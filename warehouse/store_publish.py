@@ -58,7 +58,7 @@ def _highest(cells: pa.Table) -> int:
 
 
 def settled(root: Path, segments: list[Segment]) -> list[Segment]:
-    """The same rows in few segments."""
+    """Merge segments of like size until there are few; return them, with the same rows."""
     while True:
         tiers: dict[int, list[Segment]] = {}
         for segment in segments:

@@ -106,7 +106,8 @@ def _too_large() -> InvalidInput:
 
 
 def _main() -> None:
-    """The process: a question on stdin, Arrow on stdout or one sentence on stderr."""
+    """Answer one question: it is read from stdin, Arrow goes to stdout or one sentence to
+    stderr."""
     question = json.loads(sys.stdin.buffer.read())
     _confine(question["seconds"])
     code = 0
@@ -122,7 +123,7 @@ def _main() -> None:
 
 
 def _confine(seconds: float) -> None:
-    """Limits that hold whatever the database engine may be talked into."""
+    """Set limits that hold whatever the database engine may be talked into."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -178,7 +179,8 @@ def documented(root: Path) -> Opened:
 
 
 def _arrow(connection: duckdb.DuckDBPyConnection, rows: int) -> bytes:
-    """At most one row more than asked for, so that the asker knows of the rest."""
+    """Write the answer as Arrow: at most one row more than asked for, so that the asker knows
+    whether there are more."""
     reader: pa.RecordBatchReader = connection.to_arrow_reader(min(rows + 1, 2048))
     sink = pa.BufferOutputStream()
     left = rows + 1

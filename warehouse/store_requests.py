@@ -64,7 +64,7 @@ class RequestFile:
 
 
 def put_requests(private: Path, rows: int) -> dict[str, Any]:
-    """Publish a finished file; its row of ``request_files``."""
+    """Publish a finished file. Return its row of ``request_files``."""
     path = put(private, private.parent)
     return {"file": path.name, "sha256": path.stem, "rows": rows, "bytes": path.stat().st_size}
 

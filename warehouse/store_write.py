@@ -23,7 +23,7 @@ from warehouse.store_tables import attach_parts
 
 @dataclass
 class _Base:
-    """What the published generation holds, as far as a writer needs to know."""
+    """The published generation, as far as a writer needs to know it."""
 
     sources: set[str] = field(default_factory=set)
     rejections: dict[str, str] = field(default_factory=dict)
@@ -116,7 +116,8 @@ class Writer:
         return published.keep(self.root, name, text)
 
     def commit(self) -> int:
-        """Publish what was collected; the generation number (0: there is still no warehouse)."""
+        """Publish what was collected. Return the generation number (0: there is still no
+        warehouse)."""
         if not self._changed():
             return self._number
         with full_disk_explained(self.root):

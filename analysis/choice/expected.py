@@ -50,8 +50,8 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
 
 
 def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
-    """``steps`` (K without the baseline, loads) as smooth in K as noise allows, and the share of
-    noise that is left of a point. ``ks`` starts with the baseline's 0, whose step is 0."""
+    """Return ``steps`` (K without the baseline, loads) made as smooth in K as noise allows, and the
+    share of a point's noise that is left. ``ks`` starts with the baseline's 0, whose step is 0."""
     points = np.vstack([np.zeros(steps.shape[1]), steps])
     shapes = np.linalg.qr(np.vander(ks / ks.max(), increasing=True))[0]
     held = shapes.T @ points
@@ -63,16 +63,16 @@ def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
 
 
 def _own_share(ratio: float) -> float:
-    """The share of a square that noise does not explain; ``ratio``: mean square / noise.
+    """Return the share of a square that noise does not explain; ``ratio``: mean square / noise.
 
-    Where the noise is unknown nothing is known to be more than noise. Never quite nothing, so that
-    equal arms keep their order, whatever order they were read in.
+    It is smallest where the noise is unknown. It is never 0, so that equal arms keep their order,
+    whatever order they were read in.
     """
     return max(_LEAST, 1 - 1 / ratio) if np.isfinite(ratio) and ratio > 0 else _LEAST
 
 
 def _shrunken(field: Field, gains: Floats, kept: Floats) -> Floats:
-    """``gains`` drawn towards the mean of all arms as far as noise explains their distances."""
+    """Shrink ``gains`` towards the mean of all arms as far as noise explains their distances."""
     there = np.isfinite(gains)
     known = np.isfinite(field.own_error) & there
     if len(gains) < _FEWEST_ARMS or not known.any():
@@ -97,5 +97,6 @@ def _mean(values: Floats, there: Floats, axis: int) -> Floats:
 
 
 def _ratio(square: float, noise: float) -> float:
-    """Without any noise every distance is the arm's own."""
+    """Return ``square`` / ``noise``; without any noise a number so large that noise explains
+    nothing."""
     return square / noise if noise > 0 else 1e12

@@ -24,9 +24,10 @@ class Candidate:
 @dataclass(frozen=True)
 class Field:
     """``log`` (candidates, loads): log ratio of launch means, positive is better, NaN where not
-    compared; ``launches`` alike. ``variance`` (candidates, loads): of one launch's value, ``tails``: how well it is known;
-    ``shared`` (candidates,): variance of a launch's mean over the loads. ``length`` (candidates,
-    loads): mean acceptance length, NaN where unknown. Variances are NaN where nothing repeats."""
+    compared; ``launches`` alike. ``variance`` (candidates, loads): of one launch's value,
+    ``tails``: how well it is known; ``shared`` (candidates,): variance of a launch's mean over the
+    loads. ``length`` (candidates, loads): mean acceptance length, NaN where unknown. Variances are
+    NaN where nothing repeats."""
 
     candidates: tuple[Candidate, ...]
     log: Floats

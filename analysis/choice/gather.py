@@ -58,8 +58,9 @@ def judged_settings(
 
 @dataclass(frozen=True)
 class _Known:
-    """By setting: candidates, rows of levels and of means; by (setting, arm, load): values of both
-    arms by line, and mean acceptance lengths. ``kept_up``: (setting, load) of rates that are."""
+    """What is known by setting: candidates, rows of levels and of means; by (setting, arm, load):
+    values of both arms by line, and mean acceptance lengths. ``kept_up``: (setting, load) of the
+    rates that every arm keeps up with."""
 
     candidates: dict[int, list[Candidate]]
     levels: dict[int, pd.DataFrame]
@@ -100,7 +101,7 @@ def _candidates(
 
 
 def _told_apart(candidates: list[Candidate]) -> list[Candidate]:
-    """Arms whose labels are alike (two drafts of one method) bear their family's name too."""
+    """Add the family's name to the labels of arms that are alike (two drafts of one method)."""
     labels = Counter(one.label for one in candidates)
     return [
         replace(one, label=f"{one.label}: {one.family}") if labels[one.label] > 1 else one

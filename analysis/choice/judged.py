@@ -48,7 +48,7 @@ class Judged:
 
     @cached_property
     def words(self) -> NDArray[np.object_]:
-        """One of the five words for each candidate and load."""
+        """The word of certainty, one of five, for each candidate and load."""
         low, high = self.adjusted
         probability = self.field.tails.above(-self._t())
         told = words(low, high, probability, np.full(low.shape, self.independent))
@@ -101,11 +101,12 @@ class Judged:
         return pick(self.field, self.gains, batches, self.allowed, weights)
 
     def stake(self, chosen: tuple[int | None, ...]) -> Floats:
-        """By how much (ratio) each rival may still beat the choice at each load."""
+        """Return by how much (ratio) each rival may still beat the choice at each load."""
         return np.asarray(np.expm1(at_stake(self.field, self.gains, chosen)))
 
     def narrowed(self, loads: Sequence[Load], arms: Sequence[int]) -> "Judged":
-        """The same for some loads and candidates (places) alone."""
+        """Return what is judged at some loads only, of some candidates only (``arms``: their
+        places)."""
         columns = [self.loads.index(load) for load in loads]
         grid = np.ix_(list(arms), columns)
         field = Field(
@@ -121,24 +122,25 @@ class Judged:
 
 
 def with_gains(judged: Judged) -> Judged:
-    """The same with its expected gains."""
+    """Return what is judged with its expected gains filled in."""
     return replace(judged, gains=expected_gains(judged.field))
 
 
 def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
-    """The traffic that holds each part by its weight (shares of output tokens, sum 1).
+    """Judge the traffic that holds each part by its weight (shares of output tokens, sum 1).
 
-    Over the loads and arms that all parts have, judged by the same metric. The time of a token in
+    It has the loads and arms that all parts have, judged by the same metric. The time of a token in
     the mix is the mean of the parts' times, so each part counts by its weight and by the baseline's
     time; where that is unknown, by its weight. Errors of the parts are added as if they erred
-    together, since they share launches: never too narrow. None where nothing is common.
+    together, since they share launches, so an interval is never too narrow. None where nothing is
+    common.
     """
     shared = _common(parts)
     if shared is None:
         return None
     stacked = [_stack(shared, name) for name in ("error", "rate")]
     prices = np.stack([part.price for part in shared])
-    # A part whose price is unknown at a load leaves all of them to their weights there.
+    # Where one part's price is unknown at a load, all parts count there by their weights alone.
     prices = np.where(np.isfinite(prices).all(axis=0), prices, 1.0)
     share = np.array(weights)[:, None] * prices
     share = (share / share.sum(axis=0))[:, None, :]
@@ -164,7 +166,7 @@ def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
 
 
 def _worst_known(tails: Sequence[Tails]) -> Tails:
-    """Of each place the part that is known worst."""
+    """Return tails that are known as badly as the worst of the parts at each place."""
     return Tails(
         np.max([one.share for one in tails], axis=0),
         np.min([one.dof for one in tails], axis=0),
@@ -177,7 +179,7 @@ def _stack(parts: Sequence[Judged], name: str) -> Floats:
 
 
 def _together(share: Floats, logs: Floats) -> Floats:
-    """The log ratio of the mix: times add up, speeds do not."""
+    """Return the log ratio of the mix: the parts' times add up, their speeds do not."""
     return np.asarray(-np.log((share * np.exp(-logs)).sum(axis=0)))
 
 

@@ -22,7 +22,7 @@ def at_stake(field: Field, gains: Floats, chosen: tuple[int | None, ...]) -> Flo
     for load, place in enumerate(chosen):
         taken = 0.0 if place is None else gains[place, load]
         error = np.sqrt(2 * field.own_error[:, load])
-        # One side alone: half of twice the chance.
+        # ``reach`` leaves half its rate on each side; only one side counts here.
         reach = field.tails.at((slice(None), load)).reach(2 * CHANCE) * error
         told[:, load] = gains[:, load] - taken + reach
         if place is not None:

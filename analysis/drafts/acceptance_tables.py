@@ -1,8 +1,8 @@
 """Acceptance per dataset, arm and load: rate, mean length, and what each draft position keeps.
 
 Formulas as in ``analysis.drafts.acceptance``: rate = ΣA / ΣT, mean length = 1 + ΣA / ΣD, position
-r_i = ΣA_i / ΣD, conditional p_i = ΣA_i / ΣA_(i-1) with A_0 = D; sums over the repeats of a level, never a mean of
-ratios, where the counts are known.
+r_i = ΣA_i / ΣD, conditional p_i = ΣA_i / ΣA_(i-1) with A_0 = D; sums over the repeats of a level,
+never a mean of ratios, where the counts are known.
 """
 
 import numpy as np
@@ -60,9 +60,9 @@ def acceptance_by_position(
 def position_counts(
     cells: pd.DataFrame, acceptance: pd.DataFrame, by_position: pd.DataFrame
 ) -> pd.DataFrame:
-    """A row per cell and position (from 1): the columns of LEVEL, drafts, accepted (tokens there)
-    and reached (tokens accepted at the position before). Where drafts were not counted, as if there
-    had been one."""
+    """Return a row per cell and position (from 1): the columns of LEVEL, drafts, accepted (tokens
+    there) and reached (tokens accepted at the position before). Where drafts were not counted, the
+    counts are those of one draft."""
     counted = believed(acceptance)[["cell_id", "source", "drafts"]]
     rows = by_position.merge(counted, on=["cell_id", "source"])
     rows = rows.merge(place_arms(cells).reset_index(), on="cell_id")

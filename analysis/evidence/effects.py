@@ -35,10 +35,11 @@ class Effects:
     """``levels``: a row per setting, arm_id, load, metric and statistic: ``launches`` (of the arm
     with fewer), ``independent`` (whether all launches were stated), ``log`` (log ratio of the
     launches' means, positive is better), ``variance`` (of one launch's value), ``weight`` (the
-    variance of ``log`` is variance x weight), ``share``, ``dof`` and ``rest_dof`` (as in ``Tails``), ``p_value`` (two-sided), ``probability`` (of
-    a gain, 0-1), ``error`` (of the adjusted interval), ``improvement``, ``low``, ``high``,
-    ``adjusted_low``, ``adjusted_high`` (ratios) and ``word``. ``means``: the same over the loads of
-    a series, without ``load``. NaN where nothing repeats."""
+    variance of ``log`` is variance x weight), ``share``, ``dof`` and ``rest_dof`` (as in
+    ``Tails``), ``p_value`` (two-sided), ``probability`` (of a gain, 0-1), ``error`` (of the
+    adjusted interval), ``improvement``, ``low``, ``high``, ``adjusted_low``, ``adjusted_high``
+    (ratios) and ``word``. ``means``: the same over the loads of a series, without ``load``. NaN
+    where nothing repeats."""
 
     levels: pd.DataFrame
     means: pd.DataFrame
@@ -130,7 +131,8 @@ def _settings(launches: Launches) -> Iterator[_Setting]:
 def _spreads(
     launches: Launches, tables: list[_Setting], study: dict[int, int]
 ) -> Iterator[tuple[_Setting, list[Spread]]]:
-    """Each setting with the spread of each line; those of one study and shape lend each other."""
+    """Yield each setting with the spread of each line; settings of one study and shape are spread
+    together, since they lend each other what they know."""
     groups: dict[tuple[int, tuple[int, ...]], list[_Setting]] = {}
     for table in tables:
         shape = table.rows.shape if table.whole else (-1, table.setting)
@@ -171,8 +173,8 @@ def _one(found: Spread, place: int) -> Spread:
 
 @dataclass(frozen=True)
 class _Differences:
-    """(arms without the baseline, loads, lines): ``log`` ratios and ``weight``; ``count``: launches
-    of the arm with fewer."""
+    """Arrays (arms without the baseline, loads, lines): ``log`` ratios and ``weight``; ``count``:
+    launches of the arm with fewer."""
 
     log: Floats
     weight: Floats
@@ -180,8 +182,8 @@ class _Differences:
 
 
 def _differences(launches: Launches, table: _Setting) -> _Differences:
-    """Means over the rounds that an arm and the baseline share at a load, repeated launches of a
-    round averaged first by their weight."""
+    """Return differences of means over the rounds that an arm and the baseline share at a load.
+    Repeated launches of a round are averaged first and count by their number."""
     rows, known = table.launches, table.launches >= 0
     values = np.where(known[..., None], launches.values[rows], np.nan)
     baseline = table.arms.index(BASELINE)
@@ -230,7 +232,8 @@ def _levels(
 def _means(
     launches: Launches, table: _Setting, spreads: list[Spread], found: _Differences
 ) -> pd.DataFrame:
-    """Over the loads that an arm and the baseline share; the weight is that of its worst load."""
+    """Return the rows of differences over the loads that an arm and the baseline share; the weight
+    is that of the worst load."""
     arms, _, lines = found.log.shape
     arm, line = (x.ravel() for x in np.indices((arms, lines)))
     there = np.isfinite(found.log)
@@ -256,7 +259,8 @@ def _arm_ids(table: _Setting) -> Places:
 
 
 def _named(rows: pd.DataFrame, launches: Launches) -> pd.DataFrame:
-    """Lines by name; those of which neither direction is better say nothing of a gain."""
+    """Return the rows with each line's metric and statistic, without lines of which neither
+    direction is better."""
     judged: pd.DataFrame = rows[launches.lines.signs[rows["line"]] != 0]
     line = judged["line"].to_numpy()
     metrics, statistics = (
@@ -307,8 +311,8 @@ def _judged(rows: pd.DataFrame, study: dict[int, int]) -> pd.DataFrame:
 
 
 def as_improvement(log: Floats, lower: NDArray[np.bool_]) -> Floats:
-    """A log ratio (positive is better) as an improvement: new / old - 1, or 1 - new / old where
-    lower is better."""
+    """Return a log ratio (positive is better) as an improvement: new / old - 1, or 1 - new / old
+    where lower is better."""
     # One degree of freedom in a large study reaches beyond what a float holds: infinity says so.
     with np.errstate(over="ignore"):
         return np.where(lower, -np.expm1(-log), np.expm1(log))

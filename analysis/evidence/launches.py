@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spread:
-    """Of one launch's value, for each of several series: ``level`` (series, loads) is the variance
-    at a load, of which ``share`` (0-1) has ``dof`` (series,) degrees of freedom and the rest
-    ``rest_dof``; ``mean`` (series,) is the variance of its mean over the loads, with ``dof``. NaN
-    and 0 where nothing repeats."""
+    """The variances of one launch's value, for each of several series: ``level`` (series, loads) is
+    the variance at a load, of which ``share`` (0-1) has ``dof`` (series,) degrees of freedom and
+    the rest ``rest_dof``; ``mean`` (series,) is the variance of its mean over the loads, with
+    ``dof``. NaN and 0 where nothing repeats."""
 
     level: Floats
     share: Floats
@@ -45,7 +45,8 @@ class Residuals:
 
 
 def balanced_residuals(values: Floats) -> Residuals:
-    """Of ``values`` (series, arms, loads, rounds): logarithms, nothing missing."""
+    """Return the residuals of ``values`` (series, arms, loads, rounds): logarithms, nothing
+    missing."""
     arms, rounds = values.shape[1], values.shape[3]
     left = (
         values
@@ -62,8 +63,8 @@ def balanced_residuals(values: Floats) -> Residuals:
 
 
 def loose_residuals(values: Floats, arm: NDArray[np.int64], rounds: NDArray[np.int64]) -> Residuals:
-    """Of one series with gaps: ``values`` (launches, loads), NaN where a launch lacks a load;
-    ``arm`` and ``rounds`` number the arm and the round of each launch.
+    """Return the residuals of one series with gaps: ``values`` (launches, loads), NaN where a
+    launch lacks a load; ``arm`` and ``rounds`` number the arm and the round of each launch.
 
     Arm and round means are fitted load by load; the degrees of freedom are those of the load with
     the fewest, so that a gap never makes an interval narrower.
@@ -88,7 +89,7 @@ def loose_residuals(values: Floats, arm: NDArray[np.int64], rounds: NDArray[np.i
 def _two_way(
     values: Floats, arm: NDArray[np.int64], rounds: NDArray[np.int64]
 ) -> tuple[Floats, int]:
-    """What arm and round means leave, and its degrees of freedom."""
+    """Return what arm and round means leave of the values, and its degrees of freedom."""
     if not len(values):
         return values, 0
     design = np.hstack([arm[:, None] == np.unique(arm), rounds[:, None] == np.unique(rounds)])
@@ -115,8 +116,9 @@ def spread(found: Residuals) -> Spread:
 
 
 def _levels(found: Residuals, mean: Floats, dof: Floats) -> tuple[Floats, Floats, Floats]:
-    """Variance = mean over the loads of a launch + (noise of the load - mean noise / loads); the
-    share of the first, and the degrees of freedom of the second."""
+    """Return the variance at each load = that of a launch's mean over the loads + (noise of the
+    load - mean noise / loads), the share of the first part, and the degrees of freedom of the
+    second."""
     loads = found.total.shape[1]
     if loads < 2:
         every = np.repeat(dof[:, None], loads, axis=1)

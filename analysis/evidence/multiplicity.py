@@ -34,7 +34,8 @@ def error_rates(p_values: Floats, studies: NDArray[np.int64]) -> Floats:
 
 
 def settled(p_values: Floats, false: float = FALSE) -> int:
-    """How many stand among all: the k smallest, where the k-th is at most ``false`` k / m."""
+    """Return how many p-values are settled among all: the largest k with the k-th smallest at most
+    ``false`` k / m."""
     allowed = false * np.arange(1, len(p_values) + 1) / len(p_values)
     held = np.flatnonzero(np.sort(p_values) <= allowed)
     return int(held[-1]) + 1 if held.size else 0

@@ -130,5 +130,5 @@ def _text_sentences(
 
 
 def as_json(found: OutputCheck) -> dict[str, Any]:
-    """Plain values."""
+    """Return the fields as a dict for JSON."""
     return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(found).items()}

@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
-#: Bring the end to a billionth of the way between the two of the parts.
+#: So many bring the end to within a billionth of the distance between the ends of both parts.
 _HALVINGS = 30
 
 
@@ -31,7 +31,7 @@ class Tails:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Where something repeats."""
+        """Whether something repeats, at each place."""
         return np.asarray(self.dof > 0)
 
     def above(self, t: Floats) -> Floats:
@@ -52,7 +52,7 @@ class Tails:
         return np.where(self.known, high, np.nan)
 
     def at(self, place: Any) -> "Tails":
-        """The same at some places of the arrays."""
+        """Return the tails at the given places of the arrays only."""
         return Tails(self.share[place], self.dof[place], self.rest_dof[place])
 
 

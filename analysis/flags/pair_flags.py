@@ -13,7 +13,7 @@ from warehouse.rows import Flag
 def pair_flags(
     pairs: pd.DataFrame, long: pd.DataFrame, refused: pd.DataFrame, flags: pd.DataFrame | None
 ) -> list[tuple[Flag, ...]]:
-    """Per pair: what the matching doubts, what its values doubt, what each of its cells doubts."""
+    """Return the flags of each pair: of its matching, of its values and of each of its cells."""
     of_cell: dict[str, list[Flag]] = {}
     for row in [] if flags is None else records(flags):
         flag = Flag(row["name"], row["severity"], row["sentence"])

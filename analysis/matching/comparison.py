@@ -99,7 +99,7 @@ def compare(
 
 
 def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
-    """Speculative cells that have a partner but no metric in common with it, and why."""
+    """Return the speculative cells that have a partner but no metric in common with it, and why."""
     lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"].unique())]
     reasons = [
         next((f.sentence for f in flags if f.name == "definition_differs"), "no metric in common")
@@ -125,7 +125,8 @@ def _place(cells: pd.DataFrame) -> pd.DataFrame:
 def _values(
     pairs: pd.DataFrame, cells: pd.DataFrame, measurements: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The pairs' values side by side (``pair``: its row), and those that may not stand so."""
+    """Return the pairs' values side by side (``pair``: the pair's row), and the values that may not
+    be compared, since their definitions differ."""
     known = grid(cells, measurements)
     one, other = (known.cells.get_indexer(pd.Index(pairs[f"{arm}_id"])) for arm in _ARMS)
     there = (known.means[one] != MISSING) & (known.means[other] != MISSING)

@@ -72,7 +72,7 @@ def _codes(cells: pd.DataFrame, name: str) -> NDArray[np.int64]:
 def conflicts(
     one: NDArray[np.int64], other: NDArray[np.int64], names: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Where the codes of two rows of cells (rows, ``names``) differ and may not."""
+    """Return where the codes of two rows of cells (rows, ``names``) differ and may not."""
     lenient = np.array([name in UNKNOWN_MATCHES for name in names], dtype=np.bool_)
     unknown = (one < 0) | (other < 0)
     found: NDArray[np.bool_] = (one != other) & ~(lenient & unknown)
@@ -80,9 +80,11 @@ def conflicts(
 
 
 def filled(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with each fact of UNKNOWN_MATCHES that only some of a setting state, for all of it.
+    """Return the cells, with facts of UNKNOWN_MATCHES that only some cells of a setting state
+    filled in for all of them.
 
-    Where they state several values it stays unknown: so the arms of a setting stay together.
+    Where the cells state several values, the others stay unknown: so the arms of a setting stay
+    together.
     """
     hard = [name for name in MATCH_FIELDS if name not in (*UNKNOWN_MATCHES, *_OF_A_LEVEL)]
     setting = numbered(cells, ("study", *hard))

@@ -32,8 +32,8 @@ class Grid:
 
 
 def grid(cells: pd.DataFrame, measurements: pd.DataFrame) -> Grid:
-    """A cell has at most one value of a line. ``cells`` and ``measurements`` as ``compare`` takes
-    them; values of other cells are left out."""
+    """Arrange the measurements as arrays. A cell has at most one value of a line. ``cells`` and
+    ``measurements`` as ``compare`` takes them; values of other cells are left out."""
     ids = pd.Index(cells["cell_id"])
     row = ids.get_indexer(measurements["cell_id"])
     rows = measurements[row >= 0]

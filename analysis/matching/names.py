@@ -35,8 +35,8 @@ def arm_names(arms: pd.DataFrame) -> pd.Series:
 
 
 def _telling(settings: pd.DataFrame) -> list[str]:
-    """What tells settings apart that the words before it leave alike: a revision that goes with its
-    model goes without saying, and so does a GPU per rank."""
+    """Return the fields that tell apart settings which the fields before them leave alike. So a
+    revision that always goes with its model is not named, nor is one GPU per rank."""
     told: list[str] = []
     for name in _TOLD:
         if name in settings and _apart(settings, [*told, name]) > _apart(settings, told):
@@ -50,7 +50,7 @@ def _apart(settings: pd.DataFrame, told: list[str]) -> int:
 
 
 def _distinct(names: pd.Series) -> pd.Series:
-    """Names that are the same after all are numbered: two things are never told as one."""
+    """Number the names that are still the same, so that two things never have one name."""
     number = names.groupby(names).cumcount() + 1
     return names.where(number == 1, names + " (" + number.astype(str) + ")")
 

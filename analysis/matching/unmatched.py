@@ -56,7 +56,8 @@ _PLAIN_REASONS = {
 def _reasons(
     cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows], theirs: str
 ) -> Iterator[str]:
-    """Why each of the first rows has no partner, told by the nearest, which the second names."""
+    """Yield why each of the first ``rows`` has no partner; the second ``rows`` are their
+    nearest."""
     matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
     values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
     if "load" in codes:

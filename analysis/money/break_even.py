@@ -16,7 +16,7 @@ class BreakEven:
     hours: float | None
 
     def as_json(self) -> dict[str, float | None]:
-        """Plain values."""
+        """Return the fields as a dict for JSON."""
         return dict(vars(self))
 
 

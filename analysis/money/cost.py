@@ -16,7 +16,8 @@ class Basis:
 
     ``usd_per_hour`` buys ``gpus_per_instance`` GPUs; the throughput is that of ``gpus_used`` of
     them, which pay their share. ``utilisation`` (0-1] is the share of the paid time in which the
-    server runs at this throughput. ``unit``: what is charged, GPUs or machines without one. Raises InvalidInput for a value that cannot be.
+    server runs at this throughput. ``unit``: what is charged, GPUs or machines without one. Raises
+    InvalidInput for a value that cannot be.
     """
 
     usd_per_hour: float
@@ -69,7 +70,7 @@ class Basis:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, the sentence among them."""
+        """Return the fields and the sentence as a dict for JSON."""
         return {
             "name": self.name,
             "usd_per_hour": self.usd_per_hour,
@@ -98,7 +99,7 @@ class Cost:
     usd_per_million_total_tokens: float | None
 
     def as_json(self) -> dict[str, float | None]:
-        """The three figures by name."""
+        """Return the three figures by name, as a dict for JSON."""
         return dict(vars(self))
 
 

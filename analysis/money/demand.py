@@ -55,7 +55,7 @@ class Fleet:
     busy: float
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the fields as a dict for JSON."""
         return dict(vars(self))
 
 

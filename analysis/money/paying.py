@@ -87,7 +87,8 @@ def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
 
 
 def basis_or_raise(paying: Paying, on: Hardware) -> Basis:
-    """The same where nothing can be said without one. Raises InvalidInput with the refusal."""
+    """Return the basis that ``basis_of`` finds. Raises InvalidInput with the refusal where there is
+    none."""
     found = basis_of(paying, on)
     if isinstance(found, Refusal):
         raise InvalidInput(found.sentence)

@@ -36,7 +36,7 @@ class Price(BaseModel):
     unit: Literal["GPU", "CPU machine"] = "GPU"
 
     def basis(self, gpus_used: int, utilisation: float = 1.0) -> Basis:
-        """This price as the basis of a cost."""
+        """Return this price as the basis of a cost."""
         source = f"{self.name}, {self.kind}, {self.date}, {self.source}"
         return Basis(self.usd_per_hour, self.gpus_per_instance, gpus_used, utilisation, source,
                      self.unit)  # fmt: skip

@@ -33,7 +33,7 @@ class Acceptance:
 def reference(
     series: Series, accepted: Iterable[Acceptance], budget: float
 ) -> tuple[Reference, Acceptance | None]:
-    """From where a series counts, and the acceptance that says so; of several the last said.
+    """Return from which night a series counts, and the last acceptance that says so.
 
     What was a regression in the accepted night counts from its first night on, anything else from
     the accepted night on. ``budget``: in logs, as in ``standing``.
@@ -49,7 +49,8 @@ def reference(
 def _pinned(
     nights: Sequence[Night], day: str, before: Reference, budget: float
 ) -> Reference | None:
-    """None where the series has no night up to that day."""
+    """Return the reference that accepting ``day`` sets; None where the series has no night up to
+    it."""
     through = sum(night.day <= day for night in nights) - 1
     if through < 0:
         return None

@@ -77,8 +77,8 @@ def _by_one_step(values: Floats) -> float:
 
 
 def _by_levels(known: Levels, start: int) -> float:
-    """What the slope may leave unexplained where there are several levels: as much as these, and
-    the price of those beyond the first two."""
+    """Return the squares that a slope may leave unexplained: those that the levels leave, and the
+    price of the levels beyond the first two. Infinite where there are fewer than three."""
     starts = [0, *(one - start for one in known.starts if one > start)]
     noise = known.noise()
     if len(starts) < 3 or noise is None:

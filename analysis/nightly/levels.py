@@ -92,7 +92,7 @@ def levels(nights: Sequence[Night]) -> Levels:
     variance = max(_of_steps(means), repeats.variance if repeats else 0.0)
     starts = _partition(means, variance)
     found = squares(means, starts) / max(1, len(means) - len(starts))
-    # A noise that was taken for too small makes too many levels, and these hide it.
+    # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
     return Levels(means, starts, repeats)
 
@@ -105,7 +105,8 @@ def squares(means: Floats, starts: Sequence[int]) -> float:
 
 
 def _of_steps(means: Floats) -> float:
-    """The variance that steps from night to night tell; by their median, so that a move is none."""
+    """Estimate a night's variance from the steps between neighbouring nights; their median ignores
+    a move."""
     median = float(np.median(np.abs(np.diff(means))))
     return max(LEAST_VARIANCE, (median / _MEDIAN_DISTANCE) ** 2 / 2)
 

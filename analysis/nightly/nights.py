@@ -61,7 +61,7 @@ class Series:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The parts of its name, and its line: by these people choose it."""
+        """The parts of its name, and its line: people choose a series by these."""
         about = self.about
         load = load_of(*(about.get(name) for name in ("load_profile", "concurrency", "rate")))
         names = (

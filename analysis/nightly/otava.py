@@ -30,7 +30,8 @@ def files(series: list[Series]) -> dict[str, str]:
 
 
 def _by_setting(series: list[Series]) -> dict[str, list[Series]]:
-    """By a name that may stand in a file system; settings with one name are numbered."""
+    """Group the series by setting, under a name that can be a file's; settings with one name are
+    numbered."""
     settings: dict[str, list[Series]] = defaultdict(list)
     for one in series:
         settings[repr(one.about)].append(one)

@@ -36,8 +36,8 @@ OPEN: Status = "not enough evidence"
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From the night ``first`` (a place) on the level is another than the one before it: the
-    improvement with its 95 % interval (ratios, positive is better)."""
+    """A level that begins with the night ``first`` (a place), and its improvement over the level
+    before it with the 95 % interval (ratios, positive is better)."""
 
     first: int
     improvement: float
@@ -47,8 +47,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """From the night ``first`` (a place) on it changes by ``per_night`` each night; ``total`` up to
-    the last night (ratios, positive is better)."""
+    """A steady change from the night ``first`` (a place) on: ``per_night`` each night, ``total`` up
+    to the last night (ratios, positive is better)."""
 
     first: int
     per_night: float
@@ -162,7 +162,8 @@ def _verdict(bare: Assessment, standing: Standing, allowed: float) -> tuple[Stat
 
 
 def _repeats_help(known: Levels, step: Step, allowed: float) -> bool:
-    """Whether repeats without end would settle it: they take away only their own part of the noise."""
+    """Whether repeats without end would settle it; they take away only their own part of the
+    noise."""
     left = known.beyond_repeats()
     if left is None:
         return False
@@ -171,7 +172,7 @@ def _repeats_help(known: Levels, step: Step, allowed: float) -> bool:
 
 
 def _rate(p_values: Sequence[float]) -> float:
-    """The largest p value that stands among all of them."""
+    """Return the largest p value that is still significant among all of them."""
     ordered = np.sort(np.array(p_values, dtype=np.float64))
     count = settled(ordered, FALSE_ALARMS) if p_values else 0
     return float(ordered[count - 1]) if count else 0.0
@@ -184,7 +185,7 @@ def _among_others(one: Assessment, rate: float) -> Assessment:
 
 
 def _moves(series: Series, known: Levels, since: Reference) -> Iterator[Move]:
-    """Each level since the reference against its neighbour."""
+    """Compare each level since the reference with the one before it."""
     spans = known.spans(since.first)
     for before, after in zip(spans, spans[1:], strict=False):
         step = compare(known, before, after)

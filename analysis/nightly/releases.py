@@ -53,7 +53,7 @@ def against(series: Iterable[Series], before: str, after: str) -> list[Released]
 
 def _released(one: Series, old: tuple[Night, ...], new: tuple[Night, ...]) -> Released:
     every = levels((*old, *new))
-    # The versions are the levels here, wherever else it may have moved.
+    # Each version counts as one level, however the series moved within it.
     known = Levels(every.means, (0, len(old)), every.repeats)
     step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
     if step is None:

@@ -68,7 +68,7 @@ def _ends(series: Series, levels: np.ndarray, room: float) -> tuple[np.ndarray, 
 
 
 def _natural(logs: np.ndarray, series: Series) -> np.ndarray:
-    """From turned logs (more is better) back to the metric's unit."""
+    """Convert turned logs (more is better) back to the metric's unit."""
     sign = -1.0 if METRICS[series.metric].better == "lower" else 1.0
     natural: np.ndarray = np.exp(sign * logs)
     return natural

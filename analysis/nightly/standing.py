@@ -18,7 +18,7 @@ from analysis.nightly.levels import Levels, Span
 FALSE_ALARMS = 0.01
 #: Nights that make a level to hold others against.
 LEVEL_NIGHTS = 3
-#: Of the error rate: the last night, the last two, the last three.
+#: How many last nights are looked at, and the share of the error rate that this look gets.
 WINDOWS = ((1, 0.75), (2, 0.1875), (3, 0.046875))
 LEVEL_SHARE = 0.015625
 
@@ -83,7 +83,7 @@ def stand(known: Levels, reference: Reference, budget: float) -> Standing | None
     excluded = _is_excluded(known, reference, now, budget)
     past = _past(known, reference, budget)
     if losses:
-        # A whole level that is worse tells best since when.
+        # Of several losses that of the last whole level tells best since when it is worse.
         level = known.spans(reference.first)[-1]
         seen = next((step for _, step in losses if step.after == level), losses[0][1])
         since = _since(known, reference, seen.after[0], past, budget)
@@ -114,7 +114,7 @@ def _now(known: Levels, reference: Reference) -> Step | None:
 
 
 def _looks(known: Levels, reference: Reference) -> Iterator[tuple[float, Step]]:
-    """Each look's p value, as if it stood for all of them, and what it sees."""
+    """Yield each look's p value, corrected for the number of looks, and what it sees."""
     level, end = known.spans(reference.first)[-1]
     places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
     places.append((level, (end - 1) / LEVEL_SHARE))
@@ -137,8 +137,8 @@ def _is_excluded(known: Levels, reference: Reference, now: Step, budget: float) 
 
 
 def _past(known: Levels, reference: Reference, budget: float) -> tuple[int, float] | None:
-    """A regression that was shown by the levels before the last and whose end was not: its first
-    night and p value."""
+    """Return the first night and the p value of a regression that levels before the last one showed
+    and that none of them showed to have ended."""
     shown: tuple[int, float] | None = None
     for start, end in known.spans(reference.first)[1:-1]:
         if end - start < LEVEL_NIGHTS or start <= reference.through:
@@ -161,7 +161,8 @@ def _of_level(known: Levels, step: Step) -> float:
 def _since(
     known: Levels, reference: Reference, start: int, past: tuple[int, float] | None, budget: float
 ) -> int:
-    """Since when it is worse: an earlier night that was shown, unless it became worse once more."""
+    """Return the night since which it is worse: that of the earlier regression, unless it became
+    worse once more."""
     if past is None:
         return start
     spans = [span for span in known.spans(reference.first) if span[0] < start]

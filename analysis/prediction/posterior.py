@@ -30,8 +30,9 @@ _SMALL = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Of each candidate (last axes; left-out groups before): coefficients, the inverse of their
-    precision, the noise (the deviation of the normal distribution with the same band), evidence."""
+    """The fit of each candidate (last axes; left-out groups before): coefficients, the inverse of
+    their precision, the noise (the deviation of the normal distribution with the same band),
+    evidence."""
 
     sizes: Floats
     inverse: Floats
@@ -40,11 +41,11 @@ class _Fit:
 
     @property
     def weights(self) -> Floats:
-        """Shares of the evidence."""
+        """Each candidate's share of the evidence, with candidates on the last axis."""
         return self.shares(-1)
 
     def shares(self, axis: int) -> Floats:
-        """The same where candidates are on another axis."""
+        """Return each candidate's share of the evidence, with candidates on ``axis``."""
         relative = np.exp(self.evidence - self.evidence.max(axis=axis, keepdims=True))
         return np.asarray(relative / relative.sum(axis=axis, keepdims=True))
 
@@ -100,7 +101,7 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
     used = columns[shape] * units[:, None, :]
     sums = _sums(used / times[:, None], np.ones_like(times))
     first = _solved(sums, units > 0)
-    # Relative to the fit: relative to the measurements, the low ones would count most.
+    # Errors are relative to a first fit: relative to the measurements, low ones would count most.
     reference = first.weights @ (used @ first.sizes[..., None])[..., 0]
     used, measured = used / reference[:, None], times / reference
     sums = _sums(used, measured)
@@ -129,7 +130,7 @@ def _sums(columns: Floats, measured: Floats) -> Sums:
 
 
 def _without(sums: Sums, columns: Floats, measured: Floats, groups: Mask) -> Sums:
-    """The sums less each group's."""
+    """Return the sums without each of the groups."""
     taken = columns * groups[:, None, :, None]
     return Sums(
         sums.columns - taken.transpose(0, 1, 3, 2) @ columns,

@@ -70,14 +70,14 @@ class Textbook:
     model: DecodeShare
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, marked as models without measurement."""
+        """Return the fields as a dict for JSON, marked as models without measurement."""
         return {**vars(self), "model": vars(self.model), "evidence": "textbook model"}
 
 
 def both(
     acceptance_rate: float, k: int, text: str, decode_share: float, draft_cost: float
 ) -> Textbook:
-    """Both models with one set of parameters; ``text``: a key of DECODE_CAPS.
+    """Return what both models say with one set of parameters; ``text``: a key of DECODE_CAPS.
 
     μ of the second is L - 1 of the first. Raises InvalidInput for a share outside 0-1.
     """

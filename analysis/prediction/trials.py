@@ -21,7 +21,7 @@ LeftOut = Literal["k", "concurrency"]
 COMPARED: dict[str, str] = {
     "mean_length": "length", "itl": "itl", "ttft": "ttft", "output_throughput": "output_throughput",
 }  # fmt: skip
-#: The errors that were found count beside so many groups that met their bands.
+#: The errors that were found are averaged with so many imagined groups that just met their bands.
 TRUSTED = 10.0
 
 
@@ -54,7 +54,8 @@ def _groups(mine: Points, fitted: Points) -> Iterator[Group]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Withheld points, one a row, with their predictions; ``group``: which of ``groups``."""
+    """Withheld points, one a row, with their predictions; ``group``: each one's place in
+    ``groups``."""
 
     groups: tuple[Group, ...]
     group: Numbers
@@ -62,8 +63,8 @@ class Trial:
     found: Timing
 
     def widths(self) -> dict[str, float]:
-        """By metric: how many times as wide its band must be to suit the errors that were found,
-        moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
+        """Return by metric how many times as wide its band must be to suit the errors that were
+        found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
         return {metric: self._width(metric) for metric in COMPARED}
 
     def _width(self, metric: str) -> float:
@@ -109,7 +110,8 @@ def _joined(parts: Sequence[Asked]) -> Asked:
 
 
 def _scales(mine: Points, groups: Sequence[Group], fits: tuple[Fit, Fit]) -> tuple[Floats, Floats]:
-    """What the rest of a dataset takes relative to fits that saw other datasets too, by group."""
+    """Return by group how long a step and a first token of the rest of the dataset take, relative
+    to the fits, which saw other datasets too."""
     group, row = np.nonzero([~one.chosen for one in groups])
     rest = mine.where(row)
     step, first = (fit.without(rest.rows, group).mean() for fit in fits)

@@ -40,8 +40,8 @@ class Usual:
 
     @cached_property
     def decay(self) -> Decay | None:
-        """From acceptance by position, pooled over arms and loads; without it from mean lengths by
-        K; None where nothing was drafted."""
+        """The decay of acceptance, from acceptance by position, pooled over arms and loads; without
+        it from mean lengths by K; None where nothing was drafted."""
         counted = self.positions
         if counted.accepted.sum() > 0:
             accepted = np.bincount(counted.position, counted.accepted)[1:]
@@ -57,11 +57,12 @@ class Usual:
         return from_lengths(lengths) if lengths else None
 
     def length(self, k: int) -> float:
-        """Tokens of a step with k draft tokens."""
+        """Return the tokens of a step with k draft tokens."""
         return self.decay.mean_length(k) if k and self.decay is not None else 1.0
 
     def doubt(self, k: int) -> float:
-        """Relative doubt about ``length``: positions beyond those that were drafted are guessed."""
+        """Return the relative doubt about ``length``: positions beyond those that were drafted are
+        guessed."""
         longest = int(self.points.k.max())
         if k <= longest or self.decay is None:
             return 0.0
@@ -70,20 +71,21 @@ class Usual:
 
     @cached_property
     def prompt_tokens(self) -> float:
-        """Of a request, as measured."""
+        """Mean prompt tokens of a request, as measured."""
         return float(self.points.prompt_tokens.mean())
 
     @cached_property
     def output_tokens(self) -> float:
-        """Of a request, as measured."""
+        """Mean output tokens of a request, as measured."""
         return float(self.points.output_tokens.mean())
 
     def batch(self, loads: Floats) -> Floats:
-        """Sequences in flight where so many are asked for."""
+        """Return the sequences in flight at each load (requests at once)."""
         return loads * self._share.at(loads)
 
     def kept(self, loads: Floats) -> Floats:
-        """What ramp and drain leave of Little's law: throughput / (c·O / latency)."""
+        """Return the share of Little's law that ramp and drain leave: throughput / (c·O /
+        latency)."""
         return self._kept.at(loads)
 
     @cached_property
@@ -110,7 +112,7 @@ class Asked:
 
 
 def asked_of(usual: Usual, k: Floats, concurrency: Floats) -> Asked:
-    """Points with the lengths and the acceptance that were measured."""
+    """Ask for points (K and concurrency) with the lengths and the acceptance that were measured."""
     known = [(usual.length(int(one)), usual.doubt(int(one))) for one in k]
     length, doubt = np.array(known, dtype=np.float64).reshape(-1, 2).T
     prompt = np.full(len(k), usual.prompt_tokens)

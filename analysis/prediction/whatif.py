@@ -62,11 +62,13 @@ class Model:
     withheld: tuple[Withheld, ...]
 
     def predict(self, question: Question) -> Prediction:
-        """Raises InvalidInput where the question is far outside what was measured."""
+        """Predict the answer to a question. Raises InvalidInput where it is far outside what was
+        measured."""
         return self.predict_all([question])[0]
 
     def predict_all(self, questions: Sequence[Question]) -> list[Prediction]:
-        """Many at once; raises InvalidInput where one is far outside what was measured."""
+        """Predict the answers to many questions at once. Raises InvalidInput where one is far
+        outside what was measured."""
         warnings = [self.reach.warnings(question) for question in questions]
         if not questions:
             return []
@@ -91,7 +93,8 @@ class Model:
         return widened(known, widening(width, beyond))
 
     def why_no_band(self, question: Question) -> str | None:
-        """Why nothing is known of the error of such a prediction; None where something is."""
+        """Return why nothing is known of the error of such a prediction; None where something
+        is."""
         reach = self.reach
         if not self.withheld:
             return (
@@ -126,7 +129,8 @@ class Model:
         )  # fmt: skip
 
     def _length(self, question: Question) -> float | None:
-        """The tokens of a step that were stated."""
+        """Return the tokens of a step that the question states; None where it leaves them to the
+        model."""
         length = question.mean_length
         if question.k == 0:
             return None

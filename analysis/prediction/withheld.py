@@ -55,7 +55,7 @@ def withheld(trial: Trial, mine: Points, widths: dict[str, float]) -> tuple[With
 
 
 def widening(width: float, beyond: Mask) -> Floats:
-    """Beyond the measured range the errors that were found may widen a band, never narrow it."""
+    """Return how many times as wide each band is made; beyond the measured range never narrower."""
     return np.where(beyond, max(width, 1.0), width)
 
 

@@ -42,7 +42,8 @@ class _Bill:
     """GPUs behind the throughput."""
 
     def usd_per_million(self, arm: str) -> Range:
-        """At the whole price, as a printed formula has it that knows no basis."""
+        """Return the arm's cost at the whole price, as a printed formula has it that knows no
+        basis."""
         return propagated(lambda rate: usd_per_million(rate, Basis(self.price)), self.rates[arm])
 
     @property

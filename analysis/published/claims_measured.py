@@ -55,7 +55,7 @@ class _Ours:
         )
 
     def rows(self, named: Named, concurrency: str | None) -> list[dict[str, Any]]:
-        """Over the loads, or at one of them."""
+        """Return our means of a line over the loads, or at one concurrency."""
         if (named, concurrency) not in self._rows:
             self._rows[named, concurrency] = records(self._of(named, concurrency))
         return self._rows[named, concurrency]

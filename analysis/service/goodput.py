@@ -22,9 +22,9 @@ _CLOCK = 1e-6
 
 @dataclass(frozen=True)
 class Goodput:
-    """Of the requests that ended in the window: ``ended`` (completed and errored) and ``good``
-    ones; ``share`` = good / ended (0-1); good requests and their output tokens per second of the
-    window. ``missed``: how many of the completed ones each bound turned away."""
+    """Counts of the requests that ended in the window: ``ended`` (completed and errored) and
+    ``good`` ones; ``share`` = good / ended (0-1); good requests and their output tokens per second
+    of the window. ``missed``: how many of the completed ones each bound turned away."""
 
     ended: int
     good: int
@@ -34,7 +34,7 @@ class Goodput:
     missed: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the fields as a dict for JSON."""
         return dict(vars(self))
 
 

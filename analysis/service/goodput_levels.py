@@ -11,8 +11,8 @@ from analysis.service.goodput import Goodput
 
 @dataclass(frozen=True)
 class Pooled:
-    """Over the repeats of a level: ``good_share`` of the requests that ended (0-1), good requests
-    and their output tokens per second. Each None where no request is known."""
+    """Goodput over the repeats of a level: ``good_share`` of the requests that ended (0-1), good
+    requests and their output tokens per second. Each None where no request is known."""
 
     good_share: float | None
     goodput: float | None
@@ -20,7 +20,7 @@ class Pooled:
 
 
 def pooled(known: Sequence[Goodput]) -> Pooled:
-    """Rates averaged over the repeats, the share over all their requests."""
+    """Average the rates over the repeats, and take the share over all their requests."""
     if not known:
         return Pooled(None, None, None)
     ended = sum(found.ended for found in known)

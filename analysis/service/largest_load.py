@@ -77,7 +77,8 @@ class _Judged:
     there: NDArray[np.bool_]
 
     def told(self, level: int) -> tuple[str, str]:
-        """How the bound is broken, or that it is not measured; empty for neither."""
+        """Return how the bound is broken, and the bound where it is not measured; each empty
+        otherwise."""
         if not self.there[level]:
             return "", self.bound.text
         if self.bound.holds(self.mean[level]):
@@ -88,7 +89,8 @@ class _Judged:
 def _beside(
     rows: pd.DataFrame, known: pd.DataFrame, on: list[str]
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """The ``value`` of ``known`` for each of ``rows``, NaN without one, and which have one."""
+    """Return the ``value`` of ``known`` for each of ``rows``, NaN without one, and which have
+    one."""
     both = rows[on].merge(known[[*on, "value"]], on=on, how="left", indicator="which")
     return both["value"].to_numpy(dtype=np.float64), (both["which"] == "both").to_numpy()
 

@@ -1,1 +1,1 @@
-"""From intervals to a decision, by setting, over all of them, among methods."""
+"""One published figure judged: whether it follows from its own row."""

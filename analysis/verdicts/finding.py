@@ -28,7 +28,7 @@ class Finding:
     measured: tuple[dict[str, Any], ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the fields as a dict for JSON."""
         return {**vars(self), "measured": list(self.measured)}
 
 
@@ -49,7 +49,8 @@ class Figure:
         return self.printed.meets(self.follows)
 
     def finding(self, reason: str = "", kind: str | None = None) -> Finding:
-        """This figure judged; a ``kind`` flags it, and no reason means that it follows."""
+        """Return this figure as a finding. A ``kind`` flags it; without a reason it follows from
+        its row."""
         return Finding(
             self.section, self.about, self.metric, self.printed.value, self.follows.value,
             self.follows.low, self.follows.high, self.unit, kind is not None,
@@ -57,7 +58,7 @@ class Figure:
         )  # fmt: skip
 
     def differs(self) -> Finding:
-        """Flagged: the figure does not follow from its row."""
+        """Return a flagged finding: the figure does not follow from its row."""
         low, high = (shown(value, self.unit) for value in (self.follows.low, self.follows.high))
         span = "" if low == high else f" ({low} to {high} as its inputs are rounded)"
         return self.finding(
@@ -68,7 +69,8 @@ class Figure:
 
 
 def shown(value: float, unit: str) -> str:
-    """A figure for a sentence: a sign for improvements, digits enough for small sums of money."""
+    """Write a figure for a sentence: with a sign for improvements, with digits enough for small
+    sums of money."""
     if unit == "%":
         return f"{value:+.1f} %"
     number = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"

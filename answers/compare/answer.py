@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import records, records_by
+from analysis.frames import plain, records, records_by
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
 from answers.compare.read import Seen, cut, seen
@@ -47,7 +47,7 @@ def compare(reader: Reader, question: Question) -> Comparison:
 
 
 def compare_on(known: Ground, question: Question) -> Comparison:
-    """The same of what was read before."""
+    """Compare as ``compare`` does, on what was read before."""
     return _told(cut(known, question), question)
 
 
@@ -62,7 +62,7 @@ def pair_lines(reader: Reader, question: Question) -> tuple[PairLine, ...]:
 def _pair_line(row: dict[str, Any], names: "_Names") -> PairLine:
     return PairLine(
         names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row), row["metric"],
-        row["statistic"], row["baseline"], row["speculative"], _known(row["improvement"]),
+        row["statistic"], row["baseline"], row["speculative"], plain(row["improvement"]),
         tuple(row["allowed"]),
     )  # fmt: skip
 
@@ -83,16 +83,16 @@ class _Names:
         self._loads = known.known.found.loads
 
     def load(self, place: int) -> Load | None:
-        """The load at a place; None for -1."""
+        """Return the load at a place; None for -1."""
         return self._loads[place] if place >= 0 else None
 
     def short(self, place: int) -> str:
-        """Its name."""
+        """Return the short name of the load at a place; ``unknown`` for -1."""
         return self._loads[place].short if place >= 0 else "unknown"
 
     def pair(self, row: dict[str, Any]) -> Pair:
         """The two cells of a row of pairs."""
-        repeat = _known(row["repeat"])
+        repeat = plain(row["repeat"])
         return Pair(
             self.load(row["load"]), None if repeat is None else int(repeat),
             str(row["baseline_id"]), str(row["speculative_id"]),
@@ -125,7 +125,7 @@ def _settings(known: Seen) -> Iterator[Setting]:
         facts = names.facts[setting]
         arms = sorted(by_setting[setting], key=lambda one: one.name)
         yield Setting(
-            names.settings[setting], _subject(facts), _known(facts["dataset"]), tuple(arms)
+            names.settings[setting], _subject(facts), plain(facts["dataset"]), tuple(arms)
         )
 
 
@@ -156,7 +156,7 @@ class _Parts:
         )
         pairs = tuple(self._names.pair(row) for row in rows.pairs)
         by_hand = any(pair.arm_cell in self._set_by_hand for pair in pairs)
-        evidence = _known(self._names.facts[setting].get("evidence"))
+        evidence = plain(self._names.facts[setting].get("evidence"))
         return Arm(
             name=self._names.arms[arm_id], label=str(self._names.labels[arm_id]),
             badges=badges(evidence, by_hand),
@@ -165,7 +165,7 @@ class _Parts:
             pairs=pairs,
             allowed=tuple(sorted({str(name) for row in rows.pairs for name in row["allowed"]})),
             doubts=tuple(_doubts(rows.pairs, self._names)),
-            launches_stated=all(_known(row["independent"]) is not False for row in rows.levels),
+            launches_stated=all(plain(row["independent"]) is not False for row in rows.levels),
         )  # fmt: skip
 
 
@@ -175,10 +175,10 @@ def _by(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
 
 def _change(row: dict[str, Any], names: _Names) -> Change:
     compared = bool(row["compared"])
-    launches = _known(row["launches"])
+    launches = plain(row["launches"])
 
     def judged(name: str) -> Any:
-        return _known(row[name]) if compared else None
+        return plain(row[name]) if compared else None
 
     return Change(
         load=names.load(row["load"]), metric=row["metric"], statistic=row["statistic"],
@@ -191,11 +191,11 @@ def _change(row: dict[str, Any], names: _Names) -> Change:
 
 
 def _span(row: dict[str, Any], arm: str) -> Span:
-    return Span(_known(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
+    return Span(plain(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
 
 
 def _mean(row: dict[str, Any]) -> Mean:
-    values = (_known(row[name]) for name in ("baseline", "speculative", "improvement"))
+    values = (plain(row[name]) for name in ("baseline", "speculative", "improvement"))
     loads = (row[name] for name in ("loads", "only_baseline", "only_speculative"))
     return Mean(row["metric"], row["statistic"], *values, *loads)
 
@@ -213,7 +213,7 @@ def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
 
 
 def _subject(facts: dict[str, Any]) -> Subject:
-    told = {name: _known(facts.get(name)) for name in _SUBJECT}
+    told = {name: plain(facts.get(name)) for name in _SUBJECT}
     for name in ("gpu_count", "tensor_parallel_size"):
         told[name] = None if told[name] is None else int(told[name])
     return Subject(**told)
@@ -227,13 +227,6 @@ def _unmatched(known: Ground) -> Iterator[Unmatched]:
     facts = facts.reset_index()
     for row, reason, load in zip(records(facts), told["reason"], loads_of(facts), strict=True):
         names = ("cell_id", "arm_label", "dataset", "model", "gpu", "path")
-        cell, arm, dataset, model, gpu, path = (_known(row[name]) for name in names)
+        cell, arm, dataset, model, gpu, path = (plain(row[name]) for name in names)
         place = None if load is None else load.text
         yield Unmatched(str(cell), arm, dataset, place, model, gpu, path, str(reason))
-
-
-def _known(value: Any) -> Any:
-    """A plain value; None for what a frame shows as missing."""
-    if value is None or pd.isna(value):
-        return None
-    return value.item() if hasattr(value, "item") else value

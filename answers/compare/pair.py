@@ -19,7 +19,7 @@ from warehouse.store_read import Reader
 
 #: The metrics of single requests that are told as distributions.
 DISTRIBUTIONS = ("ttft", "itl", "request_latency")
-#: Requests of a cell that are told one by one; of more, every so-manieth.
+#: Requests of a cell that are told one by one; of more, every n-th one.
 MOST_REQUESTS = 4000
 _STARTED = ("commands", "environment", "settings")
 _REQUESTS = ("status", "prompt_tokens", "ttft")
@@ -55,7 +55,8 @@ class Differs:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Of one metric, by arm: the value that a share (0-1) of the requests took at most."""
+    """One metric's distribution by arm: the value that a share (0-1) of the requests took at
+    most."""
 
     metric: str
     arms: tuple[tuple[str, tuple[Point, ...]], ...]
@@ -103,7 +104,8 @@ def _distinct(name: str, taken: dict[str, Pair]) -> str:
 
 
 def configuration(reader: Reader, pair: Pair) -> tuple[Differs, ...]:
-    """All in which the two cells and their servers differ. A filter may hide one: both are read."""
+    """Return all in which the two cells and their servers differ. Both cells are read even if a
+    filter hides one."""
     cells = queries.cells(reader, Filters()).to_pandas()
     runs = queries.runs(reader, Filters()).to_pandas()
     before, after = (_record(cell, cells, runs) for _, cell in pair.cells)

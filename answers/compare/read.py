@@ -81,7 +81,8 @@ def _levels(levels: pd.DataFrame, pairs: pd.DataFrame, known: Ground) -> pd.Data
 
 
 def _compared(rows: pd.DataFrame, known: Ground) -> list[bool]:
-    """False for throughput where every arm keeps up with a fixed rate."""
+    """Return for each row whether it is compared: not throughput where every arm keeps up with a
+    fixed rate."""
     kept = kept_up(known.found)
     places = zip(rows["metric"], rows["setting"].tolist(), rows["load"].tolist(), strict=True)
     return [metric not in THROUGHPUTS or (setting, load) not in kept

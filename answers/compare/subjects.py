@@ -23,7 +23,7 @@ class Compared:
     settings: tuple[Setting, ...]
 
     def setting(self, label: str) -> Setting:
-        """The one of a name."""
+        """Return the setting with that label."""
         return next(one for one in self.settings if one.name == label)
 
 

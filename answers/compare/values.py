@@ -69,8 +69,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Mean:
-    """A line of the study's table: geometric means over the loads that both arms have. It stands for
-    no load at which anybody runs, so it has no word and carries no money. ``loads``: their names;
+    """A line of the study's table: geometric means over the loads that both arms have. Nobody runs
+    at such a mean, so it has no word of certainty and carries no money. ``loads``: their names;
     ``only_*``: of loads that one arm alone has."""
 
     metric: str

@@ -48,7 +48,7 @@ def short_name(metric: str, statistic: str) -> str:
 
 
 def with_unit(metric: str, statistic: str) -> str:
-    """The same with its unit."""
+    """Return the metric's name with its statistic and unit."""
     return f"{metric_name(metric, statistic)} ({METRICS[metric].unit})"
 
 
@@ -63,14 +63,14 @@ def load_name(load: Load | None) -> str:
 
 
 def sure(change: Change) -> str:
-    """The plain interval; where there is none, why."""
+    """Return the plain interval as text; where there is none, say why."""
     if change.low is not None:
         return interval(change.low, change.high)
     return ONE_LAUNCH if change.word is not None else ""
 
 
 def word(change: Change) -> str:
-    """One of the five words; why there is none."""
+    """Return one of the five words of certainty, or say why there is none."""
     if not change.compared:
         return KEPT_UP
     return change.word or "not judged"
@@ -135,7 +135,8 @@ def title(setting: Setting, arm: Arm, reference: str) -> str:
 
 
 def evidence(found: Comparison) -> str:
-    """What it stands on: ``12 pairs, at most 3 launches at a load. Flags: short run (2 pairs).``"""
+    """Say what a comparison stands on: ``12 pairs, at most 3 launches at a load. Flags: short run
+    (2 pairs).``"""
     arms = [arm for setting in found.settings for arm in setting.arms]
     pairs = [pair for arm in arms for pair in arm.pairs]
     flags = Counter(name.replace("_", " ") for pair in pairs for name in pair.flags)

@@ -114,7 +114,7 @@ class _At:
         return fleet(demand, output, basis, self.terms.whole_instances)
 
     def usd_saved_per_million(self) -> Amount | None:
-        """Of output tokens."""
+        """Return the USD saved for a million output tokens; None where that is unknown."""
         old, basis, saving = self.rates.baseline_output, self.basis, self.decision.saving
         if old is None or basis is None or saving is None:
             return None
@@ -123,11 +123,11 @@ class _At:
         return Amount(saving.per_output_token * price, low, high, saving.word)
 
     def gpus_saved(self) -> Amount | None:
-        """Of the fleets for the demand."""
+        """Return by how many GPUs the arm's fleet for the demand is smaller."""
         return self._of_fleets(lambda one: float(one.gpus))
 
     def usd_saved_per_year(self) -> Amount | None:
-        """Of the fleets for the demand."""
+        """Return the USD that the arm's fleet for the demand costs less in a year."""
         return self._of_fleets(lambda one: one.usd_per_year)
 
     def _of_fleets(self, figure: Callable[[Fleet], float]) -> Amount | None:
@@ -143,14 +143,15 @@ class _At:
         return amount(saved, ends, saving)
 
     def break_even(self) -> BreakEven | None:
-        """When the investment is paid back, as the decision expects it."""
+        """Return when the investment is paid back, as the decision expects it."""
         spent, per_million = self.terms.investment_usd, self.usd_saved_per_million()
         if spent is None or per_million is None:
             return None
         return break_even(spent, per_million.value, self._saved_per_hour())
 
     def _saved_per_hour(self) -> float:
-        """Of the fleets; without a demand, of the GPUs that do in an hour what took them longer."""
+        """Return the USD saved an hour: by the smaller fleet; without a demand, by GPUs that do in
+        an hour what took them longer."""
         yearly, ends = self.usd_saved_per_year(), self.ends
         if yearly is not None:
             return yearly.value / HOURS_PER_YEAR

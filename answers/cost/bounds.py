@@ -34,7 +34,7 @@ def offered(reader: Reader, filters: Filters) -> Offered:
 
 
 def offered_of(rows: pd.DataFrame) -> Offered:
-    """The same of measurements: metric, statistic, value."""
+    """Return what can be asked of these measurements (metric, statistic, value)."""
     every = [_bounds(rows, m, s, _SHARES) for m in JUDGED_PER_REQUEST for s in _STATISTICS]
     first = [
         text for metric, statistic in _FIRST for text in _bounds(rows, metric, statistic, (0.5,))
@@ -53,7 +53,7 @@ def _bounds(rows: pd.DataFrame, metric: str, statistic: str, shares: Sequence[fl
 
 
 def _round(value: float) -> str:
-    """Two digits, upwards: a bound that a person would write."""
+    """Round up to two digits, as a person would write a bound."""
     if value <= 0:
         return "0"
     step = 10.0 ** (np.floor(np.log10(value)) - 1)

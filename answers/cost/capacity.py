@@ -63,7 +63,8 @@ class Capacity:
 
     @property
     def headline(self) -> str:
-        """How many arms keep the level at all. Which arm to take is the decision's to say."""
+        """A sentence on how many arms keep the level at all. Which arm to take is the decision's to
+        say."""
         if not self.arms:
             return "Of nothing that was measured the load is known, so there is no largest one."
         meeting = sum(arm.reach.largest is not None for arm in self.arms)
@@ -74,7 +75,7 @@ class Capacity:
         )
 
     def meets(self, cells: Iterable[str]) -> bool | None:
-        """Whether the loads that cells belong to keep the level; None where that is unknown."""
+        """Return whether the loads of the cells keep the level; None where that is unknown."""
         wanted = set(cells)
         found = {at.level.met for arm in self.arms for at in arm.loads if at.cells & wanted}
         return False if False in found else True if found == {True} else None
@@ -85,7 +86,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def within(row: Money, found: Capacity) -> Money:
-    """The same with each point of its curve told whether it keeps the service level."""
+    """Return the money with each point of its curve marked: whether it keeps the service level."""
     curve = []
     for point in row.curve:
         here = [cell for cell in row.decision.arms if cell.load == point.load]
@@ -120,7 +121,8 @@ def capacity(
 
 @dataclass(frozen=True)
 class _Behind:
-    """What stands behind a level beside its bounds."""
+    """What is known of every level beside its bounds: cells, requests in flight, output,
+    goodput."""
 
     levels: ArmLevels
     cells: Mapping[Any, list[str]]
@@ -148,7 +150,7 @@ class _Behind:
 
 @dataclass(frozen=True)
 class _OfArm:
-    """The same of one arm."""
+    """What is known of the levels of one arm."""
 
     behind: _Behind
     key: Keys

@@ -27,7 +27,7 @@ class Ends:
 
 
 def ends_of(saving: Saving, difference: Difference) -> Ends:
-    """From a decision's saving and the throughput's difference behind it."""
+    """Return the ends of a decision's saving, from the difference in throughput behind it."""
     plain = _both(difference.low, difference.high)
     return Ends(
         1 / (1 - saving.per_output_token),
@@ -47,7 +47,7 @@ def _nearer(low: float, high: float) -> tuple[float, float]:
 
 
 def amount(saved: Callable[[float], float], ends: Ends, saving: Saving) -> Amount:
-    """What is ``saved`` at so many times the baseline's throughput, with interval and word.
+    """Return what is ``saved`` at so many times the baseline's throughput, with interval and word.
 
     Whole GPUs come in steps: a settled gain of throughput may free none. So the word is the
     saving's only where an end of its interval still saves (or loses) something, and never surer.

@@ -23,7 +23,7 @@ def as_json(found: Costs) -> dict[str, Any]:
 
 
 def money_json(one: Money) -> dict[str, Any]:
-    """One decision's money as plain values."""
+    """Return one decision's money as a dict for JSON."""
     decision, saving = one.decision, one.saving
     mix = dict(decision.traffic.mix)
     return {

@@ -14,8 +14,8 @@ from warehouse.store_read import Reader
 
 
 def with_energy(reader: Reader, found: Costs) -> Costs:
-    """The same with energy: over the cells at the operating load; None where one has no power
-    recorded before, in and after its load. A mix of datasets has none of its own."""
+    """Add energy to each cost, measured over the cells at the operating load; None where one has no
+    power recorded before, in and after its load. A mix of datasets has no energy of its own."""
     spans = _spans(reader, {cell for row in found.rows for each in _cells(row) for cell in each})
     return replace(found, rows=tuple(_with(reader, row, spans) for row in found.rows))
 
@@ -74,7 +74,7 @@ def _pooled(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]) -> fl
 
 
 def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
-    """Of the cells whose start, length and output throughput are known."""
+    """Return the spans of the wanted cells whose start, length and output throughput are known."""
     if not wanted:
         return {}
     cells = queries.cells(reader, Filters()).to_pandas()

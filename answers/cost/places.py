@@ -29,12 +29,13 @@ class Place:
 
     @property
     def origin(self) -> str:
-        """The badges as one text; ``GPU`` where there is none."""
+        """The badges as one text; ``GPU`` where there is no badge."""
         return ", ".join(self.badges) or "GPU"
 
 
 def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, Place]:
-    """By (setting, arm_id). ``cells`` as the query of that name returns them."""
+    """Return the place of each (setting, arm_id). ``cells`` as the query of that name returns
+    them."""
     keys, by_hand = levels.keys, _set_by_hand(levels, cells)
     setting, arm = (keys.index.get_level_values(name) for name in ("setting", "arm_id"))
     settings = setting_names(keys[~setting.duplicated()].droplevel("arm_id"))

@@ -21,7 +21,8 @@ class Step:
 
 
 def steps(row: Money, terms: Terms) -> tuple[Step, ...]:
-    """From the price of an instance to what is saved; nothing without a price or a load."""
+    """Return the steps from the price of an instance to what is saved; none without a price or a
+    load."""
     if row.basis is None or row.load is None:
         return ()
     demand = terms.demand

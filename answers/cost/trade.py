@@ -43,7 +43,7 @@ class Trade:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All of them."""
+        """The points of all groups."""
         return tuple(point for group in self.groups for point in group)
 
 
@@ -56,7 +56,7 @@ def trade(reader: Reader, filters: Filters) -> Trade:
 
 
 def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> Trade:
-    """The same of what was read elsewhere."""
+    """Return the trade of levels that were read elsewhere."""
     placed, table = places(levels, cells), points(levels)
     by = ["setting", "arm_id", "load"]
     once = levels.values.drop_duplicates([*by, "cell_id"]).astype({"cell_id": object})
@@ -85,6 +85,6 @@ def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> Trade:
 
 
 def _ambiguous(levels: ArmLevels) -> set[tuple[int, int]]:
-    """Arms whose label another one has that competes with them."""
+    """Return the arms that compete with another one of the same label."""
     same = levels.keys.duplicated([*GROUP, "arm_label", "tensor_parallel_size"], keep=False)
     return {key for key, twice in zip(levels.keys.index, same, strict=True) if twice}

@@ -37,13 +37,13 @@ class Accepted:
 
     @property
     def evidence(self) -> str | None:
-        """Where its numbers come from."""
+        """Where the arm's numbers come from; None: unknown."""
         told = self.about[_FACTS.index("evidence")]
         return None if told is None else str(told)
 
     @property
     def arm(self) -> str:
-        """As the decision names it."""
+        """The arm's name, as the decision has it."""
         return f"{self.family.split(' (')[0]} K={self.k}"
 
 
@@ -113,7 +113,7 @@ def _one(
 
 
 def _known(value: Any) -> Any:
-    """None for what a frame shows as missing."""
+    """Return the value; None for what a frame shows as missing."""
     return None if value is None or value != value else value
 
 
@@ -122,7 +122,7 @@ def _whole(value: Any) -> int | None:
 
 
 def accepted_in(one: Decision, found: Sequence[Accepted]) -> tuple[Accepted, ...]:
-    """Those of a decision's datasets."""
+    """Return the acceptance of the arms on a decision's datasets."""
     about = (*(getattr(one.subject, name) for name in _FACTS), one.subject.tensor_parallel_size)
     mix: set[str | None] = {name for name, _ in one.traffic.mix}
     names = mix or {one.traffic.dataset}
@@ -130,7 +130,8 @@ def accepted_in(one: Decision, found: Sequence[Accepted]) -> tuple[Accepted, ...
 
 
 def rules(one: Decision, found: Sequence[Accepted]) -> Iterator[Rule]:
-    """Every rule on every arm and load of a dataset, held against what is expected there.
+    """Apply every rule to every arm and load of a dataset, and compare it with what is expected
+    there.
 
     The right K at a load are those within the margin of equivalence of the best expected one of the
     same method, no drafts (0) among them.

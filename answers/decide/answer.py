@@ -52,7 +52,7 @@ def decide(reader: Reader, question: Question) -> Decisions:
 
 
 def decide_on(known: Ground, question: Question) -> Decisions:
-    """The same of results that were read already."""
+    """Decide as ``decide`` does, on results that were read already."""
     slo = None if question.slo is None else parse(question.slo)
     terms = Terms(question.objective == "latency", slo, _arms(known, question))
     judged = judged_settings(known.found, known.sure, known.cells, known.acceptance, terms)
@@ -66,7 +66,8 @@ def decide_on(known: Ground, question: Question) -> Decisions:
 
 
 def _arms(known: Ground, question: Question) -> frozenset[str]:
-    """Labels of the arms that may be taken; all where the reader chose none."""
+    """Return the labels of the arms that may be taken; none where the reader chose none, which
+    allows all."""
     return frozenset(question.filters.arm) - {"baseline"}
 
 
@@ -133,7 +134,7 @@ class Case:
         self, settings: tuple[int, ...], judged: Judged, picked: Pick, traffic: Traffic,
         lost: tuple[Forgone, ...] = (),
     ) -> Decision:  # fmt: skip
-        """Everything said of one kind of traffic. ``settings``: those behind it."""
+        """Return the decision on one kind of traffic. ``settings``: those behind it."""
         sources = self._sources(settings, judged, traffic)
         shown = Shown(judged, picked, settings, self.pairs, self.speeds, sources)
         keys = self.keys(settings[0])
@@ -162,7 +163,7 @@ class Case:
             f"Against it: {against[0].sentence}." if against else "",
             *doubts[:1],
         ]
-        # Who is told not to speculate is not handed flags that do.
+        # A reader who is told not to speculate gets no flags that switch it on.
         config, serve = (
             (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
         )
@@ -180,8 +181,8 @@ class Case:
     def _sources(
         self, settings: tuple[int, ...], judged: Judged, traffic: Traffic
     ) -> tuple[tuple[Source, ...], ...]:
-        """Where each candidate's tokens per second stand: an arm in each of the settings, which
-        are in the order of the mix."""
+        """Return where each candidate's tokens per second are found: an arm in each of the
+        settings, which are in the order of the mix."""
         if not traffic.mix:
             return tuple((Source(settings[0], one.arm_id, 1.0),) for one in judged.field.candidates)
         shares = [share for _, share in traffic.mix]
@@ -220,9 +221,9 @@ class _Taken:
 
 
 def _answer(levels: Sequence[Level], operating: Level | None, nowhere_worse: float) -> Answer:
-    """Yes: a settled gain at the operating load, no settled loss, and no interval that reaches
-    further below zero than ``nowhere_worse``. No: nowhere a gain, likely or possible beyond the
-    margin of equivalence."""
+    """Answer yes for a settled gain at the operating load, no settled loss, and no interval that
+    reaches further below zero than ``nowhere_worse``. Answer no where no load has a gain, a likely
+    gain, or a possible gain beyond the margin of equivalence."""
     words = [level.difference.word for level in levels]
     lows = [level.difference.adjusted_low for level in levels]
     worst = min((-1.0 if low is None else low for low in lows), default=-1.0)
@@ -242,7 +243,8 @@ def _no_gain(difference: Difference) -> bool:
 
 
 def _saving(shown: Shown, operating: Level | None) -> Saving | None:
-    """At the operating load, where throughput decides and an arm is taken."""
+    """Return what an output token costs less at the operating load; None unless throughput decides
+    there and an arm is taken."""
     if operating is None or operating.difference.metric != "output_throughput":
         return None
     if operating.load not in shown.judged.loads:
@@ -255,7 +257,8 @@ def _saving(shown: Shown, operating: Level | None) -> Saving | None:
 
 
 def _saving_between(operating: Level) -> Saving | None:
-    """At a load between two measured ones, from the difference that stands for it."""
+    """Return the saving at a load between two measured ones, from the difference that stands for
+    it."""
     told = operating.difference
     sizes = [None if x is None else x / (1 + x) for x in (told.improvement, told.low, told.high)]
     if sizes[0] is None:
@@ -277,7 +280,7 @@ def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken
 
 
 def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterator[Decision]:
-    """One arm for all datasets of a model on one hardware."""
+    """Yield the decisions on one arm for all datasets of a model on one hardware."""
     for named in mixes_of(case.known.found, judged, shown):
         weights = dict(sorted(mix_weights(list(named), case.question.mix).items()))
         settings = tuple(named[name] for name in weights)

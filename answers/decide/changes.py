@@ -54,7 +54,7 @@ def _where(one: Decision) -> str:
 
 
 def _changed(one: Decision, before: Recorded) -> Iterator[str]:
-    # Told at another load, the arm and the answer may differ without any news.
+    # At another operating load the arm and the answer may differ although nothing is new.
     same = before.operating_load == (one.operating_load.text if one.operating_load else None)
     if same and one.answer != before.answer:
         yield f"{one.answer}, was {before.answer}"

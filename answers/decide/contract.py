@@ -18,7 +18,7 @@ def as_json(found: Decisions) -> dict[str, Any]:
 
 
 def decision_json(one: Decision) -> dict[str, Any]:
-    """One decision as plain values."""
+    """Return one decision as a dict for JSON."""
     mix = dict(one.traffic.mix)
     return {
         **asdict(one.subject),

@@ -44,7 +44,7 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
 
 
 def _said(words: str, text: str) -> re.Match[str] | None:
-    """The words where no letter stands beside them."""
+    """Find the words in a text, where no letter stands beside them."""
     return re.search(rf"(?<![a-z])({words})(?![a-z])", text)
 
 

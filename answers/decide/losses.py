@@ -14,7 +14,7 @@ from warehouse.loads import Load
 
 
 def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
-    """Of the arm shown at each load; settled ones first, the largest first, each once."""
+    """Yield each loss of the arm shown at each load once; settled ones first, the largest first."""
     arms = set(shown.taken_at())
     lines = {*STUDY_TABLE, *shown.judged.lines}
     datasets = _datasets(known, settings)

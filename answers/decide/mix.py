@@ -16,9 +16,10 @@ from warehouse.errors import InvalidInput
 def mixes_of(
     found: Comparison, judged: dict[int, Judged], shown: Sequence[int]
 ) -> Iterator[dict[str, int]]:
-    """Dataset -> setting, for each model on one hardware that has several, one setting each.
+    """Yield dataset -> setting for each model on one hardware that has several datasets with one
+    setting each.
 
-    Only where one of its settings is ``shown``.
+    A model counts only where one of its settings is ``shown``.
     """
     keys = found.keys[~found.keys.index.get_level_values(0).duplicated()]
     settings = keys.index.get_level_values(0).tolist()

@@ -30,11 +30,11 @@ class Overview:
         return " ".join(f"{self.place(one)}: {one.headline}" for one in self.leads)
 
     def place(self, one: Decision) -> str:
-        """Which of the leads it is."""
+        """Name a lead among the leads: ``TP 2, code``."""
         return f"{self._size(one)}{one.traffic.name}"
 
     def short(self, one: Decision) -> str:
-        """The same where there is little room: ``TP 2, mix of 3``."""
+        """Name the lead where there is little room: ``TP 2, mix of 3``."""
         return f"{self._size(one)}{traffic_short(one)}"
 
     def _size(self, one: Decision) -> str:
@@ -80,7 +80,7 @@ def badge(evidence: str | None) -> str:
 
 
 def _apart(names: Sequence[str], at: int, about: Subject) -> str:
-    """Names that are the same are told apart by their study."""
+    """Return a subject's name; subjects with the same name are told apart by their study."""
     alone = names.count(names[at]) == 1
     return names[at] if alone else f"{names[at]}, study {known(about.study)}"
 

@@ -10,8 +10,9 @@ from answers.decide.shown import Shown
 
 
 def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
-    """Both for the method taken and its K; None where nothing is to be drafted, and where the method,
-    K or the model is unknown."""
+    """Return the value of ``--speculative-config`` and the whole ``vllm serve`` line for the method
+    taken and its K; None where nothing is to be drafted, and where the method, K or the model is
+    unknown."""
     arm = shown.judged.field.candidates[shown.picked.fixed]
     if arm.family.startswith(SOME_METHOD) or all(place is None for place in shown.picked.at):
         return None, None

@@ -28,7 +28,7 @@ class Shown:
     sources: tuple[tuple[Source, ...], ...]
 
     def difference(self, place: int, load: int) -> Difference:
-        """One candidate at one load."""
+        """Return the difference of one candidate at one load."""
         judged = self.judged
         metric, statistic = judged.lines[load]
         return Difference(
@@ -38,7 +38,8 @@ class Shown:
         )  # fmt: skip
 
     def place_at(self, load: int) -> int:
-        """The candidate shown at a load: the one taken, or the best elsewhere."""
+        """Return the place of the candidate shown at a load: the one taken, or the best
+        elsewhere."""
         place = self.picked.at[load]
         return self.picked.fixed if place is None else place
 
@@ -82,5 +83,5 @@ class Shown:
 
 
 def number(value: float) -> float | None:
-    """None for what is not known."""
+    """Return the value; None where it is not known."""
     return float(value) if np.isfinite(value) else None

@@ -17,8 +17,9 @@ WORTH_SAYING = EQUIVALENCE
 
 @dataclass(frozen=True)
 class Stake:
-    """``size``: by how much (ratio) a rival may beat the choice at ``load``, the worst one, at most;
-    None where nothing repeats. ``rivals``: those that may by more than is worth saying there."""
+    """What is at stake. ``size``: by how much (ratio) a rival may beat the choice at ``load``, the
+    worst one, at most; None where nothing repeats. ``rivals``: the arms that may beat it there by
+    more than is worth saying."""
 
     rivals: tuple[str, ...]
     size: float | None
@@ -26,7 +27,7 @@ class Stake:
 
 
 def worst_stake(shown: Shown) -> Stake:
-    """What is at stake at the load where that is most."""
+    """Return what is at stake at the load where that is most."""
     stake = shown.judged.stake(shown.picked.at)
     if not shown.judged.field.tails.known.any():
         return Stake((), None, None)

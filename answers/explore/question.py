@@ -73,7 +73,8 @@ def _columns(pick: Pick) -> str:
 
 
 def _placed(key: Key) -> str:
-    """A text that nobody stated has a place of its own; a number has none."""
+    """Write the SQL that places a cell: a text that nobody stated becomes ``unknown``, a number
+    stays null."""
     return _said(key) if key.kind in ("text", "several") else f"cells.{key.column}"
 
 
@@ -85,7 +86,8 @@ def _said(key: Key) -> str:
 
 
 def _part(column: str) -> str:
-    """A number alone does not say what it is."""
+    """Write the SQL of a column's text; ``TP`` goes before a size, since a number alone says
+    nothing."""
     text = f"coalesce(cells.{column}::varchar, {quoted(UNKNOWN)})"
     return f"'TP ' || {text}" if column == "tensor_parallel_size" else text
 
@@ -100,7 +102,7 @@ def _join(name: str, amount: Amount) -> str:
 
 
 def _chosen(filters: Filters) -> str:
-    """The warehouse's own macro of the filters, with those that are set."""
+    """Write the SQL of the filters: the warehouse's own macro, with those that are set."""
     lists = {name: getattr(filters, name) for name in FILTER_FIELDS}
     told = [
         f"{name}_in := [{', '.join(map(quoted, values))}]"

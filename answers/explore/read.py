@@ -72,7 +72,7 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
 
 
 def _most(rows: Sequence[Mark], what: str, number: int) -> list[Mark]:
-    """The marks of the values that have most of them."""
+    """Return the marks of the ``number`` values that have most of them."""
     counts: dict[str, int] = {}
     for mark in rows:
         counts[getattr(mark, what)] = counts.get(getattr(mark, what), 0) + 1
@@ -106,5 +106,5 @@ def _behind(row: dict[str, Any]) -> Behind:
 
 
 def _at(place: Any) -> Any:
-    """A browser tells times in ms since 1970."""
+    """Return a place along an axis; times as a browser tells them, in ms since 1970."""
     return place.astimezone(UTC).timestamp() * 1000 if isinstance(place, datetime) else place

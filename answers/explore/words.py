@@ -48,7 +48,7 @@ def answer(marks: Sequence[Mark], pick: Pick) -> str:
 
 
 def _named(key: Key, value: str) -> str:
-    """``eagle3 K=5`` says what it is, ``2`` does not."""
+    """Name a key's value: ``eagle3 K=5`` as it is, a number with the key before it."""
     return f"{key.label.lower()} {value}" if key.kind == "number" else value
 
 
@@ -91,7 +91,7 @@ def left_out(known: Sequence[Mark], drawn: Sequence[Mark], what: str) -> str:
 
 
 def pooled(marks: Sequence[Mark]) -> str:
-    """A mark that stands for unlike cells must not look like a repeat."""
+    """Say that marks pool unlike cells, lest one looks like a repeat; nothing where none does."""
     most = max((mark.settings for mark in marks), default=1)
     if most == 1:
         return ""

@@ -110,7 +110,8 @@ def _steps(found: Known, asked: list[Asked]) -> tuple[Step, ...]:
 
 
 def _question(asked: Asked) -> Question:
-    """With a rate of its own, the mean length is 1 + K x rate. Raises InvalidInput for no share."""
+    """Return the question behind what was asked; for a rate, its mean length is 1 + K x rate.
+    Raises InvalidInput for a rate outside 0-1."""
     if asked.rate is not None and not 0 <= asked.rate <= 1:
         raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {asked.rate:g}.")
     length = asked.length if asked.rate is None else 1 + asked.k * asked.rate
@@ -186,7 +187,8 @@ def _span(known: Range, usual: float) -> Span:
 
 
 def _start(points: tuple[Measured, ...], loads: tuple[int, ...]) -> tuple[int, int]:
-    """The fastest measured K at the middle load, which need not be among those of a draft."""
+    """Return the K of the fastest draft at the middle load (at any load where none was measured
+    there), and that load."""
     load = loads[len(loads) // 2]
     drafted = [point for point in points if point.k > 0]
     here = [point for point in drafted if point.load == load] or drafted

@@ -26,7 +26,7 @@ class Family:
 
 
 def families(found: Sequence[Subject]) -> tuple[Family, ...]:
-    """Those with most measured points first."""
+    """Group the subjects into families, those with most measured points first."""
     groups: dict[tuple[int, str], list[Subject]] = {}
     for one in found:
         groups.setdefault((one.place.system, one.place.family), []).append(one)

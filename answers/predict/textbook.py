@@ -21,7 +21,8 @@ class Parameters:
     draft_cost: float
 
     def found(self, rate: float | None = None) -> Textbook:
-        """Both models; ``rate``: another acceptance rate. Raises InvalidInput for no share."""
+        """Return what both models say; ``rate``: another acceptance rate. Raises InvalidInput for a
+        rate outside 0-1."""
         chosen = self.rate if rate is None else rate
         return both(chosen, self.k, self.text, self.decode_share, self.draft_cost)
 
@@ -37,7 +38,7 @@ def headline(given: Parameters) -> str:
 
 
 def table(given: Parameters) -> Table:
-    """Both models with their parameters."""
+    """Return a row per model: its speedup and its parameters."""
     found, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
     shares = f"decode share {given.decode_share:g}, cap {found.model.cap:g}"
     return Table(

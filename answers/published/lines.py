@@ -47,7 +47,7 @@ class Read:
 
     @property
     def values(self) -> tuple[float, float]:
-        """Of the baseline, and of the other."""
+        """The value of the baseline, and that of the other arm."""
         old, new = (float(decimal(self.row.fields[name])) for name in _VALUES)
         return old, new
 

@@ -67,7 +67,7 @@ def _at_once(of: str) -> str | None:
 
 
 def _factor(line: Line) -> float:
-    """From our unit to the printed one."""
+    """Return the factor from our unit to the printed one."""
     ours = METRICS[line.metric].unit
     if (ours, line.unit) == ("ms", "s"):
         return 1 / _MS_IN_S

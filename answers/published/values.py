@@ -148,12 +148,12 @@ class Study:
 
     @property
     def title(self) -> str:
-        """Its name with the badge."""
+        """The study's name with the badge."""
         return f"{self.name}  [{BADGE}]"
 
     def meets(self, filters: Filters) -> bool:
-        """Whether filters leave it: it has a model, a GPU and datasets, and nothing else that they
-        could ask for."""
+        """Whether the filters keep the study. It has a model, a GPU and datasets, and nothing else
+        that filters could ask for."""
         datasets = {one.dataset for one in self.tables}
         others = (filters.engine_version, filters.tensor_parallel_size, filters.arm, filters.study)
         return (

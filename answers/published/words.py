@@ -83,7 +83,7 @@ def _short(row: Read) -> str:
 
 
 def drafts_answer(plots: Sequence[Plot]) -> str:
-    """With which number of draft tokens each mean is best, as printed."""
+    """Say with which number of draft tokens each mean is best, as printed."""
     parts = []
     for plot in plots:
         best, how = (max, "highest") if plot.metric.endswith("throughput") else (min, "lowest")

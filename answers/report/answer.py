@@ -110,7 +110,8 @@ def _sections(
 
 
 def _pays(overview: Overview) -> Section:
-    """Does it pay, and at which loads? The load maps, those that lead first."""
+    """Say whether it pays and at which loads, with the load maps of the decisions that lead
+    first."""
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     arms = max(len({cell.arm for cell in one.arms}) for one in order)
     drawn = max(min(_MAPS, _MAP_ROWS // (arms + 1)), 1)

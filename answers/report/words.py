@@ -97,7 +97,7 @@ def _text(value: tuple[str, ...] | str) -> str:
 
 
 def first(sentences: Sequence[str]) -> tuple[str, ...]:
-    """The first of many, and how many more there are."""
+    """Return the first of many sentences, and how many more there are."""
     more = len(sentences) - MOST_POINTS
     if more <= 0:
         return tuple(sentences)

@@ -68,7 +68,7 @@ def about(event: Annotation) -> str:
 
 
 def exclusion(event: Annotation) -> str:
-    """That a run is excluded, why, by whom and since when."""
+    """Say that a run is excluded, why, by whom and since when."""
     return (
         f"Excluded by name: {event.text.rstrip('.')} ({event.author}, "
         f"{event.at:%Y-%m-%d %H:%M} UTC). No comparison, trend or gate counts this run."
@@ -76,7 +76,7 @@ def exclusion(event: Annotation) -> str:
 
 
 def newest_first(found: Iterable[Placed]) -> tuple[Placed, ...]:
-    """By night, then by when it was written."""
+    """Sort by night, then by when it was written, the newest first."""
     return tuple(sorted(found, key=lambda one: (one.night, one.event.at), reverse=True))
 
 
@@ -142,7 +142,8 @@ def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[Placed
 
 
 def of_view(reader: Reader, filters: Filters, noted: str) -> tuple[Placed, ...]:
-    """The same of all cells that the filters keep or would keep. ``noted``: as above."""
+    """Return the notes on nights and runs, and the exclusions, of all cells that the filters keep
+    or would keep. ``noted``: as above."""
     if not noted:
         return ()
     return _of(reader, queries.cells(reader, filters).to_pandas())
@@ -178,7 +179,8 @@ def _nights_of(starts: pd.Series) -> pd.Series:
 def _within(
     event: Annotation, nights: Sequence[str], studies: Collection[str | None]
 ) -> tuple[str, ...]:
-    """The night of a note where it lies among ``nights`` (sorted) and is of one of ``studies``."""
+    """Return the night of a note if it lies among ``nights`` (sorted) and is of one of
+    ``studies``."""
     night = str(event.target.night)
     among = bool(nights) and nights[0] <= night <= nights[-1]
     return (night,) if among and _is_of(event, studies) else ()
@@ -189,7 +191,7 @@ def _is_of(event: Annotation, studies: Collection[str | None]) -> bool:
 
 
 def _nights_of_runs(cells: pd.DataFrame, wanted: set[Target]) -> dict[Target, list[str]]:
-    """Each wanted run -> the nights in which its cells started."""
+    """Return each wanted run with the nights in which its cells started."""
     mine = cells[cells["run_id"].isin([target.run_id for target in wanted])]
     targets = [
         annotations.run(run_id, source_id)

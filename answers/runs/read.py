@@ -63,7 +63,7 @@ def run_of_cell(reader: Reader, cell_id: str) -> tuple[str, str] | None:
 
 
 def one_run(reader: Reader, filters: Filters, run: Run, noted: str) -> OneRun:
-    """One run with its cells; ``noted``: the version of what people said, for caches."""
+    """Return one run with its cells; ``noted``: the version of what people said, for caches."""
     del noted
     rows = queries.cells_of_run(reader, filters, run.source_id, run.run_id).to_pylist()
     named = [(words.cell_name(row["dataset"], row["arm_label"], _load(row)), row["cell_id"])
@@ -97,7 +97,7 @@ def _load(row: dict[str, Any]) -> str:
 
 
 def _numbered(named: Sequence[tuple[str, str]]) -> list[str]:
-    """Names of which each is another: those that occur twice get the first digits of an identity."""
+    """Make the names unique: those that occur twice get the first digits of an identity."""
     times = Counter(name for name, _ in named)
     return [f"{name} ({identity[:_SHORT]})" if times[name] > 1 else name
             for name, identity in named]  # fmt: skip

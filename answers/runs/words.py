@@ -16,7 +16,7 @@ NOTHING = "Nothing was measured that these filters keep"
 
 
 def headline(runs: Sequence[Run], doubts: Sequence[Doubt]) -> str:
-    """How much was measured, where, and can it be trusted?"""
+    """Say how much was measured, where, and whether it can be trusted."""
     if not runs:
         return NOTHING
     badges = sorted({badge(run.evidence) for run in runs} - {""})
@@ -43,7 +43,7 @@ def _weight(one: Doubt) -> tuple[bool, int]:
 
 
 def summary(runs: Sequence[Run], rejected: Sequence[Rejected]) -> str:
-    """The other numbers in a sentence."""
+    """Count completed requests, flags and rejected files in a sentence."""
     amounts = [counted(sum(run.completed for run in runs), "completed request"),
                counted(sum(run.flags for run in runs), "flag"),
                counted(len(rejected), "rejected file")]  # fmt: skip

@@ -30,7 +30,7 @@ _TOLD = [name for name in SERIES_FIELDS if name not in ("model", "gpu", "arm_lab
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The level is another from the night ``first`` on, against the level before it."""
+    """A level that begins with the night ``first``, against the level before it."""
 
     first: str
     last_before: str
@@ -41,7 +41,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Drifting:
-    """It changes by ``per_night`` each night since ``since``, by ``total`` up to the last one."""
+    """A steady change: by ``per_night`` each night since ``since``, by ``total`` up to the last
+    night (ratios, positive is better)."""
 
     since: str
     per_night: float
@@ -128,7 +129,7 @@ class Line:
 
     @property
     def days(self) -> tuple[str, ...]:
-        """The nights without their versions, newest first."""
+        """The days of the nights, without versions, newest first."""
         return tuple(dict.fromkeys(night.day for night in reversed(self.assessed.series.nights)))
 
 
@@ -153,7 +154,7 @@ class Trend:
 
     @property
     def judged(self) -> tuple[Line, ...]:
-        """The series of which something is known: their size, or that they were accepted."""
+        """The series of which something is known: how they changed, or that they were accepted."""
         return tuple(
             line
             for line in self.lines
@@ -174,12 +175,12 @@ def trend(
 
 
 def watch(known: Watched, budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
-    """Judge the series that have nights enough."""
+    """Judge the series that have enough nights."""
     return replace(trend(known.series, budgets, accepted, known.few), origins=known.origins)
 
 
 def names(series: Sequence[Series]) -> list[str]:
-    """A name for each that no other series of the same metric has."""
+    """Return a name for each series that no other series of the same metric has."""
     times = Counter((one.line, one.name) for one in series)
     first = [one.name if times[one.line, one.name] == 1 else _longer(one) for one in series]
     seen: Counter[tuple[str, str]] = Counter()
@@ -192,8 +193,8 @@ def names(series: Sequence[Series]) -> list[str]:
 
 
 def headline(lines: Sequence[Line], few: int = 0) -> str:
-    """Did something get worse, since when and with what? ``lines``: worst first; ``few``: settings
-    with too few nights."""
+    """Say whether something got worse, since when and with what change. ``lines``: worst first;
+    ``few``: settings with too few nights."""
     long = [line for line in lines if line.nights >= LEAST_NIGHTS]
     if not long:
         return words.TOO_FEW if few else words.NOTHING
@@ -230,7 +231,7 @@ def _worst(worse: Sequence[Line], every: int) -> str:
 
 
 def summary(lines: Sequence[Line], few: int = 0) -> str:
-    """How many of which status, which drift, over which nights."""
+    """Count the series of each status and name drifts and the nights that are covered."""
     if not lines:
         return words.few(few)
     counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)

@@ -62,7 +62,7 @@ def chosen(nights: Sequence[NightSummary], filters: Filters) -> tuple[NightSumma
 
 
 def headline(nights: Sequence[NightSummary]) -> str:
-    """How did the last night go? ``nights``: newest first."""
+    """Say how the last night went. ``nights``: newest first."""
     if not nights:
         return "Last nights: none yet"
     last = nights[0]
@@ -143,7 +143,7 @@ def _troubles(night: NightSummary) -> list[str]:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """At most three of them; the rest is said by its number."""
+    """Join at most three parts, and say how many more there are."""
     told = list(parts)
     more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     return "; ".join(told[:_LISTED]) + more

@@ -17,8 +17,7 @@ from warehouse.store import Reader
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The series with nights enough to be judged; ``few``: the settings that have fewer.
-
+    """The series with enough nights to be judged; ``few``: how many settings have fewer;
     ``origins``: what was stated of where their runs come from, a sentence each."""
 
     series: tuple[Series, ...]
@@ -27,7 +26,7 @@ class Watched:
 
 
 def series(reader: Reader, filters: Filters, since: datetime | None = None) -> list[Series]:
-    """Every setting and line of the study's table over its nights, from the day ``since`` on."""
+    """Read the series of every setting and line of the study's table, from the day ``since`` on."""
     cells = queries.cells(reader, filters).to_pandas()
     if since is not None:
         cells = cells[cells["started_at"] >= pd.Timestamp(since, tz="UTC")]
@@ -35,7 +34,8 @@ def series(reader: Reader, filters: Filters, since: datetime | None = None) -> l
 
 
 def watched(reader: Reader, filters: Filters) -> Watched:
-    """The same of settings with as many nights as can be judged: of others no value is read."""
+    """Read the series of the settings that have enough nights to be judged; no value of the others
+    is read."""
     cells, few = of_many_nights(queries.cells(reader, filters).to_pandas(), LEAST_NIGHTS)
     if cells.empty:
         return Watched((), few)

@@ -15,7 +15,8 @@ Word = Literal["better", "worse", "no clear difference"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Of one series: ratios, positive is better; None where nothing tells the noise."""
+    """What the newer release did to one series: ratios, positive is better; None where nothing
+    tells the noise."""
 
     series: Series
     word: Word
@@ -53,7 +54,7 @@ def comparable(known: Watched) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def release(series: Sequence[Series], before: str, after: str) -> Release:
-    """The release ``after`` held against ``before``."""
+    """Compare the release ``after`` with ``before``."""
     effects = tuple(
         Effect(one.series, _word(one), one.improvement, one.low, one.high)
         for one in against(series, before, after)

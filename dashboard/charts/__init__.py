@@ -70,7 +70,7 @@ def improvement_by_concurrency(
 
 
 def _zero(levels: Sequence[int], x: alt.X) -> Chart:
-    """The line of no difference, over the loads alone: beside them stand names."""
+    """Draw the line of no difference, over the loads alone: beside them stand names."""
     ends = [{"zero": 0, "concurrency": at} for at in (min(levels) / 1.12, max(levels) * 1.04)]
     return (
         alt.Chart(alt.InlineData(values=ends))

@@ -8,7 +8,7 @@ import pandas as pd
 from answers.predict.acceptance import Line, Measure, Over
 from dashboard.charts import Chart, Scales, nothing
 from dashboard.charts.axes import amounts, colour, loads, tip, title
-from dashboard.ends import panel_of
+from dashboard.charts.ends import panel_of
 
 HEIGHT = 280
 _NAMES: dict[Measure, str] = {

@@ -14,6 +14,7 @@ from answers.wording import percent
 from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import QUIET, colour, loads, named_loads, tip
 from dashboard.charts.axes import title as heading
+from dashboard.charts.ends import apart
 from dashboard.load_places import LoadPlaces, load_places
 from warehouse.catalogue import METRICS
 
@@ -83,7 +84,8 @@ def _rows(setting: Setting, view: View, places: LoadPlaces) -> pd.DataFrame:
 
 
 def _scale(rows: pd.DataFrame, absolute: bool) -> tuple[float, float]:
-    """Amounts start at zero; improvements have room on both sides of it."""
+    """Return the ends of the value axis: amounts start at zero; improvements have room on both
+    sides of it."""
     ends = rows[["value", "low", "high"]]
     low, high = min(ends.min().min(), 0.0), max(ends.max().max(), 0.0)
     if absolute:
@@ -206,7 +208,8 @@ def _improvement_rows(
 def _value_rows(
     setting: Setting, line: Line, places: LoadPlaces, reference: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Arms may have met different repeats of the reference: the most are drawn."""
+    """Yield a row per arm and load, then the reference's. Arms may have met different repeats of
+    the reference; the one with most is drawn."""
     found: dict[int, Change] = {}
     for arm, one in _changes(setting, line):
         place = places.at[one.load]
@@ -218,7 +221,7 @@ def _value_rows(
 
 
 def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[Any, ...]:
-    """``side``: 0 for the reference, 1 for the arm."""
+    """Return the row of one side: 0 for the reference, 1 for the arm."""
     span = (one.reference, one.arm)[side]
     number = f",.{METRICS[one.metric].decimals}f"
     told = f"repeats {span.low:{number}} to {span.high:{number}}"
@@ -238,19 +241,11 @@ def _frame(rows: Iterator[tuple[Any, ...]]) -> pd.DataFrame:
 def _with_ends(
     rows: pd.DataFrame, bright: Sequence[str], span: float, label: Callable[[Any], str]
 ) -> pd.DataFrame:
-    """With the name at the end of each line; those that are seen at first stand apart."""
+    """Add the name at the end of each line; names of lines that are seen at first are moved
+    apart."""
     at_end = rows["concurrency"] == rows.groupby("arm")["concurrency"].transform("max")
     texts = [label(row) if end else "" for row, end in zip(rows.itertuples(), at_end, strict=True)]
     found = rows.assign(end_label=texts, end_y=rows["value"])
     seen = found[at_end & found["arm"].isin(bright)].sort_values("value")
-    found.loc[seen.index, "end_y"] = _apart(seen["value"].tolist(), span * _APART)
+    found.loc[seen.index, "end_y"] = apart(seen["value"].tolist(), span * _APART)
     return found
-
-
-def _apart(heights: list[float], gap: float) -> list[float]:
-    """Ascending heights, moved until they are ``gap`` apart, around where they were."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + gap) if placed else height)
-    shift = sum(p - h for p, h in zip(placed, heights, strict=True)) / max(len(placed), 1)
-    return [height - shift for height in placed]

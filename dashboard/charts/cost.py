@@ -13,8 +13,8 @@ from answers.decide.tables import traffic_short
 from answers.wording import badge
 from dashboard.charts import Chart, Scales, nothing
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
+from dashboard.charts.ends import panel_of
 from dashboard.charts.pareto import given
-from dashboard.ends import panel_of
 
 HEIGHT = 300
 #: Room at the right for the names of the lines, as a factor of the log axis.
@@ -68,8 +68,8 @@ def _badge(row: Money) -> str:
 
 
 def _marks(row: Money) -> pd.DataFrame:
-    """A row per arm (the baseline once) and load. Loads of one kind alone stand on one axis: those
-    of the operating load's kind."""
+    """Return a row per arm (the baseline once) and load. One axis holds only loads of one kind,
+    that of the operating load."""
     points = [point for point in row.curve if point.load.value is not None]
     here = [point for point in points if point.operating] or points
     kind = here[-1].load.kind if here else None

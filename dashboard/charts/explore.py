@@ -178,7 +178,8 @@ def _colour(shared: Axes, legend: Any, channel: Channel = "color") -> Any:
 
 
 def _colours(shared: Axes) -> list[str]:
-    """An arm has its colour everywhere; the values of other keys have a sequence of their own."""
+    """Return the colours of the series: an arm's own, and a sequence apart for values of other
+    keys."""
     if shared.arms:
         return [arm_colour(name) for name in shared.series]
     return key_colours(len(shared.series))

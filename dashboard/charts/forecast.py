@@ -11,18 +11,18 @@ from answers.predict.values import Asked, Known, Lines, Measured, Step
 from answers.predict.words import BAND
 from dashboard.charts import Chart, Scales
 from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
-from dashboard.ends import panel_of
+from dashboard.charts.ends import panel_of
 from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 300
-#: Factor of the last load that names of arms take.
+#: Room at the right for the names of arms, as a factor of the last load.
 _ROOM = 4.5
 #: What is drawn: what a prediction says and a measured point holds.
 DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
 
 
 def arm_name(family: str, k: int) -> str:
-    """As the catalogue names arms, so that they get their colour."""
+    """Name an arm as the catalogue does, so that it gets its colour."""
     return f"{family.split(' ')[0]} K={k}" if k else "baseline"
 
 

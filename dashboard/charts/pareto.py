@@ -12,7 +12,7 @@ from answers.cost.trade import Point
 from answers.wording import known
 from dashboard.charts import Chart, Scales
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
-from dashboard.ends import panel_of
+from dashboard.charts.ends import panel_of
 
 HEIGHT = 360
 #: Height of one arm in the strips, px.

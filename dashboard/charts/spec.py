@@ -24,7 +24,8 @@ _KINDS = {pa.large_string(): pa.string()}
 
 
 def _named(data: Any, **options: Any) -> Any:
-    """A frame becomes the name of what it holds; Altair's own way outside of ``specification``."""
+    """Turn a frame into the name of what it holds; outside of ``specification`` do as Altair itself
+    does."""
     frames = _FRAMES.get()
     if frames is None or not isinstance(data, pd.DataFrame):
         return alt.default_data_transformer(data, **options)

@@ -56,7 +56,7 @@ def run_rows(line: Line) -> pd.DataFrame:
     ``changed`` (empty: as the night before)."""
     rows = [
         {
-            # Vega takes a number for a moment, and a text for nothing.
+            # Vega reads a time from a number, not from a text.
             "at": point.at.timestamp() * 1000, "night": point.night, "value": point.value,
             "repeats": point.repeats, "part": point.part, "level": point.level, "low": point.low,
             "high": point.high, "solid": int(point.repeats > 1),
@@ -202,7 +202,8 @@ def _short(effects: Sequence[Effect]) -> list[str]:
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:
-    """Moments as plain numbers: a single night has a place too, and nothing is parsed."""
+    """Return the axis of nights as plain numbers: then a single night has a place too, and nothing
+    is parsed."""
     ends = [rows["at"].min() - _HALF_DAY, rows["at"].max() + _HALF_DAY]
     return alt.X(
         field="at",

@@ -36,7 +36,8 @@ def _one(situation: Situation, study: Study, dataset: Dataset) -> Finding:
 
 
 def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> Finding:
-    """What the cache of this machine has, else whether the hub would hand it out."""
+    """Say what the cache of this machine has of the dataset, else whether the hub would hand it
+    out."""
     try:
         return _enough(_offline(study), dataset)
     except StudyError as error:
@@ -102,7 +103,7 @@ def _few(plan: Plan) -> Iterator[Finding]:
 
 
 def _offline(study: Study) -> Study:
-    """The same study, whose libraries look at the cache alone."""
+    """Return the study with an environment in which libraries look at the cache alone."""
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     return study.model_copy(update={"environment": {**study.environment, **offline}})
 
@@ -112,5 +113,5 @@ def _sentence(error: StudyError) -> str:
 
 
 def _last(error: RunnerError) -> str:
-    """What the hub's library said, without the name of the Python that said it."""
+    """Return what the hub's library said, without the name of the Python that said it."""
     return str(error).partition("could not be asked: ")[2] or str(error)

@@ -76,7 +76,8 @@ def _downloads(situation: Situation, missing: list[ModelFiles]) -> Finding:
 
 
 def _shared_memory(situation: Situation) -> Iterator[Finding]:
-    """Workers of one server talk through /dev/shm; containers often get 64 MB of it."""
+    """Check the size of /dev/shm: workers of one server talk through it, and containers often get
+    64 MB."""
     plan = situation.plan
     split = plan is not None and any(launch.tensor_parallel_size > 1 for launch in plan.launches)
     if not split or not _SHARED.is_dir():

@@ -174,7 +174,8 @@ def _verdict(situation: Situation, launch: Launch, needed: Estimate, room: int) 
 
 
 def _typical(situation: Situation, longest: int | None) -> int:
-    """Tokens of a request, for which only the cap of its answer is known."""
+    """Return an assumed number of tokens of a request, of which only the cap of its answer is
+    known."""
     study = situation.study
     answer = study.request.max_tokens if study is not None else None
     wanted = _PROMPT + (answer or _ANSWER)

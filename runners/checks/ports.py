@@ -46,7 +46,8 @@ def _named(env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _proxy() -> Iterator[Finding]:
-    """GuideLLM obeys proxy variables; requests to this machine would leave it."""
+    """Check that no proxy is set for this machine: GuideLLM obeys proxy variables, and its requests
+    would leave the machine."""
     proxies = urllib.request.getproxies_environment()
     through = next((proxies[kind] for kind in ("http", "all") if proxies.get(kind)), None)
     if through is not None and not urllib.request.proxy_bypass(_HOST):

@@ -22,19 +22,19 @@ PROGRAM = (sys.executable, "-P", "-m", "draftboard")
 
 @dataclass(frozen=True)
 class Update:
-    """What has become of one launch; said once for each change."""
+    """What has become of one launch; reported once for each change."""
 
     launch_id: str
     state: State
     detail: str = ""
-    """Where it runs, why it waits, why it failed: never needed to go on."""
+    """Where the launch runs, why it waits or why it failed; never needed to go on."""
 
 
 Report = Callable[[Update], None]
 
 
 def say_nothing(update: Update) -> None:
-    """For those who only want the outcome."""
+    """Report nothing, for callers who only want the outcome."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Outcome:
 
     done: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
-    """Launch and the reason, one sentence."""
+    """Launches with the reason, one sentence each."""
     handed_over: tuple[str, ...] = ()
-    """Submitted and not waited for."""
+    """Launches that were submitted and are not waited for."""
 
 
 class Executor(Protocol):

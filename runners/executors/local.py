@@ -98,12 +98,13 @@ class _Side:
                 self._close(one)
 
     def stop(self) -> None:
-        """End all of them at the same time."""
+        """End all running launches at the same time."""
         with ThreadPoolExecutor(max_workers=self.parallel) as threads:
             list(threads.map(lambda one: one.process.stop(_GRACE_S), self.running))
 
     def _fits(self, launch: Launch) -> bool:
-        """In the plan's order: a smaller launch does not overtake, its neighbours would differ."""
+        """Return whether the next launch of the plan can start now. A smaller one behind it does
+        not overtake: its neighbours would differ."""
         needed = gpus_needed(self.plan.study, launch)
         return len(self.running) < self.parallel and len(self.free) >= needed
 

@@ -100,7 +100,7 @@ def _local(settings: ClusterSettings, given: dict[str, Any]) -> Executor | None:
 
 
 def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What was given for one executor, named as its settings are."""
+    """Return the options that were given for one executor, named as its settings are."""
     prefix = f"{place}_"
     found = {
         name.removeprefix(prefix): given[name]
@@ -113,7 +113,7 @@ def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_strangers(place: str, given: dict[str, Any]) -> None:
-    """A flag of another executor would be silently without effect."""
+    """Refuse a flag of another executor, which would be silently without effect."""
     for name in PARAMETERS:
         owner = "slurm" if name == "detach" else name.partition("_")[0]
         if owner in PLACES and owner != place and given[name] not in (None, (), False):

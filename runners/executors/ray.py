@@ -27,7 +27,7 @@ _LOOK_S = 2.0
 _CONNECT_S = 10.0
 #: Ray counts a lost node as lost after some 30 s; then others may take its place.
 _NODE_LOST_S = 60.0
-#: Starts of a task whose node was lost, not of one that failed.
+#: How often a task whose node was lost is started again; one that failed is not.
 _RESTARTS = 5
 _CANCEL_S = 90.0
 
@@ -88,7 +88,8 @@ def _cluster(settings: RaySettings) -> Iterator[Any]:
 
 
 def _require_listener(address: str | None) -> None:
-    """Where nothing listens, ray.init tries for some minutes before it gives up."""
+    """Raise RunnerError where nothing listens at the address; there ray.init tries for some minutes
+    before it gives up."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return
@@ -120,7 +121,7 @@ class _Watch:
     failed: dict[str, str] = field(default_factory=dict)
     homeless_since: float | None = None
     seen: dict[str, int] = field(default_factory=dict)
-    """Good cells at the last look, by launch; only where the results folder is shared."""
+    """Launch to its good cells at the last look; only where the results folder is shared."""
 
     @property
     def layout(self) -> Layout:
@@ -188,7 +189,8 @@ class _Watch:
             )
 
     def _give_up_homeless(self) -> None:
-        """After a node is lost, what fits on none of the others is failed, not waited for."""
+        """Fail the launches that fit on none of the nodes that are left after one was lost; do not
+        wait for them."""
         left = {name: self.needs[name] for name in self.open.values()}
         lost = {name: homeless(self.ray, {name: need}) for name, need in left.items()}
         if not any(lost.values()):

@@ -24,7 +24,7 @@ class Need:
         return all(node.get(name, 0.0) >= amount for name, amount in asked.items())
 
     def sentence(self) -> str:
-        """In words."""
+        """Return what is needed, in words."""
         parts = [f"{self.gpus} GPUs", f"{self.cpus:g} CPU cores"]
         return ", ".join(parts + [f"{n:g} {name}" for name, n in self.resources.items()])
 
@@ -34,7 +34,8 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
 
 
 def homeless(ray: Any, needs: Mapping[str, Need]) -> str | None:
-    """A launch that fits on no living node, in a sentence; Ray itself would wait for ever."""
+    """Name a launch that fits on no living node, in a sentence, for which Ray itself would wait for
+    ever. None where all fit."""
     nodes = _nodes(ray)
     for launch_id, need in needs.items():
         if not any(need.fits(node) for node in nodes):

@@ -17,7 +17,8 @@ _LINES = 20
 
 
 def run_command(command: list[str], log: str, marks: dict[str, str]) -> tuple[int, str, str]:
-    """Run a launch to its end: exit status, name of the node, last lines of what it printed.
+    """Run a launch to its end. Return its exit status, the name of the node, and the last lines of
+    what it printed.
 
     A cancelled task asks the launch to end and waits for its server to be gone.
     """
@@ -42,7 +43,8 @@ def run_command(command: list[str], log: str, marks: dict[str, str]) -> tuple[in
 
 
 def _end_with_worker() -> Callable[[], None] | None:
-    """Nothing survives a worker that is killed: the launch is asked to end in that moment."""
+    """Return what a child calls at its start, so that the system asks the launch to end if the
+    worker is killed. None where the system cannot."""
     if sys.platform != "linux":
         return None
     import ctypes

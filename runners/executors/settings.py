@@ -14,7 +14,7 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class LocalSettings(Part):
-    """This machine."""
+    """How launches run on this machine."""
 
     parallel: Positive = Field(
         default=1, description="Launches side by side, each on GPUs of its own"
@@ -55,7 +55,7 @@ class SlurmSettings(Part):
 
 
 class RaySettings(Part):
-    """The Ray cluster."""
+    """How launches run on a Ray cluster."""
 
     address: str | None = Field(
         default=None,

@@ -122,13 +122,13 @@ class _Watch:
         return not self._open()
 
     def let_go(self) -> Outcome:
-        """The outcome when nobody waits any longer."""
+        """Return the outcome when nobody waits any longer."""
         for launch_id in self._open():
             self._say([launch_id], "handed over", f"job {self.jobs[launch_id]}")
         return self.outcome()
 
     def outcome(self) -> Outcome:
-        """What is known by now."""
+        """Return the outcome as far as it is known by now."""
         return Outcome(tuple(self.done), tuple(self.failed.items()), tuple(self._open()))
 
     def _open(self) -> list[str]:
@@ -149,7 +149,7 @@ class _Watch:
             self._say([launch_id], "running", f"{where}, {good} of {total} cells")
 
     def _close(self, launch_id: str, found: SlurmJob | None) -> None:
-        """The job is over, or forgotten: the results say what it did."""
+        """Close a launch whose job is over, or forgotten by Slurm: the results say what it did."""
         good, total = self._cells(launch_id)
         since = self.gone_at.setdefault(launch_id, time.monotonic())
         settled = time.monotonic() - since > _SETTLE_S

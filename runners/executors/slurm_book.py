@@ -27,7 +27,7 @@ class Book:
 
     @property
     def path(self) -> Path:
-        """Where it is kept."""
+        """The file in which the book is kept."""
         return self.layout.root / ".slurm.json"
 
     def name(self, launch_id: str) -> str:
@@ -61,7 +61,8 @@ class Book:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold it while jobs are submitted, so that two commands never submit the same launch."""
+        """Hold the book's lock while jobs are submitted, so that two commands never submit the same
+        launch."""
         self.log("x").parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_suffix(".lock")):
             yield

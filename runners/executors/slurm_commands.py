@@ -41,12 +41,12 @@ class SlurmJob:
 
     @property
     def over(self) -> bool:
-        """Whether it will do nothing more."""
+        """Whether the job will do nothing more."""
         return self.state in _OVER
 
     @property
     def never(self) -> bool:
-        """Whether it waits for what cannot come."""
+        """Whether the job waits for what cannot come."""
         return self.state == "PENDING" and self.reason in _NEVER
 
 
@@ -59,11 +59,12 @@ class Submission:
     gpus: int
     output: Path
     folder: Path
-    """Where it runs."""
+    """Working directory of the job."""
 
 
 def submit(job: Submission, settings: SlurmSettings) -> str:
-    """Hand a job to Slurm: its number. RunnerError with Slurm's own words if it is refused."""
+    """Hand a job to Slurm and return its number. RunnerError with Slurm's own words if it is
+    refused."""
     try:
         said = _call(sbatch(job, settings), script(job.command, settings.setup))
     except SlurmSilent as error:
@@ -109,7 +110,8 @@ def script(command: Sequence[str], setup: Iterable[str]) -> str:
 
 
 def jobs_of_mine() -> dict[str, SlurmJob]:
-    """This user's jobs by number, those that ended a few minutes ago included. Raises SlurmSilent."""
+    """Return this user's jobs by number, those that ended a few minutes ago included. Raises
+    SlurmSilent."""
     said = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
     if said.returncode != 0:
         raise SlurmSilent(f"squeue did not answer: {_words(said.stderr)}")

@@ -23,7 +23,7 @@ def held_out_text(kind: Kind, chars: int = 60_000) -> str:
 
 
 def corpus_hash(found: list[Document]) -> str:
-    """Says whether two trainings read the same text."""
+    """Return a hash that tells whether two trainings read the same text."""
     return hashlib.sha256("\0".join(d.text for d in found).encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""The same target, four times as costly: ``python -m runners.lab.costly FROM TO``, by vLLM's Python.
+"""Make the target four times as costly: ``python -m runners.lab.costly FROM TO`` (vLLM's Python).
 
 Layers are added whose output projections are zero: a residual network passes through them unchanged,
 at the price of their multiplications. It widens the gap between target and draft to what large
@@ -17,7 +17,7 @@ LAYERS = 24
 
 
 def main() -> None:
-    """Make it, unless it is newer than what it is made from."""
+    """Make the costly target, unless it is newer than what it is made from."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)

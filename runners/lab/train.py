@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def make(folder: Path, for_target: Schedule, for_draft: Schedule) -> dict[str, Any]:
-    """Both models into ``folder``; the figures of ``training.json``."""
+    """Train both models and save them in ``folder``. Return the figures of ``training.json``."""
     documents = training_documents()
     tokenizer = models.train_tokenizer(d.text for d in documents)
     rows = windows(_tokens(tokenizer, documents))

@@ -26,7 +26,7 @@ class Schedule:
     seed: int
 
     def factor(self, step: int) -> float:
-        """Share of the rate at a step."""
+        """Return the share of the rate that applies at a step."""
         rise = max(1, self.steps // 20)
         if step < rise:
             return (step + 1) / rise
@@ -41,7 +41,7 @@ def windows(tokens: list[int]) -> torch.Tensor:
 
 
 def train(model: LlamaForCausalLM, rows: torch.Tensor, loss: Loss, schedule: Schedule) -> float:
-    """Train in place; seconds that it took."""
+    """Train in place. Return the seconds that it took."""
     optimizers = _optimizers(model, schedule.rate)
     falling = [torch.optim.lr_scheduler.LambdaLR(one, schedule.factor) for one in optimizers]
     started = time.monotonic()

@@ -44,7 +44,7 @@ class Serving(Protocol):
 
     @property
     def url(self) -> str:
-        """Without a path."""
+        """The server's URL, without a path."""
         ...
 
     def alive(self) -> bool:
@@ -56,7 +56,7 @@ class Serving(Protocol):
         ...
 
     def log_tail(self, lines: int) -> list[str]:
-        """What it printed last."""
+        """Return the lines that the server printed last."""
         ...
 
 
@@ -67,7 +67,7 @@ class Bench:
     study: Study
     launch: Launch
     told: Future[Setting]
-    """What the machine is; found out while the server starts."""
+    """What the machine is; it is found out while the server starts."""
     layout: Layout
     prompts: PromptFiles
     progress: Progress
@@ -79,7 +79,7 @@ class Bench:
 
     @property
     def setting(self) -> Setting:
-        """Waits until it is known."""
+        """What the machine is; waits until it is known."""
         return self.told.result()
 
 
@@ -133,7 +133,7 @@ def run_cell(
 def record_unstarted(
     bench: Bench, cell: PlannedCell, attempt: Attempt, problem: Diagnosis, excerpt: list[str]
 ) -> None:
-    """A failed attempt at a cell whose server did not come up."""
+    """Record a failed attempt at a cell whose server did not come up."""
     with fresh_folder(bench.layout.partial(cell.key)) as folder:
         happened = _happened(attempt, _Notes(), problem, tuple(excerpt))
         _keep(bench, (cell, folder), happened)
@@ -201,7 +201,8 @@ def _judged(bench: Bench, cell: PlannedCell, folder: Path) -> Diagnosis | None:
 
 
 def _blamed(server: Serving, problem: Diagnosis, folder: Path) -> Diagnosis:
-    """The server's own cause where it is dead; a full disk is nobody's fault but must stop the run."""
+    """Return the server's own cause where it is dead, else the problem. Raises OSError where the
+    disk is full: that is nobody's fault but must stop the run."""
     require_room(folder, _DISK_FULL_BYTES)
     died = server.died()
     if died is None or died == problem:

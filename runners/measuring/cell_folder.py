@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def fresh_folder(path: Path) -> Iterator[Path]:
-    """An empty folder, gone at the end unless it was put in place."""
+    """Make an empty folder, which is gone at the end unless it was put in place."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     try:
@@ -36,6 +36,7 @@ def _to_disk(path: Path) -> None:
 
 
 def require_room(folder: Path, needed: int) -> None:
-    """OSError where the disk has less than ``needed`` bytes: better before an hour of load than after."""
+    """Raise OSError where the disk has less than ``needed`` bytes: better before an hour of load
+    than after."""
     if shutil.disk_usage(folder).free < needed:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

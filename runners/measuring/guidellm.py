@@ -33,7 +33,7 @@ class LoadRequest:
     url: str
     model: str
     tokenizer: str | None
-    """Only for servers that do not count tokens themselves."""
+    """The tokenizer's name; only for servers that do not count tokens themselves."""
     request_format: str
     prompts: str
     """Path of a JSONL file with the column ``prompt``."""
@@ -159,7 +159,7 @@ def _v06(request: LoadRequest) -> list[str]:
 
 
 def _benchmark_run(request: LoadRequest) -> list[str]:
-    """What 0.5 and 0.6 have in common."""
+    """Return the words that 0.5 and 0.6 have in common."""
     report = Path(request.output)
     words = [
         *("benchmark", "run", "--target", request.url, "--model", request.model),
@@ -219,7 +219,8 @@ def _body(request: LoadRequest) -> dict[str, Any]:
 
 
 def _phase(share: float) -> dict[str, Any]:
-    """A share of the requests. Left to itself GuideLLM takes it of the time limit, which is hours."""
+    """Return the setting of a phase by its share of the requests. Left to itself GuideLLM takes a
+    share of the time limit, which is hours."""
     return {"percent": share, "mode": "requests"}
 
 

@@ -29,7 +29,8 @@ class Failed:
 
 @contextmanager
 def holding(layout: Layout, launch: Launch) -> Iterator[None]:
-    """Only one command at a time measures a launch. Raises RunnerError.
+    """Hold the launch's lock, so that only one command at a time measures it. Raises
+    RunnerError.
 
     On a cluster a launch that is started again can meet the one still ending on a lost node.
     """
@@ -46,7 +47,7 @@ def holding(layout: Layout, launch: Launch) -> Iterator[None]:
 
 
 def run_cells(bench: Bench, host: Host, cells: Sequence[PlannedCell]) -> list[Failed]:
-    """Measure cells on one server, each as often as the study allows; the failed ones."""
+    """Measure cells on one server, each as often as the study allows. Return those that failed."""
     settled = ((cell, _settle(bench, host, cell)) for cell in cells)
     return [Failed(cell, problem) for cell, problem in settled if problem is not None]
 

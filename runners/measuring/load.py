@@ -86,7 +86,8 @@ def tail(path: Path, lines: int) -> list[str]:
 
 
 def judge(counts: Counts, planned: int, max_error_rate: float) -> Diagnosis | None:
-    """None if at most ``max_error_rate`` of the planned requests are missing or failed."""
+    """Return None if at most ``max_error_rate`` of the planned requests are missing or failed, else
+    what is wrong."""
     missing = planned - counts.successful
     if missing <= max_error_rate * planned:
         return None

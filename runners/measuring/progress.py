@@ -17,25 +17,27 @@ LiveFigures = Mapping[str, float]
 
 
 class Progress(Protocol):
-    """Told of every step; keeps nothing that a result needs."""
+    """An object that is told of every step of a run; it keeps nothing that a result needs."""
 
     def starting(self, launch: Launch) -> None:
-        """A server is being started."""
+        """Say that a server is being started."""
 
     def ready(self, launch: Launch, seconds: float) -> None:
-        """It answers."""
+        """Say that the server answers, ``seconds`` after its start."""
 
     def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """A cell begins."""
+        """Say that a cell begins."""
 
     def live(self, figures: LiveFigures) -> None:
-        """The server's own figures while a cell is measured: running, waiting, tokens_per_s."""
+        """Show the server's own figures while a cell is measured: running, waiting,
+        tokens_per_s."""
 
     def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
-        """A cell ended; ``problem`` says why it is not good, ``last`` that it is not tried again."""
+        """Say that a cell ended; ``problem`` says why it is not good, ``last`` that it is not tried
+        again."""
 
     def say(self, line: str) -> None:
-        """Something worth a line."""
+        """Print a line."""
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Count:
     began: float = field(default_factory=time.monotonic)
 
     def ended(self, good: bool) -> None:
-        """One more cell is settled."""
+        """Count one more cell as settled."""
         self.done += 1
         self.failed += not good
 
@@ -75,14 +77,14 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """A line for each event; for logs and pipes."""
+    """Prints a line for each event, for logs and pipes."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
         self._count = Count(total)
 
     def __enter__(self) -> Self:
-        """Nothing to open."""
+        """Return this object; there is nothing to open."""
         return self
 
     def __exit__(
@@ -91,7 +93,7 @@ class Lines:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Nothing to close."""
+        """Do nothing; there is nothing to close."""
 
     def starting(self, launch: Launch) -> None:
         """See Progress."""
@@ -102,10 +104,10 @@ class Lines:
         self.say(f"{launch.launch_id}: server ready after {duration(seconds)}")
 
     def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """Said when it ends; a line for each begin would double the log."""
+        """Say nothing until the cell ends; a line for each begin would double the log."""
 
     def live(self, figures: LiveFigures) -> None:
-        """A log has no use for it."""
+        """Do nothing; a log has no use for these figures."""
 
     def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
         """See Progress."""
@@ -119,7 +121,7 @@ class Lines:
 
 
 class Panel(Lines):
-    """The same lines, above a panel that shows the cell at work."""
+    """Prints the lines of ``Lines`` above a panel that shows the cell at work."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console, total)

@@ -46,15 +46,16 @@ class Happened:
     prefix_cache: str | None = None
     load_command: tuple[str, ...] = ()
     port: int | None = None
-    """Of the server, where it was started here."""
+    """Port of the server, where it was started here."""
     problem: Diagnosis | None = None
     log_excerpt: tuple[str, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
-    """Goes to the record's environment, beside what the machine is."""
+    """What is added to the record's environment, beside what the machine is."""
 
 
 def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...]) -> Setting:
-    """For a server that is started here. Asks the executables and the hardware, once a launch."""
+    """Return the setting of a server that is started here. It asks the executables and the
+    hardware, so call it once a launch."""
     gpus = used_gpus(study, launch)
     model, count = provenance.hardware(study, gpus)
     found = provenance.revisions(study, launch.variant)
@@ -73,7 +74,8 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
 
 
 def remote_setting(study: Study, launch: Launch, engine: dict[str, Any]) -> Setting:
-    """For a server that somebody else runs: ``engine`` is the little that it says of itself."""
+    """Return the setting of a server that somebody else runs: ``engine`` is the little that it says
+    of itself."""
     revisions = {"model_revision": study.target.revision, "evidence": study.evidence}
     guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
     return Setting(

@@ -17,13 +17,13 @@ class Progress:
 
     good: tuple[PlannedCell, ...]
     changed: tuple[PlannedCell, ...]
-    """Measured well, but under a study that said something else of them."""
+    """Cells that were measured well, but under a study that said something else of them."""
     failed: tuple[PlannedCell, ...]
     missing: tuple[PlannedCell, ...]
 
     @property
     def to_run(self) -> tuple[PlannedCell, ...]:
-        """All but the good ones, in the order of the plan."""
+        """All cells but the good ones, in the order of the plan."""
         return tuple(sorted(self.changed + self.failed + self.missing, key=lambda c: c.order))
 
 

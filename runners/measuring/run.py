@@ -97,7 +97,8 @@ def _run_launch(
 
 
 def _meter(asked: Asked, launch: Launch) -> PowerMeter:
-    """Of the GPUs that the server gets; those of somebody else's server are not here."""
+    """Return the power meter of the GPUs that the server gets. Those of somebody else's server are
+    not here."""
     remote = asked.target_url is not None
     return PowerMeter([] if remote else used_gpus(asked.plan.study, launch))
 
@@ -105,7 +106,7 @@ def _meter(asked: Asked, launch: Launch) -> PowerMeter:
 def _opened(
     asked: Asked, launch: Launch, progress: Progress, pool: ThreadPoolExecutor
 ) -> tuple[Host, Future[Setting]]:
-    """The server, and what this machine is: that is found out while the server starts."""
+    """Open the server, and ask what this machine is while the server starts."""
     study, url = asked.plan.study, asked.target_url
     if url is not None:
         server = Remote(url, guidellm.served_model(study), study.request.format)
@@ -179,7 +180,8 @@ def _numbers(version: str | None) -> tuple[int, ...]:
 
 @contextmanager
 def results_writable(layout: Layout) -> Iterator[None]:
-    """What fails on this machine's side of the results, a full disk above all, as one sentence."""
+    """Turn what fails on this machine's side of the results, a full disk above all, into one
+    sentence."""
     try:
         yield
     except OSError as error:

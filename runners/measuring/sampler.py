@@ -30,7 +30,7 @@ _KEPT = (
 )
 _RUNNING, _WAITING, _GENERATED = _KEPT[0], _KEPT[1], _KEPT[5]
 _TIMEOUT_S = 30.0
-#: For leaving: a sample that hangs is not waited for.
+#: Seconds to wait for the thread at the end: a sample that hangs is not waited for.
 _LEAVE_S = 5.0
 
 #: Extra series of a sample: names with labels, and values. Called from the sampler's thread.
@@ -66,13 +66,13 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def __enter__(self) -> Self:
-        """The first sample is taken before the block begins."""
+        """Take the first sample before the block begins."""
         self._sample()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The last sample is taken after the block has ended, so that the series spans it."""
+        """Take the last sample after the block has ended, so that the series spans it."""
         self._left.set()
         self._thread.join(_LEAVE_S)
         if not self._thread.is_alive():
@@ -125,7 +125,8 @@ def _name(line: str) -> str:
 
 
 def _totals(lines: Iterable[str]) -> dict[str, float]:
-    """By name, summed over engines. A value that is no number is passed over."""
+    """Return the value of each metric by name, summed over engines. A value that is no number is
+    passed over."""
     totals: dict[str, float] = {}
     for line in lines:
         try:

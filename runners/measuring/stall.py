@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from runners.serving.diagnosis import Diagnosis
 
 CAUSE = "hangs"
-#: However long a cell may take; the prefill of a long prompt is done long before.
+#: At most, however long a cell may take; the prefill of a long prompt takes far less.
 _LONGEST_S = 300.0
 
 
@@ -36,5 +36,6 @@ class Stall:
 
 
 def _moves(latest: Mapping[str, float]) -> bool:
-    """The first sample has no rate yet."""
+    """Return whether the engine makes progress or has nothing to do. The first sample has no rate
+    yet, which counts as progress."""
     return not latest.get("running") or latest.get("tokens_per_s", 1.0) > 0

@@ -45,7 +45,7 @@ class Estimate:
 
     @property
     def weights(self) -> int | None:
-        """Target and draft together."""
+        """Bytes of the target's and the draft's weights together."""
         if self.target_bytes is None or self.draft_bytes is None:
             return None
         return self.target_bytes + self.draft_bytes
@@ -122,7 +122,8 @@ def _draft_size(serving: Serving) -> int:
 
 
 def _target_cache(config: Mapping[str, Any], serving: Serving) -> CacheShape | None:
-    """Of the layers that stand on one GPU: the first stages of a pipeline have one more."""
+    """Return the cache of the target's layers that stand on one GPU: the first stages of a pipeline
+    have one more layer."""
     whole = cache_shape(config, serving.tensor_parallel_size, serving.cache_dtype)
     if whole is None:
         return None

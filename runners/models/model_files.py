@@ -120,7 +120,7 @@ def local_revision(folder: Path) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """What makes the model: no hidden files, no notes, no subfolders."""
+    """Yield the files that make the model: no hidden files, no notes, no subfolders."""
     for file in folder.iterdir():
         if file.is_file() and not file.name.startswith(".") and file.suffix not in {".md", ".txt"}:
             yield file

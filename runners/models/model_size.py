@@ -26,7 +26,7 @@ class Parameters:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all parameters."""
         return self.embedding + self.attention + self.dense + self.experts
 
 
@@ -206,7 +206,8 @@ def _packed_bytes(config: Config) -> float:
 
 
 def _group_bits(how: Config) -> int | None:
-    """compressed-tensors says the width of each group of layers; the first one is the bulk."""
+    """Return the bits of a weight in the first group of layers, which is the bulk;
+    compressed-tensors says the width of each group."""
     groups = how.get("config_groups")
     first: Config = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
     return _number(first.get("weights") or {}, "num_bits")

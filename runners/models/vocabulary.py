@@ -48,7 +48,7 @@ def read(folder: Path) -> Vocabulary | None:
 
 
 def difference(first: Vocabulary, second: Vocabulary) -> Difference | None:
-    """Where two vocabularies differ; None where that cannot be read from the files."""
+    """Return how two vocabularies differ; None where that cannot be read from the files."""
     if first.ids is not None and second.ids is not None:
         shared = first.ids.keys() & second.ids.keys()
         return Difference(
@@ -68,7 +68,7 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def _listed(vocab: Any) -> dict[str, int]:
-    """BPE and WordPiece write {token: id}, Unigram [[token, score], …]."""
+    """Return token -> number. BPE and WordPiece write {token: id}, Unigram [[token, score], …]."""
     if isinstance(vocab, dict):
         return dict(vocab)
     pairs = vocab if isinstance(vocab, list) else []

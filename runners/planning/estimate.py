@@ -39,7 +39,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a whole plan, its launches run one after the other on one node."""
+    """The cost of a whole plan whose launches run one after the other on one node."""
 
     hours: float
     gpu_hours: float
@@ -51,7 +51,7 @@ class Estimate:
     recorded_cells: int
 
     def as_json(self) -> dict[str, Any]:
-        """The fields by name."""
+        """Return the fields as a dict for JSON."""
         return asdict(self)
 
 

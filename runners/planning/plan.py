@@ -119,7 +119,8 @@ def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
 def _fingerprint(
     study: Study, variant: Variant, size: int, dataset: Dataset, concurrency: int
 ) -> str:
-    """Of what changes a result: not names of files, limits, prices, repeats or other arms."""
+    """Return the hash of what changes a result: not names of files, limits, prices, repeats or
+    other arms."""
     said = {
         "target": study.target.model_dump(mode="json"),
         "variant": variant.model_dump(mode="json", include={"speculative_config", "engine_args"}),

@@ -261,12 +261,13 @@ class Study(Part):
         return {dataset.name: dataset for dataset in self.datasets}[name]
 
     def placed(self, folder: Path) -> Self:
-        """This study, read from a file in ``folder``."""
+        """Set the folder of the file that the study was read from, and return the study."""
         self._folder = folder.resolve()
         return self
 
     def located(self, name: str) -> str:
-        """A model, file or executable as this machine finds it; ids and plain names as they are."""
+        """Return a model, file or executable as this machine finds it; ids and plain names as they
+        are."""
         path = Path(name).expanduser()
         if path.is_absolute():
             return str(path)

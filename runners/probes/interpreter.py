@@ -35,7 +35,8 @@ def python_of(executable: Path) -> Path | None:
 
 
 def _named_in(script: Path) -> Path | None:
-    """pip writes the Python into the first line, or, where that is too long, behind an exec."""
+    """Return the Python that a script names. pip writes it into the first line or, where that is
+    too long, behind an exec."""
     try:
         with script.open("rb") as file:
             head = file.read(2048)

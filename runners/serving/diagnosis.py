@@ -21,7 +21,7 @@ class _Cause:
     key: str
     pattern: re.Pattern[str]
     sentence: str
-    """Its ``{}`` takes the pattern's first group."""
+    """What is said of the cause; ``{}`` takes the pattern's first group."""
 
 
 def _cause(key: str, pattern: str, sentence: str) -> _Cause:
@@ -51,7 +51,7 @@ _CAUSES: tuple[_Cause, ...] = (
         "The limit of open files is too low; raise it (ulimit -n).",
     ),
     _cause(
-        # Of a worker, and of an engine that dies while it starts; 128 + 4 is how a shell says it.
+        # A worker's message, and an engine's that dies while it starts; a shell says 128 + 4.
         "illegal_instruction", r"\(exit code: (?:-4|132)\)|Failed core proc.*: (?:-4|132)\b",
         _ILLEGAL_INSTRUCTION,
     ),

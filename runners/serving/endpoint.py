@@ -38,7 +38,7 @@ def send(url: str, body: dict[str, Any] | None, timeout_s: float) -> str:
 
 
 def ask(url: str, model: str, request_format: RequestFormat, timeout_s: float) -> None:
-    """One token of a real request: an engine that is dead can leave ``/health`` answering.
+    """Ask for one token with a real request: ``/health`` may answer although the engine is dead.
 
     Raises Refused where the server finds fault with the request, OSError where it does not answer.
     """

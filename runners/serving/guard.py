@@ -35,7 +35,7 @@ MARK = "DRAFTBOARD_GUARD"
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 #: Grace for a command whose runner is gone: time to unlink its shared memory.
 _ORPHAN_GRACE_S = 5.0
-#: For helpers that end by themselves once those whom they serve have.
+#: Grace for helpers that end by themselves once those whom they serve have ended.
 _COURTESY_S = 1.0
 #: How often to look whether the runner still lives, should a fork of it hold the socket open.
 _LOOK_S = 2.0
@@ -65,14 +65,15 @@ class Guard:
         ).pid
 
     def reap(self) -> None:
-        """Bury the dead; the command's own status is kept."""
+        """Reap children that have ended; the command's own status is kept."""
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] == self.pid:
                     self.status = os.waitstatus_to_exitcode(found[1])
 
     def watch(self) -> float:
-        """Wait until the command ends or somebody wants its end: the seconds of grace for it."""
+        """Wait until the command ends or somebody wants its end. Return the seconds of grace for
+        it."""
         while self.status is None:
             ready, _, _ = select.select([self.wake, self.runner], [], [], _LOOK_S)
             if self.runner in ready:
@@ -99,7 +100,7 @@ class Guard:
             psutil.wait_procs(left, timeout=_COURTESY_S)
 
     def _wait(self, seconds: float) -> None:
-        """Until the command has ended, at most ``seconds``."""
+        """Wait until the command has ended, at most ``seconds``."""
         until = time.monotonic() + seconds
         while self.status is None and (left := until - time.monotonic()) > 0:
             if select.select([self.wake], [], [], left)[0]:

@@ -16,7 +16,8 @@ _TIMEOUT_S = 30.0
 
 
 def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
-    """What became of the cache: "kept" also where the server offers no way to empty it.
+    """Empty the cache if that is wished. Return what became of it: "kept" also where the server
+    offers no way to empty it.
 
     vLLM has the route only with VLLM_SERVER_DEV_MODE=1.
     """
@@ -34,7 +35,8 @@ def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
 
 
 def _succeeded(said: str) -> bool:
-    """vLLM 0.32 says ``{"success": true}``; before that an empty 200 was all there was."""
+    """Return whether the answer means success: vLLM 0.32 says ``{"success": true}``; before that an
+    empty 200 was all there was."""
     try:
         answer = json.loads(said or "{}")
     except ValueError:

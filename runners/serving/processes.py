@@ -117,7 +117,7 @@ class Guarded:
         self.poll()
 
     def __enter__(self) -> Self:
-        """As it is: it runs already."""
+        """Return the command, which runs already."""
         return self
 
     def __exit__(
@@ -126,15 +126,16 @@ class Guarded:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Stop it."""
+        """Stop the command."""
         self.stop()
 
 
 def end_strays() -> list[int]:
-    """Kill what guards left behind that were killed themselves: their numbers.
+    """Kill what is left of guards that were killed themselves. Return the numbers of the killed
+    processes.
 
-    Only processes of this user are seen, and those of a guard that still lives are left alone, and
-    those of a container: there the numbers of processes are others.
+    Only processes of this user are seen. Those of a guard that still lives are left alone, and so
+    are those of a container, where processes have other numbers.
     """
     ended, ours = [], _numbering(os.getpid())
     for process in psutil.process_iter():

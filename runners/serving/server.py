@@ -69,7 +69,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Without a path."""
+        """The server's URL, without a path."""
         return f"http://{_HOST}:{self.port}"
 
     @property
@@ -103,7 +103,7 @@ class Server:
         self.process.stop()
 
     def __enter__(self) -> Self:
-        """As it is: it runs already."""
+        """Return the server, which runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,15 +126,15 @@ class Remote:
         return _answers(self.url, self, timeout_s)
 
     def died(self) -> Diagnosis | None:
-        """Its process is not ours to see."""
+        """Return None: the process of somebody else's server cannot be seen."""
         return None
 
     def log_tail(self, lines: int) -> list[str]:
-        """Its log is not ours to see."""
+        """Return nothing: the log of somebody else's server cannot be seen."""
         return []
 
     def stop(self) -> None:
-        """It is not ours to stop."""
+        """Do nothing: the server is not ours to stop."""
 
 
 def start(spec: ServerSpec) -> Server:
@@ -186,7 +186,7 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
 
 
 def _wait_until_ready(server: Server, deadline: float) -> None:
-    """``/health``, then a real request. Raises ServerFailed."""
+    """Wait until the server answers ``/health``, then a real request. Raises ServerFailed."""
     spec = server.spec
 
     def healthy() -> None:
@@ -222,7 +222,7 @@ def _repeat(server: Server, question: Callable[[], None], deadline: float) -> No
 
 
 def _never_ready(server: Server) -> Diagnosis:
-    """What its log complains of, else that it took too long."""
+    """Say that the server took too long, and what its log complains of."""
     told = diagnose(server.log_lines(), None)
     seconds = f"{server.spec.ready_timeout_s:g} s"
     hint = "" if told.cause == "unknown" else f" Its log: {told.sentence}"

@@ -30,7 +30,7 @@ def _read(url: str) -> str | None:
 
 
 def require_one_arm(cells: Sequence[PlannedCell]) -> None:
-    """RunnerError where the cells want more than the one server that there is."""
+    """Raise RunnerError where the cells want more than the one server that there is."""
     arms = sorted({f"{cell.arm} on {cell.tensor_parallel_size} GPUs" for cell in cells})
     if len(arms) > 1:
         raise RunnerError(

@@ -150,7 +150,7 @@ def _nvml() -> Iterator[ModuleType]:
 
 
 def _ask(nvml: ModuleType, question: Callable[..., Any], *args: Any) -> Any:
-    """The answer, or None where this driver or card does not give one."""
+    """Return the answer, or None where this driver or card does not give one."""
     try:
         return question(*args)
     except nvml.NVMLError:
@@ -211,7 +211,7 @@ def _modes(nvml: ModuleType, handle: Any) -> dict[str, Any]:
 
 
 def _text(answer: str | bytes | None) -> str | None:
-    """Old bindings answer in bytes."""
+    """Return an answer as text; old bindings answer in bytes."""
     return answer.decode() if isinstance(answer, bytes) else answer
 
 

@@ -111,7 +111,7 @@ class RemoteHost:
         return self._server
 
     def start_s(self) -> float:
-        """Nothing is started."""
+        """Return 0: nothing is started."""
         return 0.0
 
     def doubt(self, problem: Diagnosis) -> None:
@@ -120,4 +120,4 @@ class RemoteHost:
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")
 
     def stop(self) -> None:
-        """Somebody else's server stays as it is."""
+        """Do nothing: somebody else's server stays as it is."""

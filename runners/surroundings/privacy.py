@@ -24,7 +24,7 @@ _SECRET_OPTION = re.compile(r"^--?[\w.-]*(?:api-?key|token|secret|password|auth)
 
 
 def public(value: Any) -> Any:
-    """The same JSON value, fit for a record; dictionaries and lists are copied.
+    """Return a JSON value as a record may hold it; dictionaries and lists are copied.
 
     Home folders become ``~``, this user's name in a path ``[user]``, credentials ``[removed]``.
     """

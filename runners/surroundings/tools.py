@@ -40,7 +40,7 @@ class Tool:
 
     @property
     def version(self) -> str | None:
-        """Its own version; None where its environment does not say."""
+        """The tool's own version; None where its environment does not say."""
         return self.versions.get(self.kind)
 
     @property
@@ -60,7 +60,8 @@ def tool(study: Study | None, kind: Kind) -> Tool:
 
 @lru_cache(maxsize=16)
 def _tool(kind: Kind, asked_for: str) -> Tool:
-    """Remembered for the life of the process: each record asks for the same versions."""
+    """Ask an executable for its versions. The answer is remembered for the life of the process:
+    each record asks for the same ones."""
     path = interpreter.locate(asked_for)
     if path is None:
         return Tool(kind, asked_for, problem=f"there is no executable {asked_for}")

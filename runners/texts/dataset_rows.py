@@ -65,7 +65,8 @@ def python_with(study: Study, library: str) -> Path:
 
 
 def _path(study: Study, dataset: Dataset) -> Path:
-    """Plain names lie beside the study file, too; for a model they would be ids of the hub."""
+    """Return the dataset's path. Plain names lie beside the study file, too; for a model they would
+    be ids of the hub."""
     named = str(dataset.file)
     return Path(study.located(named if named.startswith(("/", "~", ".")) else f"./{named}"))
 

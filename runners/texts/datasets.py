@@ -51,7 +51,8 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _matches(row: Row, wanted: Filter) -> bool:
-    """CSV has only texts, so values are compared as texts as well."""
+    """Return whether a row has the wanted values. CSV has only texts, so values are compared as
+    texts as well."""
     return all(
         (found := at(row, column)) == value or str(found).lower() == str(value).lower()
         for column, value in wanted.where.items()

@@ -55,3 +55,13 @@ def _linked(page: AppTest, link: dict[str, Any]) -> AppTest:
     for name, value in link.items():
         page.query_params[name] = value
     return page
+
+
+def encoded(spec: Any) -> set[str]:
+    """The columns that a Vega-Lite chart encodes, wherever they stand in it."""
+    if isinstance(spec, dict):
+        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
+        return own.union(*(encoded(v) for key, v in spec.items() if key != "datasets"))
+    if isinstance(spec, list):
+        return set().union(*(encoded(v) for v in spec))
+    return set()

@@ -1,7 +1,5 @@
 """Charts are data: they encode columns that exist, and colour means the arm."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -11,6 +9,7 @@ from dashboard.charts import Scales
 from dashboard.charts import requests as charts_requests
 from dashboard.charts import server as charts_server
 from dashboard.palette import arm_colour
+from tests.dashboard.opening import encoded
 from warehouse.catalogue import METRICS
 
 MARKS = pd.DataFrame(
@@ -52,21 +51,12 @@ CHARTS = {
 }
 
 
-def _fields(spec: Any) -> set[str]:
-    if isinstance(spec, dict):
-        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
-        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
-    if isinstance(spec, list):
-        return set().union(*(_fields(v) for v in spec))
-    return set()
-
-
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_encoded_field_exists_in_the_data(name: str) -> None:
     spec = CHARTS[name].to_dict()
 
     columns = {column for rows in spec["datasets"].values() for column in rows[0]} | {"zero"}
-    assert _fields(spec) <= columns
+    assert encoded(spec) <= columns
 
 
 def test_the_concurrency_axis_is_log2_with_the_real_levels_as_ticks() -> None:

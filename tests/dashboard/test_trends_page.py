@@ -16,7 +16,7 @@ from commands.gate import gate
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.trends.asked import Asked, trend_of
-from tests.dashboard.opening import opened, page_of
+from tests.dashboard.opening import encoded, opened, page_of
 from warehouse import annotations
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
@@ -222,15 +222,6 @@ def test_series_with_one_name_can_be_told_apart() -> None:
     assert len(set(names([series[0], series[0]]))) == 2
 
 
-def _fields(spec: Any) -> set[str]:
-    if isinstance(spec, dict):
-        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
-        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
-    if isinstance(spec, list):
-        return set().union(*(_fields(v) for v in spec))
-    return set()
-
-
 @pytest.mark.usefixtures("nightly")
 def test_the_run_chart_encodes_columns_that_exist_and_marks_night_and_reference() -> None:
     line = _trend().lines[0]
@@ -239,7 +230,7 @@ def test_the_run_chart_encodes_columns_that_exist_and_marks_night_and_reference(
     spec = charts_trends.run_chart(line).to_dict()
 
     columns = {column for data in spec["datasets"].values() for column in data[0]}
-    assert _fields(spec) <= columns
+    assert encoded(spec) <= columns
     rules = [layer for layer in spec["layer"] if layer["mark"]["type"] == "rule"]
     marked = [spec["datasets"][rule["data"]["name"]] for rule in rules]
     assert [[row["night"] for row in rows] for rows in marked] == [["2026-11-07 (2.0)"]] * 2

@@ -5,9 +5,10 @@ import streamlit as st
 from answers.compare.answer import compare
 from answers.compare.subjects import subjects
 from dashboard import offered
+from dashboard.chosen import one_of
 from dashboard.components import plain
 from dashboard.empty import nothing
-from dashboard.links import follow_first, lost
+from dashboard.links import lost
 from dashboard.published import kept
 from dashboard.shelf import Shelf, ask
 from dashboard.views.compare import controls, measured, printed
@@ -34,7 +35,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     ours = {one.name: one for one in subjects(found)}
     names = [*studied, *ours]
     with choice:
-        name = _subject(names) if names else None
+        name = one_of("Subject", names, "subject") if names else None
     if names and name is None:
         folded.empty()
         top.header(plain(f"Not here any more: {lost('subject', names)}"))
@@ -48,14 +49,3 @@ def render(shelf: Shelf, filters: Filters) -> None:
         measured.render(shelf, measured.Chosen(question, found, ours.get(name or "")), top)
     with last:
         measured.left_out(found)
-
-
-def _subject(names: list[str]) -> str | None:
-    """Which subject; None where the link names one that is gone."""
-    follow_first("subject", names)
-    gone = lost("subject", names)
-    chosen: str | None = st.selectbox(
-        "Subject", names, index=0 if gone is None else None, key="subject", bind="query-params",
-        placeholder="choose one that is here",
-    )  # fmt: skip
-    return chosen

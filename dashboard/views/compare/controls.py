@@ -11,9 +11,9 @@ from answers.ground import JUDGED
 from warehouse.catalogue import METRICS, STATISTICS, Metric, percentile_label
 from warehouse.filters import Filters
 
-#: Said in other places: a baseline has none of them, or they judge a cell.
+#: Metrics that other places show: a baseline has none of them, or they judge a cell.
 _ELSEWHERE = ("request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length")
-#: The study's table first.
+#: The metrics that can be drawn, those of the study's table first.
 _CHARTED = dict.fromkeys(
     (*(metric for metric, _ in STUDY_TABLE), *(key for key in METRICS if key not in _ELSEWHERE))
 )
@@ -32,7 +32,7 @@ class OneMetric:
 
 
 def question(arms: list[str], filters: Filters) -> Question:
-    """Which cells are compared with which: folded, since most readers change nothing here."""
+    """Ask which cells are compared with which; folded, since most readers change nothing here."""
     with st.expander("Which cells are compared?"):
         left, right = st.columns([1, 2])
         reference: str = left.selectbox("Compared with", arms, key="reference", bind="query-params")
@@ -45,7 +45,7 @@ def question(arms: list[str], filters: Filters) -> Question:
 
 
 def one_metric() -> OneMetric:
-    """The metric that is drawn for every setting."""
+    """Ask for the metric that is drawn for every setting."""
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     metric = METRICS[
         _LABELS[left.selectbox("Metric", list(_LABELS), key="metric", bind="query-params")]

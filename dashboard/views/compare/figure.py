@@ -15,7 +15,7 @@ _ACROSS = 3
 
 
 def grid(drawings: Sequence[Drawing], alternatives: Sequence[str]) -> None:
-    """At most three charts to a row; on a phone they stand one below the other."""
+    """Draw the charts, at most three to a row; on a phone they stand one below the other."""
     told = list(zip(drawings, alternatives, strict=True))
     across = min(len(told), _ACROSS)
     for start in range(0, len(told), _ACROSS):
@@ -25,7 +25,8 @@ def grid(drawings: Sequence[Drawing], alternatives: Sequence[str]) -> None:
 
 
 def files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> None:
-    """The figure as one picture, as one Vega-Lite file, and the address that shows it again."""
+    """Offer the figure as one picture and as one Vega-Lite file, and show the address that draws it
+    again."""
     make = functools.partial(downloads.one_figure, title, tuple(drawings))
     name = "-".join(title.lower().replace(":", "").replace(",", "").split())
     with st.container(horizontal=True, vertical_alignment="center"):

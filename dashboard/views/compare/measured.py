@@ -105,12 +105,12 @@ def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
 
 
 def left_out(found: Comparison) -> None:
-    """What has no partner, and what decides nothing."""
+    """Draw what has no partner, and what decides nothing."""
     tables.left_out(found)
 
 
 def _setting(subject: Compared) -> Setting | None:
-    """Which dataset and tensor parallel size; None where the link names one that is gone."""
+    """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
     names = [one.name for one in subject.settings]
     follow_first("setting", names)
     gone = lost("setting", names)
@@ -128,7 +128,8 @@ def _setting(subject: Compared) -> Setting | None:
 
 
 def _figure() -> str:
-    """Which figure; a former link that names a metric or requests leads to where they are now."""
+    """Ask for the figure; a former link that names a metric or requests leads to where they are
+    now."""
     asked = st.query_params
     first = ONE_METRIC if "metric" in asked else ONE_PAIR if "requests" in asked else _ALL[0]
     chosen: str = st.segmented_control(
@@ -160,7 +161,7 @@ def _against(told: Answer) -> str:
 
 
 def _draw(shelf: Shelf, shown: _Shown, figure: str) -> None:
-    """A figure of the study: each metric with its own statistic."""
+    """Draw a figure of the study: each metric with its own statistic."""
     seen = _every_k(shown) if figure == DRAFTS else (shown.arm,)
     st.caption(_HOW)
     reference, badge = shown.question.reference, _badge(shown.setting)
@@ -172,7 +173,7 @@ def _draw(shelf: Shelf, shown: _Shown, figure: str) -> None:
 
 
 def _one_metric(shelf: Shelf, shown: _Shown) -> None:
-    """One metric over the load, a panel for each setting of the subject, on one scale."""
+    """Draw one metric over the load, a panel for each setting of the subject, on one scale."""
     one = controls.one_metric()
     settings = shown.subject.settings
     unit = METRICS[one.line[0]].unit if one.absolute else "improvement"
@@ -197,7 +198,8 @@ def _one_metric(shelf: Shelf, shown: _Shown) -> None:
 
 
 def _same(setting: Setting, arm: str) -> str:
-    """The arm in another setting; where it was not measured there, the first."""
+    """Return the arm's name in another setting; where it was not measured there, the first
+    arm's."""
     names = [one.name for one in setting.arms]
     return arm if arm in names else names[0]
 
@@ -208,7 +210,8 @@ def _badge(setting: Setting) -> str:
 
 
 def _every_k(shown: _Shown) -> tuple[str, ...]:
-    """The chosen arm, and every K of its method; of the method with most K, where it has only one."""
+    """Return the chosen arm and every K of its method; where it has only one K, those of the method
+    with most."""
     names = [arm.name for arm in shown.setting.arms]
     count = Counter(map(_without_k, names))
     mine = _without_k(shown.arm)

@@ -15,7 +15,7 @@ from warehouse.catalogue import METRICS
 
 
 def render(shelf: Shelf, found: Comparison, setting: Setting) -> None:
-    """What differs between two cells, and how their single requests fared."""
+    """Draw what differs between two cells, and how their single requests fared."""
     named = {one.name: one for one in pairs(found, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     follow_first("pair", list(named))

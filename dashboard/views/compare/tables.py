@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 def means(setting: Setting, arm: str, reference: str) -> None:
-    """The study's table: geometric means of one arm beside the reference."""
+    """Draw the study's table: geometric means of one arm beside the reference."""
     chosen = next(one for one in setting.arms if one.name == arm)
     st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
     st.caption(plain(words.means_over(chosen)))
@@ -35,7 +35,7 @@ def means(setting: Setting, arm: str, reference: str) -> None:
 
 
 def levels(shelf: Shelf, question: Question, setting: Setting) -> None:
-    """Every arm at every load, folded, and all pairs as a file."""
+    """Draw every arm at every load, folded, and offer all pairs as a file."""
     with st.expander("Every arm and load, with interval and word"):
         rows = [
             (arm.name, *words.level_row(change)) for arm in setting.arms for change in arm.changes
@@ -46,7 +46,7 @@ def levels(shelf: Shelf, question: Question, setting: Setting) -> None:
 
 
 def left_out(found: Comparison) -> None:
-    """What has no partner, and what is shown but decides nothing."""
+    """Draw what has no partner, and what is shown but decides nothing."""
     lonely, excluded = len(found.unmatched), len(found.excluded)
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")

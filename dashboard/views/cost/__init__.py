@@ -86,7 +86,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 def _undecided(found: Decisions) -> None:
-    """Nothing is costed: why."""
+    """Say why nothing is costed."""
     if found.decisions:
         say_gone(gone() or "")
         return
@@ -95,7 +95,7 @@ def _undecided(found: Decisions) -> None:
 
 
 def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> None:
-    """What there is to say of the chosen traffic."""
+    """Draw what there is to say of the chosen traffic."""
     sheet = _sheet(shelf, told.question, counted, (told.subject, told.traffic))
     with top:
         _answer(sheet.row)
@@ -110,7 +110,7 @@ def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> N
 
 @cached(16, Question, Terms)
 def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[str, str]) -> Sheet:
-    """``place`` names the subject and the traffic."""
+    """Return the money and its charts. ``place`` names the subject and the traffic."""
     found = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
     known = traffics(found[place[0]])
     costs = cost(Decisions(tuple(known.values())), counted)
@@ -131,7 +131,7 @@ def _answer(row: Money) -> None:
 
 
 def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
-    """One chart: of the points that compete, those of one dataset; returned for the files."""
+    """Draw one chart of competing points, those of one dataset; return it for the files."""
     found = ask(shelf, trade, filters)
     if found.left_out:
         st.caption(f"Left out: {found.left_out} loads whose rates or number of GPUs are unknown.")
@@ -158,7 +158,7 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
 
 
 def _choose() -> None:
-    """A click on a point chooses it in the box below, which is what the link holds."""
+    """Put the point that was clicked into the box below, which is what the link holds."""
     picked = st.session_state["front"]["selection"].get(CHOSEN)
     if picked:
         st.session_state[POINT] = picked[0][POINT]

@@ -69,7 +69,7 @@ def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | N
 
 
 def fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
-    """An expander that the address keeps open or closed."""
+    """Draw an expander that the address keeps open or closed."""
     return st.expander(label, expanded, key=key, on_change="rerun", bind="query-params")
 
 
@@ -135,7 +135,7 @@ def _targets(shelf: Shelf, scope: Scope) -> None:
 
 
 def _ask_for() -> None:
-    """The chosen bound becomes the page's service level."""
+    """Make the chosen bound the page's service level."""
     st.session_state["draft_slo"] = st.session_state["offered_bound"] or ""
 
 
@@ -188,7 +188,7 @@ def _file_rows(found: Capacity) -> pd.DataFrame:
 
 
 def text(rows: tables.Table, what: str) -> None:
-    """Rows of text."""
+    """Draw rows of text as a table."""
     header, lines = rows
     table(shown(pd.DataFrame(lines, columns=header)), what)
 

@@ -61,7 +61,7 @@ def _paying() -> Paying:
 
 
 def _own_price() -> tuple[float | None, int]:
-    """USD per hour, and how many GPUs it buys."""
+    """Ask for the USD per hour, and how many GPUs it buys."""
     left, right = st.columns(2)
     usd = left.number_input(
         "USD per hour", min_value=0.01, value=None, key="usd_per_hour", bind="query-params",
@@ -76,15 +76,15 @@ def _own_price() -> tuple[float | None, int]:
 def paying(
     choice: str, own: tuple[float | None, int], used: int | None = None, utilisation: float = 1.0
 ) -> Paying:
-    """``choice``: one of the list; ``own``: USD per hour and the GPUs it buys, for OWN alone. Until
-    a reader has stated the price, it is the listed one of the GPU."""
+    """Return what a reader pays. ``choice``: one of the list; ``own``: USD per hour and the GPUs it
+    buys, for OWN alone. Until a reader has stated the price, it is the listed one of the GPU."""
     usd, bought = own if choice == OWN else (None, 1)
     listed = None if choice in (LISTED, OWN) else choice
     return Paying(usd, None if usd is None else bought, used, utilisation, listed)
 
 
 def price_list() -> None:
-    """One row per price, its date and where it stands."""
+    """Draw the price list: one row per price, with its date and source."""
     rows = pd.DataFrame(
         {
             "name": [p.name for p in PRICES],

@@ -25,7 +25,8 @@ _SERVER_HELP = (
 
 
 def render(shelf: Shelf, cell: CellRow) -> None:
-    """Distributions of its requests and acceptance by position; folded the server and all numbers."""
+    """Draw the distributions of a cell's requests and acceptance by position; folded the server and
+    all numbers."""
     drawings = _requests(shelf, cell)
     if not any("share of requests" in str(drawing) for drawing in drawings):
         st.caption("This report holds no requests, so there is no distribution.")

@@ -99,7 +99,7 @@ def _pick(which: int, count: int) -> Pick:
 
 
 def _x(which: int) -> Key | Amount:
-    """A key, or one of the numbers."""
+    """Ask what the chart stands over: a key, or one of the numbers."""
     chosen = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
     return KEYS[chosen] if chosen in KEYS else _statistic("Over", f"x{which}", _LABELS[chosen])
 
@@ -123,7 +123,7 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
 
 
 def _how(pick: Pick) -> str:
-    """The catalogue's words for the number, and how cells become a mark."""
+    """Say how the number is calculated, and how cells become a mark."""
     pooled = (
         f"A mark is the {pick.how} of its cells; its line reaches from the lowest to the highest."
     )
@@ -139,7 +139,7 @@ def _places(panels: Sequence[Panel], count: int) -> Iterator[tuple[DeltaGenerato
 def _drawn(
     place: DeltaGenerator, drawing: Drawing, chart: tuple[int, Pick], one: Panel
 ) -> list[Clicked]:
-    """The marks that are clicked in a chart."""
+    """Return the marks that are clicked in a chart."""
     which, pick = chart
     event = place.vega_lite_chart(
         drawing,
@@ -155,7 +155,7 @@ def _drawn(
 def _cells(
     shelf: Shelf, filters: Filters, chart: tuple[int, Pick], clicked: Sequence[Clicked]
 ) -> None:
-    """The cells behind the chart, or behind the marks that are clicked."""
+    """Draw the cells behind the chart, or behind the marks that are clicked."""
     which, pick = chart
     marks = tuple(clicked)
     if marks:

@@ -104,7 +104,8 @@ def shipped() -> list[str]:
 
 
 def shipped_table(name: str) -> Table:
-    """One of ``shipped()``."""
+    """Return a table that comes along, by its name. Raises InvalidInput for a name that is not in
+    ``shipped()``."""
     if name not in shipped():
         raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
     return Table(name, (_SHIPPED / name).read_text(encoding="utf-8"))

@@ -76,7 +76,7 @@ def _table(shelf: Shelf, filters: Filters) -> Shown:
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
-    """All of them for a file, under their own names."""
+    """Return all the values for a file, under their own names."""
     return pd.DataFrame([{name: getattr(value, name) for name in names} for value in values])
 
 
@@ -104,7 +104,8 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
 
 
 def _offered(known: Runs) -> dict[str, Run]:
-    """The runs that can be chosen: all of a few, the newest and those searched for of many."""
+    """Return the runs that can be chosen: all where they are few; of many the newest and those
+    searched for."""
     if len(known.runs) <= _NEWEST:
         return {run.name: run for run in known.runs}
     text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
@@ -142,7 +143,7 @@ def _how_it_was_run(one: OneRun) -> None:
 
 
 def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
-    """A link from another page names a cell; its run and cell become the chosen ones."""
+    """Choose the run and the cell that a link from another page names."""
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return

@@ -94,7 +94,7 @@ def _asked(shelf: Shelf, sql: str) -> Answer:
 
 
 def named_once(rows: pa.Table) -> pa.Table:
-    """Columns of one name are numbered: ``n``, ``n (2)``."""
+    """Number the columns that share a name: ``n``, ``n (2)``."""
     seen: dict[str, int] = {}
     names = []
     for name in rows.column_names:

@@ -57,7 +57,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
-    """A published study, as printed; without one, what the link names and is gone."""
+    """Draw a published study, as printed; without one, say what the link names and is gone."""
     if study is None or lost is not None:
         with top:
             say_gone(lost or "")
@@ -69,7 +69,7 @@ def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> No
 
 
 def _none(shelf: Shelf, question: Question, found: Decisions) -> None:
-    """Nothing is decided: why, and what has no partner."""
+    """Say why nothing is decided, and what has no partner."""
     st.header(plain(_UNKNOWN))
     if not ask(shelf, measured, question.filters):
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
@@ -82,7 +82,7 @@ def _none(shelf: Shelf, question: Question, found: Decisions) -> None:
 
 
 def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
-    """What is read first: the sentence, the map, what it is worth, what to paste."""
+    """Draw what is read first: the sentence, the map, what it is worth, what to paste."""
     st.set_page_config(page_title=f"{TITLE}: {told.overview.name}")
     top.header(plain(_headline(told)))
     left, right = st.columns([3, 2])
@@ -101,7 +101,7 @@ def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
 
 
 def _headline(told: Told) -> str:
-    """One sentence; several where the sizes that lead differ and nobody chose one."""
+    """Return one sentence; several where the sizes that lead differ and nobody chose one."""
     leads = told.overview.leads
     if told.one is leads[0] and len(leads) <= _MOST_LEADS:
         return told.overview.headline
@@ -109,7 +109,7 @@ def _headline(told: Told) -> str:
 
 
 def _kept(overview: Overview) -> dict[str, str]:
-    """The filters that keep every page to a subject -> their value."""
+    """Return the filters, with their values, that keep every page to a subject."""
     about = overview.decisions[0].subject
     told = {"model": about.model, "gpu": about.gpu, "engine_version": about.engine_version}
     return {name: UNKNOWN if value is None else value for name, value in told.items()}

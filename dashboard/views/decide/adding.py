@@ -28,7 +28,7 @@ Made = TypeVar("Made")
 
 
 def folded(shelf: Shelf, filters: Filters) -> None:
-    """The form, folded."""
+    """Draw the form, folded."""
     part = st.expander(
         "Add your results: drop a baseline file and a speculative one", key="add",
         icon=":material/upload_file:", bind="query-params",
@@ -39,7 +39,7 @@ def folded(shelf: Shelf, filters: Filters) -> None:
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """The form and the verdict; a viewer is told why there is none."""
+    """Draw the form and the verdict; a viewer is told why there is none."""
     if not may_edit():
         st.info("Your role is viewer: to upload reports takes the role editor.")
         return
@@ -88,7 +88,7 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
 
 
 def _facts(one: Guess) -> tuple[str, ...]:
-    """As ``draftboard ingest --set`` takes them."""
+    """Return the facts of a file as ``draftboard ingest --set`` takes them."""
     given = {
         "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
         "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
@@ -129,7 +129,8 @@ def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]
 
 
 def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
-    """What the files say, once for each choice. Never in the cache that sessions share."""
+    """Return what the files say, computed once for each choice. It is never in the cache that
+    sessions share."""
     key = (shelf, filters, id(mine))
     kept = st.session_state.get(f"{_KEPT}: told")
     if kept is None or kept[0] != key:

@@ -30,7 +30,7 @@ _LINK = "measured in"
 
 
 def draw(shelf: Shelf, question: Question, overview: Overview, one: Decision) -> None:
-    """Every part, folded; then the files."""
+    """Draw every part, folded; then the files."""
     changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
     left = tuple(tables.left_out(one))
     _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one),
@@ -54,7 +54,7 @@ def draw(shelf: Shelf, question: Question, overview: Overview, one: Decision) ->
 
 
 def _fold(key: str, label: str, show: Callable[[], None], opened: bool = False) -> None:
-    """A part that is made when it is open; the link keeps which are."""
+    """Draw a part that is made when it is open; the link keeps which parts are."""
     part = st.expander(plain(label), opened, key=key, bind="query-params")
     if part.open:
         with part:
@@ -91,7 +91,7 @@ def _which_k(shelf: Shelf, one: Decision) -> None:
 
 
 def _choose() -> None:
-    """A click on a field chooses it in the box below, which is what the link holds."""
+    """Put the field that was clicked into the box below, which is what the link holds."""
     picked = st.session_state["map"]["selection"].get(charts.CHOSEN)
     if picked:
         st.session_state[SQUARE] = picked[0][charts.FIELD]

@@ -20,7 +20,7 @@ _READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "completed", "e
 
 
 def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
-    """The decision on the files, or why there is none; then what was read."""
+    """Draw the decision on the files, or why there is none; then what was read."""
     found = overviews(told.decisions.decisions)
     for at, overview in enumerate(found):
         _decided(overview, at)
@@ -37,7 +37,7 @@ def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
 
 
 def refused(mine: Uploaded) -> None:
-    """One sentence for each file that was not taken."""
+    """Say for each file that was not taken why, in one sentence."""
     for name, reason in mine.rejections:
         st.warning(plain(f"{name}: {reason}"))
 
@@ -60,7 +60,7 @@ def _decided(overview: Overview, at: int) -> None:
 
 
 def _compared(told: Told) -> None:
-    """Every metric and load of every arm."""
+    """Draw the table of every metric and load of every arm."""
     for setting in told.comparison.settings:
         for arm in setting.arms:
             st.markdown(f"**{plain(words.title(setting, arm, told.comparison.reference))}**")

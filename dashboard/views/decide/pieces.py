@@ -16,8 +16,8 @@ from dashboard.components import plain
 
 
 def load_map(overview: Overview, told: Decision, key: str | None = None) -> None:
-    """Traffic over loads: the word and size of each, as one chart. With a ``key`` a click on a field
-    chooses its traffic and load."""
+    """Draw traffic over loads as one chart, with the word and size of each. With a ``key`` a click
+    on a field chooses its traffic and load."""
     drawing = specification(charts.load_map(overview, told))
     lines = (
         f"{overview.place(one)}: {tables.words_by_load(one.levels)}" for one in overview.ordered
@@ -31,7 +31,7 @@ def load_map(overview: Overview, told: Decision, key: str | None = None) -> None
 
 
 def _chosen(key: str, overview: Overview) -> None:
-    """A click on a field chooses its traffic and its load, which is what the link then holds."""
+    """Choose the traffic and the load of the field that was clicked; the link then holds them."""
     picked = st.session_state[key]["selection"].get(charts.CHOSEN)
     if not picked:
         return
@@ -43,7 +43,7 @@ def _chosen(key: str, overview: Overview) -> None:
 
 
 def tiles(one: Decision) -> None:
-    """What it brings and saves at the reader's load."""
+    """Draw what the decision brings and saves at the reader's load."""
     found = tiles_of(one)
     if not found and one.doubts:
         st.info(plain(one.doubts[0]))
@@ -52,7 +52,7 @@ def tiles(one: Decision) -> None:
 
 
 def paste(one: Decision) -> None:
-    """What to give vLLM."""
+    """Draw what to give vLLM."""
     config = one.config and f"--speculative-config '{one.config}'"
     for text in (config, one.serve):
         if text:
@@ -64,7 +64,7 @@ def paste(one: Decision) -> None:
 
 
 def bullets(sentences: Iterable[str], otherwise: str = "") -> None:
-    """Sentences as a list, each once; ``otherwise`` where there is none."""
+    """Draw sentences as a list, each once; ``otherwise`` where there is none."""
     told = list(dict.fromkeys(sentences)) or [otherwise]
     if told != [""]:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in told))

@@ -36,7 +36,7 @@ def options(reader: Reader) -> Options:
 
 
 def stated(files: Sequence[Any], guessed: Sequence[Guess], known: Options) -> tuple[Guess, ...]:
-    """The guesses as the reader left or mended them."""
+    """Draw the boxes of all files, and return the guesses as the reader left or mended them."""
     arms = resolved([_arm(file, one) for file, one in zip(files, guessed, strict=True)])
     left, middle, right = st.columns(3)
     with left:
@@ -56,7 +56,7 @@ def stated(files: Sequence[Any], guessed: Sequence[Guess], known: Options) -> tu
 
 
 def _arm(file: Any, guess: Guess) -> Guess:
-    """One file: its arm and how many tokens it drafts."""
+    """Draw the boxes of one file: its arm and how many tokens it drafts."""
     arm, k = st.columns([4, 1], vertical_alignment="bottom")
     methods = list(_ARMS)
     if guess.method is not None and guess.method not in methods:
@@ -79,7 +79,8 @@ def _arm(file: Any, guess: Guess) -> Guess:
 def _shared(
     label: str, key: str, guessed: Sequence[str | None], known: Sequence[str]
 ) -> str | None:
-    """A fact of all files; left open where each of them says its own."""
+    """Draw the box of a fact that all files share; it is left open where the files say different
+    ones."""
     said = list(dict.fromkeys(one for one in guessed if one))
     choices = list(dict.fromkeys([*said, *known]))
     chosen: str | None = st.selectbox(
@@ -90,7 +91,8 @@ def _shared(
 
 
 def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Whatever else is known, by file: the keys of ``draftboard ingest --set``."""
+    """Draw the form for other facts, and return them by file, as ``draftboard ingest --set`` takes
+    them."""
     with st.popover("Other facts"):
         common = st.text_area(
             "Of all files, one key=value a line (the keys of draftboard ingest --set)",

@@ -121,7 +121,7 @@ def _chosen(known: dict[str, Family]) -> tuple[Family, str] | None:
 
 
 def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, list[Drawing]]:
-    """The chosen metric over the load and over K; ``note`` ends the titles."""
+    """Draw the chosen metric over the load and over K; ``note`` ends the titles."""
     label = st.segmented_control(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
         key="whatif_metric", bind="query-params", help=_BAND,
@@ -156,7 +156,8 @@ def _answer(shelf: Shelf, place: Place, given: Asked) -> Answer:
 
 @cached(64, Place, Asked)
 def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> list[Drawing]:
-    """Over the load and over K. ``words``: the metric, and what ends the titles."""
+    """Return the charts over the load and over K. ``words``: the metric, and what ends the
+    titles."""
     sheet = Sheet(_known(shelf, place), given, *words)
     around = predicted_lines(sheet.known, given)
     return [
@@ -175,7 +176,7 @@ def _said(found: Answer, family: Family) -> None:
 
 
 def _draft(found: tuple[Accepted, ...], family: Family, note: str) -> list[Drawing]:
-    """How good the draft is: one chart, a line per dataset."""
+    """Draw how good the draft is: one chart, a line per dataset."""
     ks = sorted({one.k for one in found}, reverse=True)
     st.subheader("How good is the draft?", help=_DRAFT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -204,7 +205,7 @@ def _segments(label: str, options: list[str], key: str) -> str:
 def _below(
     found: Answer, sheet: Sheet, drafts: tuple[Accepted, ...], there: tuple[Subject, ...]
 ) -> None:
-    """The folds; what is closed is neither computed nor drawn."""
+    """Draw the folds; what is closed is neither computed nor drawn."""
     parts: dict[str, tuple[str, Callable[[], None]]] = {
         "In numbers": ("fold_numbers", lambda: folds.in_numbers(found)),
         "How far can it be trusted?": ("fold_trust", lambda: folds.trust(found, sheet)),

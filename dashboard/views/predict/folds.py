@@ -35,13 +35,13 @@ _BOOK = (
 
 
 def in_numbers(found: Answer) -> None:
-    """The answer as a table."""
+    """Draw the answer as a table."""
     st.caption("How is this calculated?", help=MODEL)
     text(numbers(found), "rows")
 
 
 def trust(found: Answer, sheet: Sheet) -> None:
-    """How far predictions of withheld points were off."""
+    """Draw how far predictions of withheld points were off."""
     for line in found.trust:
         st.caption(plain(line))
     st.vega_lite_chart(
@@ -58,18 +58,18 @@ def _withheld(known: Known) -> pd.DataFrame:
 
 
 def accepted(found: Sequence[Accepted]) -> None:
-    """Acceptance of every dataset, K and load."""
+    """Draw the acceptance of every dataset, K and load."""
     header, rows = acceptance_rows(found)
     text(Table(tuple(header), tuple(map(tuple, rows))), "levels")
 
 
 def what_was_measured(found: Sequence[Subject]) -> None:
-    """Every family on every dataset."""
+    """Draw what was measured of every family on every dataset."""
     text(measured(found), "arms")
 
 
 def textbook() -> None:
-    """Two models that need no measurement."""
+    """Draw two models that need no measurement."""
     st.markdown(f"**{book.NOT_MEASURED.rstrip('.')}**", help=_BOOK)
     given = parameters()
     st.markdown(plain(book.headline(given)))
@@ -78,6 +78,6 @@ def textbook() -> None:
 
 
 def text(found: Table, what: str) -> None:
-    """Rows of text."""
+    """Draw rows of text as a table."""
     rows = [list(row) for row in found.rows]
     table(shown(pd.DataFrame(rows, columns=list(found.header))), what)

@@ -12,7 +12,7 @@ from warehouse.catalogue import METRICS
 
 
 def asked(known: Offer) -> Asked:
-    """K, load, acceptance and lengths."""
+    """Ask for K, load, acceptance and lengths."""
     left, right = st.columns(2)
     k = left.select_slider(
         "Draft tokens K (0: no drafts)", known.ks, known.start[0], key="k", bind="query-params"
@@ -35,7 +35,7 @@ def asked(known: Offer) -> Asked:
 
 
 def _prompt(place: DeltaGenerator, known: Offer) -> int:
-    """What is asked of the prompts' length; nothing where no other length can be predicted."""
+    """Ask for the prompts' length; nothing where no other length can be predicted."""
     span = known.prompt
     if not known.prompts_count:
         place.caption(prompts_unknown(known))
@@ -60,7 +60,7 @@ def _rate(known: Offer) -> float | None:
 
 
 def parameters() -> Parameters:
-    """Of the textbook models."""
+    """Ask for the parameters of the textbook models."""
     left, middle, right = st.columns(3)
     rate = left.slider("Acceptance rate", 0.0, 1.0, 0.7, 0.01, key="book_rate", bind="query-params")
     k = left.slider("Draft tokens K", 1, 16, 4, key="book_k", bind="query-params")

@@ -65,7 +65,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 def _none(shelf: Shelf, filters: Filters, trend: Trend) -> None:
-    """Why there is no chart."""
+    """Say why there is no chart."""
     if trend.lines or trend.few:
         st.info(
             "A trend needs three nights of the same setting: measure it again with other nights."

@@ -32,7 +32,7 @@ _HOW = (
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """The part, folded; its label says how the last night went."""
+    """Draw the part, folded; its label says how the last night went."""
     known = _history(shelf.root, version(Path(shelf.root)))
     chosen = nights.chosen(known.nights, filters)
     part = folded(plain(nights.headline(chosen)), "last_nights")
@@ -52,7 +52,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 @cached(4)
 def _history(root: str, version: str) -> History:
-    """The nights; one that ends does not make a new generation, so its file is what counts."""
+    """Return the nights. A night that ends makes no new generation, so the answer is kept by the
+    files' version."""
     del version
     return history(Path(root))
 

@@ -20,7 +20,7 @@ _BOTH = (
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """The part, folded."""
+    """Draw the part, folded."""
     part = folded("One release against another", "releases")
     if part is None:
         return

@@ -39,7 +39,7 @@ _THIS, _STUDY, _EVERY = "this series", "every series of its study", "every serie
 
 
 def render(shelf: Shelf, asked: Asked, known: Known, controls: Sequence[DeltaGenerator]) -> None:
-    """The chosen series, the worst by default."""
+    """Draw the chosen series, the worst by default."""
     follow_first("line", list(known.places))
     metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")
     places = known.places[metric]
@@ -73,7 +73,8 @@ def _noted(shelf: Shelf, asked: Asked, line: Line) -> tuple[Placed, ...]:
 
 
 def _accept(shelf: Shelf, line: Line) -> None:
-    """As ``draftboard gate accept``: from the night on it is the reference of what follows."""
+    """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
+    is the reference of what follows."""
     if not may_edit():
         return
     with st.popover("Accept a night as the reference"), st.form("accept", border=False):
@@ -89,7 +90,7 @@ def _accept(shelf: Shelf, line: Line) -> None:
 
 
 def _meant(line: Line, of: str | None) -> tuple[str | None, str | None]:
-    """Study, and parts of the name of the series, that are accepted."""
+    """Return the study, and the parts of the series' name, that are accepted."""
     parts = ", ".join(line.assessed.series.words) if of == _THIS else None
     return (None if of == _EVERY else line.study), parts
 

@@ -26,7 +26,7 @@ from dashboard.charts.textbook import textbook
 from dashboard.charts.withheld import withheld
 from dashboard.shelf import ask, open_shelf
 from draftboard import cli
-from tests.dashboard.opening import opened, page_of
+from tests.dashboard.opening import encoded, opened, page_of
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
@@ -311,15 +311,6 @@ def test_an_acceptance_that_is_unknown_is_said() -> None:
     assert spec["title"]["text"].endswith("unknown")
 
 
-def _fields(spec: Any) -> set[str]:
-    if isinstance(spec, dict):
-        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
-        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
-    if isinstance(spec, list):
-        return set().union(*(_fields(v) for v in spec))
-    return set()
-
-
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column() -> None:
     sheet, drawn = _drawn(Asked(3, 16), "itl")
@@ -335,4 +326,4 @@ def test_every_encoded_field_is_a_column() -> None:
     for chart in charts:
         spec = chart.to_dict()
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
-        assert _fields(spec) <= columns
+        assert encoded(spec) <= columns

@@ -19,7 +19,7 @@ from dashboard.links import cell_link
 from dashboard.views.decide.details import SQUARE
 from dashboard.views.decide.files import rows_of
 from draftboard import cli
-from tests.dashboard.opening import opened, refused
+from tests.dashboard.opening import encoded, opened, refused
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
@@ -171,15 +171,6 @@ def test_names_with_markup_stay_text(empty_place: Path, add_study: Study) -> Non
     assert all(name not in text.value for text in raw)
 
 
-def _fields(spec: Any) -> set[str]:
-    if isinstance(spec, dict):
-        own = {spec["field"]} if isinstance(spec.get("field"), str) else set()
-        return own.union(*(_fields(v) for key, v in spec.items() if key != "datasets"))
-    if isinstance(spec, list):
-        return set().union(*(_fields(v) for v in spec))
-    return set()
-
-
 def test_every_encoded_field_is_a_column(tuned_warehouse: Path) -> None:
     from answers.decide.overview import overviews
 
@@ -190,7 +181,7 @@ def test_every_encoded_field_is_a_column(tuned_warehouse: Path) -> None:
     ):  # fmt: skip
         spec = chart.to_dict()
         columns = {column for rows in spec["datasets"].values() for row in rows for column in row}
-        assert _fields(spec) <= columns
+        assert encoded(spec) <= columns
         assert "[simulated]" in spec["title"]["text"]
 
 

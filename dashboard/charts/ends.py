@@ -13,11 +13,11 @@ def panel_of(marks: pd.DataFrame, name: str, scales: Scales) -> pd.DataFrame:
     chosen = marks[marks["panel"] == name].copy()
     ends = chosen[chosen["end_label"] != ""].sort_values("value")
     gap = (scales.high - scales.low) * _LABEL_GAP
-    chosen.loc[ends.index, "end_y"] = _apart(list(ends["value"]), gap)
+    chosen.loc[ends.index, "end_y"] = apart(list(ends["value"]), gap)
     return chosen
 
 
-def _apart(heights: list[float], gap: float) -> list[float]:
+def apart(heights: list[float], gap: float) -> list[float]:
     """Ascending heights -> heights at least ``gap`` apart, moved as little as one pass allows."""
     placed: list[float] = []
     for height in heights:
