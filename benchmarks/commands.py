@@ -36,9 +36,17 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
         _draftboard("ingest", str(browser.ROOT / "examples"), "--warehouse", str(examples))
     root = large_warehouse(folder / ("small" if quick else "large"), QUICK if quick else Size())
     progress("verdict of the examples")
-    yield _ratio("verdict of the examples", examples, 1.5, IMPORTS, "importing pandas, duckdb and scipy.stats")
+    yield _ratio(
+        "verdict of the examples",
+        examples,
+        1.5,
+        IMPORTS,
+        "importing pandas, duckdb and scipy.stats",
+    )
     progress("verdict of the large warehouse")
-    yield _ratio("verdict of 30,000 cells", root, 4, READING, "the bare reading of its measurements")
+    yield _ratio(
+        "verdict of 30,000 cells", root, 4, READING, "the bare reading of its measurements"
+    )
     yield from _one_report(folder, root)
 
 

@@ -75,7 +75,8 @@ def test_the_table_is_written_between_its_marks_and_what_people_wrote_stays(tmp_
     page.write(file, rows)
 
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("before\n") and text.endswith("\nafter\n")
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
     assert "old" not in text
     assert text.count("| a / b | <= 1 | 2 | **no** |") == 1
 

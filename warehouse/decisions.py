@@ -29,6 +29,7 @@ class About:
     evidence: str | None
     traffic: str
     objective: str
+    configuration: str | None = None
 
 
 @dataclass(frozen=True)

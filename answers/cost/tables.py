@@ -72,8 +72,9 @@ def others(rows: Sequence[Money]) -> Table:
 def _who(row: Money) -> list[str]:
     about = row.decision.subject
     load = "no load" if row.load is None else row.load.text
+    model = ", ".join(part for part in (known(about.model), about.configuration) if part)
     return [
-        row.decision.traffic.name, known(about.model), known(about.gpu),
+        row.decision.traffic.name, model, known(about.gpu),
         known(about.tensor_parallel_size), load, row.arm,
     ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS,
 from analysis.frames import plain
 from analysis.service.slo import parse
 from answers.decide import words as said
+from answers.decide.configurations import configurations
 from answers.decide.doubts import not_interleaved, settings_excluded
 from answers.decide.losses import losses
 from answers.decide.mix import forgone, mix_weights, mixes_of
@@ -119,6 +120,11 @@ class Case:
                 made.setdefault(place, []).append((old, new))
         return made
 
+    @cached_property
+    def configurations(self) -> dict[int, str]:
+        """What tells a setting apart from one that is named alike, in words; by setting."""
+        return configurations(self.known.found.keys)
+
     @property
     def rule(self) -> Rule:
         """How arms are weighed."""
@@ -168,7 +174,7 @@ class Case:
             (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
         )
         return Decision(
-            subject=_subject(keys), traffic=traffic, objective=self.question.objective,
+            subject=_subject(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
             k_kind=taken.kind, table=table, operating=operating,
             levels=levels, arms=tuple(shown.cells()), at_stake=stake.size, rivals=stake.rivals,
@@ -296,12 +302,12 @@ def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterat
             yield case.decision(settings, blend, picked, traffic, lost)
 
 
-def _subject(keys: dict[str, Any]) -> Subject:
+def _subject(keys: dict[str, Any], configuration: str | None) -> Subject:
     count = ("gpu_count", "tensor_parallel_size")
     texts = ("study", "model", "gpu", "engine", "engine_version", "evidence")
     told = {name: _text(keys.get(name)) for name in texts}
     whole = {name: None if keys.get(name) is None else int(keys[name]) for name in count}
-    return Subject(**told, **whole)  # type: ignore[arg-type]
+    return Subject(**told, **whole, configuration=configuration)  # type: ignore[arg-type]
 
 
 def _text(value: Any) -> str | None:

@@ -33,6 +33,7 @@ def _about(one: Decision) -> About:
     return About(
         known_of.study, known_of.model, known_of.gpu, known_of.engine,
         known_of.tensor_parallel_size, known_of.evidence, one.traffic.name, one.objective,
+        known_of.configuration,
     )  # fmt: skip
 
 
@@ -50,7 +51,8 @@ def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, .
 
 def _where(one: Decision) -> str:
     about = one.subject
-    return f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
+    told = f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
+    return told if about.configuration is None else f"{told}, {about.configuration}"
 
 
 def _changed(one: Decision, before: Recorded) -> Iterator[str]:

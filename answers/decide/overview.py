@@ -1,6 +1,6 @@
 """Decisions put together: one paragraph for each model on one hardware."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -52,15 +52,15 @@ def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
     order = list(dict.fromkeys(_system(one.subject) for one in decisions))
     ranked = sorted(decisions, key=lambda one: (order.index(_system(one.subject)), _size(one)))
     grouped = [tuple(part) for _, part in groupby(ranked, lambda one: _system(one.subject))]
-    names = [name(part[0].subject) for part in grouped]
-    return tuple(
-        _overview(_apart(names, at, part[0].subject), part) for at, part in enumerate(grouped)
-    )
+    studies: dict[str, set[str | None]] = {}
+    for part in grouped:
+        studies.setdefault(name(part[0].subject), set()).add(part[0].subject.study)
+    return tuple(_overview(_apart(part[0].subject, studies), part) for part in grouped)
 
 
 def _system(about: Subject) -> tuple[str | None, ...]:
     engine = (about.engine, about.engine_version)
-    return (about.study, about.model, about.gpu, *engine, about.evidence)
+    return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
 
 
 def _size(one: Decision) -> int:
@@ -79,10 +79,12 @@ def badge(evidence: str | None) -> str:
     return f"  [{told}]" if told else ""
 
 
-def _apart(names: Sequence[str], at: int, about: Subject) -> str:
-    """Return a subject's name; subjects with the same name are told apart by their study."""
-    alone = names.count(names[at]) == 1
-    return names[at] if alone else f"{names[at]}, study {known(about.study)}"
+def _apart(about: Subject, studies: Mapping[str, set[str | None]]) -> str:
+    """Name a subject so that no other is named alike: with its study where several studies have the
+    name, and with its configuration."""
+    told = name(about)
+    parts = [told, f"study {known(about.study)}" if len(studies[told]) > 1 else None]
+    return ", ".join(part for part in (*parts, about.configuration) if part)
 
 
 def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:

@@ -48,6 +48,7 @@ class Subject:
     engine_version: str | None
     tensor_parallel_size: int | None
     evidence: str | None
+    configuration: str | None = None
 
 
 @dataclass(frozen=True)

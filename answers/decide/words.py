@@ -219,4 +219,4 @@ def title(decision: Decision) -> str:
         known(about.model), known(about.gpu), f"TP {known(about.tensor_parallel_size)}",
         f"{known(about.engine)} {known(about.engine_version)}", decision.traffic.name,
     ]  # fmt: skip
-    return ", ".join(parts)
+    return ", ".join([*parts, *([about.configuration] if about.configuration else [])])
