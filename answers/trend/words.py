@@ -62,12 +62,13 @@ def few(settings: int) -> str:
 
 
 def through(changed: "Sequence[Change]") -> str:
-    """``with engine_version 1.0 → 2.0 and 2 more changes``."""
+    """``with engine_version 1.0 → 2.0``; two changes are named, of more the first."""
     if not changed:
         return "and nothing that is recorded changed with it"
-    more = len(changed) - 1
-    also = f" and {more} more change{'' if more == 1 else 's'}" if more else ""
-    return f"with {changed[0].sentence.replace(': ', ' ', 1)}{also}"
+    first, *others = [change.sentence.replace(": ", " ", 1) for change in changed]
+    if len(others) > 1:
+        return f"with {first} and {len(others)} more changes"
+    return f"with {' and '.join([first, *others])}"
 
 
 def drift(per_night: float, total: float, since: str) -> str:
