@@ -18,7 +18,11 @@ from warehouse.store import Reader
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 FIXTURES = ROOT / "tests/fixtures/reports"
-DROPS = len(list(EXAMPLES.glob("lab/*/*/*/*/*/record.json")))
+LAB, NIGHTS = (
+    list(EXAMPLES.glob(where))
+    for where in ("lab/*/*/*/*/*/record.json", "nights/*/*/*/*/*/record.json")
+)
+DROPS = len(LAB) + len(NIGHTS)
 #: Tables of a published study.
 PUBLISHED = 1
 
@@ -54,11 +58,13 @@ def test_every_recorded_cell_finds_its_partner(warehouse: Path) -> None:
 
     arms = [(setting["dataset"], arm) for setting in told["settings"] for arm in setting["arms"]]
     pairs = Counter((d, pair["load"]["value"]) for d, arm in arms for pair in arm["pairs"])
-    assert set(pairs) == {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
-    baselines = len(list(EXAMPLES.glob("lab/*/baseline/*/*/*/record.json")))
-    assert pairs.total() == DROPS - baselines
+    levels = {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
+    assert set(pairs) == levels | {("structured", 8), ("prose", 8)}
+    baselines = [path for path in (*LAB, *NIGHTS) if "baseline" in path.parts]
+    assert pairs.total() == DROPS - len(baselines)
     assert told["unmatched"] == []
-    assert {tuple(row["loads"]) for _, arm in arms for row in arm["means"]} == {("1", "4", "16")}
+    loads = {tuple(row["loads"]) for _, arm in arms for row in arm["means"]}
+    assert loads == {("1", "4", "16"), ("8",)}
 
 
 def test_a_filter_keeps_only_its_pairs(warehouse: Path) -> None:
