@@ -12,7 +12,7 @@ PACKAGES = (
     "analysis", "answers", "commands", "dashboard", "ingest", "nightly", "runners", "warehouse",
 )  # fmt: skip
 #: The commit before the six pages, whose statements were to become a quarter fewer.
-BEFORE = "f9eb04d"
+BEFORE = "71846cc"
 
 
 def run(folder: Path, quick: bool) -> Iterator[Result]:
