@@ -31,6 +31,8 @@ WRITES_EVERY_S = 10.0
 #: What is added and taken away; both are values of the large warehouse.
 LABEL, VALUES = "Dataset", ("humaneval", "math", "chat")
 MOST_S, LEFT = 3.0, 0.10
+#: Streamlit keeps a session for two minutes, should its visitor come back.
+FORGOTTEN_S = 150
 
 
 @dataclass
@@ -148,7 +150,7 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
         during = dashboard.megabytes
         done.set()
         writer.join()
-        after = _settled(dashboard)
+        after = _settled(dashboard, 30 if quick else FORGOTTEN_S)
     yield from judged(seen, (before, during, after))
     shutil.rmtree(root)
 
@@ -159,10 +161,10 @@ def _pages() -> list[str]:
     return ["", *(view.URL_PATH for view in VIEWS[1:])]
 
 
-def _settled(dashboard: browser.Server) -> float:
-    """Memory once sessions without a visitor are forgotten: the least of a while, MB."""
+def _settled(dashboard: browser.Server, seconds: int) -> float:
+    """Return the memory once sessions without a visitor are forgotten: the least of a while, MB."""
     least = math.inf
-    for _ in range(30):
+    for _ in range(seconds):
         time.sleep(1)
         least = min(least, dashboard.megabytes)
     return least
