@@ -26,14 +26,18 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# A few minutes: what needs no server, browser, cluster or engine.
+# Three minutes on two idle cores: what needs no server, browser, cluster or engine.
 check: lint
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not alone and not browser"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not browser and not alone and not long"
 
-# Two at a time, but those alone that pin an engine to a core or count on the whole machine.
+# Twenty minutes: two at a time, then those alone that pin an engine to a core or count on the machine.
 test: lint lab-test-envs
-	$(BIN)/pytest -n 2 --dist loadfile -m "not alone" --durations 10
-	$(BIN)/pytest -m alone --durations 10
+	$(BIN)/pytest -n 2 --dist loadfile -m "not alone and not long" --durations 10
+	$(BIN)/pytest -m "alone and not long" --durations 10
+
+# Another twenty: whole nights, the whole quick lab, clusters whose nodes are killed, one after the other.
+test-long: install lab-test-envs
+	$(BIN)/pytest -m long --durations 10
 
 # What the statistics promise, held against studies whose truth is known: 20 minutes on two cores.
 # make truth TRUTH="--only decisions --trials 400" for a part.

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import zstandard
+from click.testing import CliRunner
+from filelock import FileLock
 from hypothesis import settings
 
 from warehouse.contract import Facts
@@ -20,8 +24,9 @@ from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement, 
 settings.register_profile("draftboard", deadline=None)
 settings.load_profile("draftboard")
 
+ROOT = Path(__file__).parents[1]
 #: A small recorded study that tests read: real measurements of a tiny model.
-RECORDED = Path(__file__).parent / "fixtures" / "lab-first"
+RECORDED = ROOT / "tests" / "fixtures" / "lab-first"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,45 @@ FACTS: dict[str, Any] = {
     "concurrency": 8,
     "spec_method": "none",
 }
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of this run of the tests, filled by the first worker that asks, read by all."""
+    base = factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    partial = place.with_suffix(".partial")
+    with FileLock(place.with_suffix(".lock")):
+        if not place.exists():
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            make(partial)
+            partial.rename(place)
+    return place
+
+
+def _taken_in(results: Path) -> Callable[[Path], None]:
+    """Fills ``data/warehouse`` of a folder, as the command does."""
+    from draftboard import cli
+
+    def ingest(place: Path) -> None:
+        words = ["ingest", str(results), "--warehouse", str(place / "data" / "warehouse")]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, done.output
+
+    return ingest
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of ``examples/``, which nobody may change: ``data/warehouse`` of its folder."""
+    made = made_once(tmp_path_factory, "examples", _taken_in(ROOT / "examples"))
+    return made / "data" / "warehouse"
+
+
+@pytest.fixture(scope="session")
+def first_lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of the first recorded lab run, which nobody may change."""
+    return made_once(tmp_path_factory, "first-lab", _taken_in(RECORDED)) / "data" / "warehouse"
 
 
 @pytest.fixture
@@ -163,33 +207,41 @@ def _cell(
     return Cell(**{**values, **changes})
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_source() -> Callable[..., Source]:
     """``make_source(name, **changes)``: a source whose identity follows from its name."""
     return _source
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_cell() -> Callable[..., Cell]:
     """``make_cell(source, index, scale, facts={…}, **changes)``: a whole cell with 20 requests."""
     return _cell
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_requests() -> Callable[..., pa.Table]:
     """``make_requests(cell_id, count)``: request rows."""
     return _requests
 
 
-@pytest.fixture
-def filled(warehouse_path: Path) -> Path:
-    """A warehouse with a baseline and an eagle3 report of three concurrency levels each."""
+@pytest.fixture(scope="session")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``filled`` is a copy of: nobody else touches it."""
     from warehouse.store import open_writer
 
-    with open_writer(warehouse_path) as writer:
+    root = tmp_path_factory.mktemp("filled") / "warehouse"
+    with open_writer(root) as writer:
         for name, method, k, scale in (("base", "none", None, 1.0), ("spec", "eagle3", 3, 1.5)):
             source = _source(name)
             facts = {"spec_method": method, "num_speculative_tokens": k}
             writer.add(source, (_cell(source, i, scale, facts) for i in range(3)))
         writer.commit()
+    return root
+
+
+@pytest.fixture
+def filled(filled_once: Path, warehouse_path: Path) -> Path:
+    """A warehouse with a baseline and an eagle3 report of three concurrency levels each."""
+    shutil.copytree(filled_once, warehouse_path)
     return warehouse_path

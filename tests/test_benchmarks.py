@@ -14,6 +14,7 @@ from benchmarks.queries import asked, bare_connection, of_everything
 from benchmarks.result import Result
 from warehouse.store import Reader
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 import draftboard
 
@@ -36,10 +37,10 @@ def test_help_loads_none_of_the_heavy_packages() -> None:
 
 @pytest.mark.parametrize("name", draftboard.COMMANDS)
 def test_every_command_has_help_with_an_example(name: str) -> None:
-    result = run(name, "--help")
+    result = CliRunner().invoke(draftboard.cli, [name, "--help"])
 
-    assert result.returncode == 0
-    assert "Example:" in result.stdout
+    assert result.exit_code == 0
+    assert "Example:" in result.output
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from tests.commands.asking import told
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -33,13 +34,7 @@ def draftboard(warehouse: Path, *arguments: str) -> Any:
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("recorded") / "warehouse"
-    draftboard(path, "ingest", str(EXAMPLES), "--json")
-    return path
-
-
+@pytest.mark.slow
 def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_path: Path) -> None:
     first = draftboard(tmp_path, "ingest", str(EXAMPLES), str(FIXTURES), "--json")
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
@@ -53,24 +48,24 @@ def test_everything_recorded_goes_in_and_the_second_time_changes_nothing(tmp_pat
     assert kept == {path: at for path, at in files.items() if "lock" not in path.name}
 
 
-def test_every_recorded_cell_finds_its_partner(warehouse: Path) -> None:
-    told = draftboard(warehouse, "compare", "--json")
+def test_every_recorded_cell_finds_its_partner(examples: Path) -> None:
+    found = told("compare", "--warehouse", str(examples))
 
-    arms = [(setting["dataset"], arm) for setting in told["settings"] for arm in setting["arms"]]
+    arms = [(setting["dataset"], arm) for setting in found["settings"] for arm in setting["arms"]]
     pairs = Counter((d, pair["load"]["value"]) for d, arm in arms for pair in arm["pairs"])
     levels = {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
     assert set(pairs) == levels | {("structured", 8), ("prose", 8)}
     baselines = [path for path in (*LAB, *NIGHTS) if "baseline" in path.parts]
     assert pairs.total() == DROPS - len(baselines)
-    assert told["unmatched"] == []
+    assert found["unmatched"] == []
     loads = {tuple(row["loads"]) for _, arm in arms for row in arm["means"]}
     assert loads == {("1", "4", "16"), ("8",)}
 
 
-def test_a_filter_keeps_only_its_pairs(warehouse: Path) -> None:
-    told = draftboard(warehouse, "compare", "--dataset", "code", "--json")
+def test_a_filter_keeps_only_its_pairs(examples: Path) -> None:
+    found = told("compare", "--dataset", "code", "--warehouse", str(examples))
 
-    assert {setting["dataset"] for setting in told["settings"]} == {"code"}
+    assert {setting["dataset"] for setting in found["settings"]} == {"code"}
 
 
 def reports() -> Iterator[tuple[str, Any]]:
@@ -98,9 +93,9 @@ def plain_throughput(benchmark: Any) -> float:
 
 
 def test_throughput_of_every_recorded_cell_agrees_with_a_plain_recomputation(
-    warehouse: Path,
+    examples: Path,
 ) -> None:
-    with Reader(warehouse) as reader:
+    with Reader(examples) as reader:
         cells = queries.cells(reader, Filters()).to_pandas().set_index("cell_id")
         found = queries.measurements(reader, Filters(), ["output_throughput"], ["mean"]).to_pandas()
     assert set(found["origin"]) == {"canonical"}
@@ -112,8 +107,8 @@ def test_throughput_of_every_recorded_cell_agrees_with_a_plain_recomputation(
     assert len(expected) == DROPS
 
 
-def test_runs_lists_each_file_once(warehouse: Path) -> None:
-    told = draftboard(warehouse, "runs", "--json")
+def test_runs_lists_each_file_once(examples: Path) -> None:
+    found = told("runs", "--warehouse", str(examples))
 
-    assert len(told) == DROPS
-    assert {row["evidence"] for row in told} == {"cpu"}
+    assert len(found) == DROPS
+    assert {row["evidence"] for row in found} == {"cpu"}

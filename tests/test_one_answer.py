@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import streamlit as st
 
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
@@ -30,7 +29,6 @@ from warehouse.contract import Facts
 from warehouse.rows import Acceptance, Cell, Measurement, Source
 from warehouse.store import Reader, open_writer
 
-ROOT = Path(__file__).parents[1]
 LOADS = (1, 4, 16)
 START = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
@@ -133,21 +131,25 @@ def generated(root: Path, study: Study) -> Path:
 @pytest.fixture(scope="module", params=["examples", *(study.name for study in STUDIES)])
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of the examples, or of one generated study."""
-    root = tmp_path_factory.mktemp("one-answer") / "warehouse"
     if request.param == "examples":
-        done = run("ingest", str(ROOT / "examples"), "--warehouse", str(root))
-        assert done.exit_code == 0, done.output
+        root: Path = request.getfixturevalue("examples")
         return root
+    root = tmp_path_factory.mktemp("one-answer") / "warehouse"
     return generated(root, next(study for study in STUDIES if study.name == request.param))
 
 
+@pytest.fixture(scope="module")
+def decided(results: Path) -> Decisions:
+    """The decisions of a warehouse."""
+    with Reader(results) as reader:
+        return decide(reader, Question())
+
+
 @pytest.fixture
-def shown(results: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Decisions]:
+def shown(results: Path, decided: Decisions, monkeypatch: pytest.MonkeyPatch) -> Decisions:
     """The decisions, and the warehouse as the one that pages and commands open."""
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(results))
-    with Reader(results) as reader:
-        yield decide(reader, Question())
-    st.cache_resource.clear()
+    return decided
 
 
 def plain(text: str) -> str:

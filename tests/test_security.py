@@ -298,12 +298,14 @@ def _status(port: int, path: str, **headers: str) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_another_site_gets_no_leave_to_read(server: int) -> None:
     for path in ("/", "/healthz", "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics"):
         with _answer(server, path, Origin="https://evil.example") as answer:
             assert answer.headers["Access-Control-Allow-Origin"] in (None, "null")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -327,6 +329,7 @@ def test_another_site_cannot_open_a_connection(
         assert connection.recv(64).split()[1] == str(status).encode()
 
 
+@pytest.mark.slow
 def test_an_upload_needs_a_session_and_its_token(server: int) -> None:
     request = urllib.request.Request(
         f"http://127.0.0.1:{server}/_stcore/upload_file/somebody/file", data=b"x", method="PUT"
@@ -337,6 +340,7 @@ def test_an_upload_needs_a_session_and_its_token(server: int) -> None:
         assert refused.value.code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/static/../../etc/passwd",
              "/app/static/../app.py", "/media/../../etc/passwd", "//etc/passwd"],

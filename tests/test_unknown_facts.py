@@ -109,6 +109,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", DECIDING, ids=" ".join)
 def test_a_decision_is_told_with_any_fact_unknown(
     everything: Path, command: tuple[str, ...]
@@ -119,12 +120,14 @@ def test_a_decision_is_told_with_any_fact_unknown(
         assert not _NAN.search(told), (name, _NAN.search(told), told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_answers_over_all_of_them(everything: Path, command: tuple[str, ...]) -> None:
     told = answered(everything, command)
     assert not _NAN.search(told), (_NAN.search(told), told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_with_all_of_them(
     everything: Path, page: str, monkeypatch: pytest.MonkeyPatch

@@ -156,6 +156,7 @@ def _plain(printed: str) -> str:
     return " ".join(printed.split())
 
 
+@pytest.mark.slow
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(out=st.sets(st.integers(0, 7), min_size=1, max_size=7))
 def test_an_excluded_run_is_as_if_it_had_never_been_ingested(

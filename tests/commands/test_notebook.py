@@ -15,15 +15,6 @@ from warehouse.errors import DraftboardError
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("recorded") / "data" / "warehouse"
-    words = ["ingest", str(ROOT / "examples"), "--warehouse", str(root)]
-    done = CliRunner().invoke(draftboard.cli, words)
-    assert done.exit_code == 0, done.output
-    return root
-
-
 def _command(*words: str, root: Path) -> Any:
     done = CliRunner().invoke(draftboard.cli, [*words, "--json", "--warehouse", str(root)])
     assert done.exit_code == 0, done.output
@@ -31,9 +22,9 @@ def _command(*words: str, root: Path) -> Any:
 
 
 def test_the_page_on_python_runs_as_it_stands(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(recorded.parents[1])
+    monkeypatch.chdir(examples.parents[1])
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
 
@@ -45,31 +36,31 @@ def test_the_page_on_python_runs_as_it_stands(
     assert names["gains"]["load.value"].notna().all()
 
 
-def test_an_answer_is_typed_and_is_that_of_the_command(recorded: Path) -> None:
-    answer = draftboard.open(recorded).decide(dataset=["code"], load=4, mix={})
+def test_an_answer_is_typed_and_is_that_of_the_command(examples: Path) -> None:
+    answer = draftboard.open(examples).decide(dataset=["code"], load=4, mix={})
 
     assert isinstance(answer.value, Decisions)
-    told = _command("verdict", "--dataset", "code", "--load", "4", root=recorded)
+    told = _command("verdict", "--dataset", "code", "--load", "4", root=examples)
     told.pop("changed")
     assert answer.to_json() == told
 
 
-def test_comparisons_costs_and_runs_are_those_of_the_commands(recorded: Path) -> None:
-    results = draftboard.open(str(recorded))
+def test_comparisons_costs_and_runs_are_those_of_the_commands(examples: Path) -> None:
+    results = draftboard.open(str(examples))
 
     assert results.compare(dataset="code", metrics="ttft:p99").to_json() == _command(
-        "compare", "--dataset", "code", "--metric", "ttft:p99", root=recorded
+        "compare", "--dataset", "code", "--metric", "ttft:p99", root=examples
     )
     assert results.cost(dataset="code").to_json() == _command(
-        "cost", "--dataset", "code", root=recorded
+        "cost", "--dataset", "code", root=examples
     )
     assert results.runs(dataset="code").to_json() == _command(
-        "runs", "--dataset", "code", root=recorded
+        "runs", "--dataset", "code", root=examples
     )
 
 
-def test_a_frame_has_a_row_for_each_decision_and_load(recorded: Path) -> None:
-    answer = draftboard.open(recorded).decide(dataset="code")
+def test_a_frame_has_a_row_for_each_decision_and_load(examples: Path) -> None:
+    answer = draftboard.open(examples).decide(dataset="code")
 
     frame = answer.to_frame()
 
@@ -77,8 +68,8 @@ def test_a_frame_has_a_row_for_each_decision_and_load(recorded: Path) -> None:
     assert frame["level.load.value"].tolist()[:3] == [1.0, 4.0, 16.0]
 
 
-def test_what_cannot_be_asked_is_one_sentence(recorded: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_one_sentence(examples: Path, tmp_path: Path) -> None:
     with pytest.raises(DraftboardError, match="no metric 'beauty'"):
-        draftboard.open(recorded).compare(metrics="beauty")
+        draftboard.open(examples).compare(metrics="beauty")
     with pytest.raises(DraftboardError, match="draftboard ingest"):
         draftboard.open(tmp_path / "nowhere")

@@ -40,12 +40,9 @@ def _draftboard(*words: str | Path, place: Path) -> subprocess.CompletedProcess[
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(first_lab: Path) -> Path:
     """A warehouse of the recorded runs."""
-    place = tmp_path_factory.mktemp("recorded")
-    done = _draftboard("ingest", RECORDED, "--warehouse", place / "warehouse", place=place)
-    assert done.returncode == 0, done.stderr
-    return place / "warehouse"
+    return first_lab
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +63,7 @@ def _bundled(root: Path, out: Path, *words: str) -> Path:
     return elsewhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--dataset", "code")])
 def test_a_bundle_opened_from_an_empty_folder_gives_the_same_verdict(
     recorded: Path, tmp_path: Path, words: tuple[str, ...]
@@ -82,6 +80,7 @@ def test_a_bundle_opened_from_an_empty_folder_gives_the_same_verdict(
     assert not list(empty.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("compare",), ("tune",), ("cost", "--usd-per-hour=10", "--gpus-per-instance=1")]
 )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import streamlit as st
 
 from warehouse.contract import Facts
 from warehouse.rows import (
@@ -207,26 +206,28 @@ def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     yield from opened(tmp_path / "none", monkeypatch)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ingest_cells() -> Callable[[Path, str, str], None]:
     """Adds one source of a name to a warehouse: one baseline cell on a dataset."""
     return lambda root, name, dataset: fill(root, name, [facts(dataset=dataset)])
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fill_cells() -> Callable[..., None]:
     """``fill`` as a fixture."""
     return fill
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_facts() -> Callable[..., Facts]:
     """``facts`` as a fixture."""
     return facts
 
 
 def opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """``root`` as the warehouse that the dashboard opens, until the test is over."""
+    """``root`` as the warehouse that the dashboard opens, until the test is over.
+
+    What was answered of it is kept for the next test, as a server keeps it for the next session.
+    """
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
     yield root
-    st.cache_resource.clear()

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from dashboard.shelf import ask, open_shelf, reader
 from dashboard.views.compare.measured import FIGURES
 from dashboard.views.compare.tables import pair_rows
 from tests.commands.asking import run
+from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.contract import Facts
@@ -251,11 +253,21 @@ def test_other_arms_are_faint_until_they_are_clicked_and_the_reference_is_not() 
 
 
 @pytest.fixture
-def repeated(
-    empty_place: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
-) -> Path:
+def repeated(repeats: Path, empty_place: Path) -> Path:
     """Three repeats of a baseline and two arms at two loads, 50 % and 20 % faster, with texts."""
-    with open_writer(empty_place) as writer:
+    shutil.copytree(repeats, empty_place)
+    return empty_place
+
+
+@pytest.fixture(scope="module")
+def repeats(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_source: Callable[..., Source],
+    make_cell: Callable[..., Cell],
+) -> Path:
+    """What ``repeated`` is a copy of: nobody else touches it."""
+    root = tmp_path_factory.mktemp("repeats") / "warehouse"
+    with open_writer(root) as writer:
         for name, k, speed in (("none", None, 1.0), ("eagle3", 3, 1.5), ("ngram", 5, 1.2)):
             source = make_source(
                 name, commands={"vllm": ["vllm", "serve", "tiny", f"--for={name}"]}
@@ -273,7 +285,7 @@ def repeated(
             ]  # fmt: skip
             writer.add(source, iter(cells))
         writer.commit()
-    return empty_place
+    return root
 
 
 def _values(rate: float) -> tuple[Measurement, ...]:
@@ -467,17 +479,26 @@ def test_unknown_values_everywhere_are_told_as_unknown(
 
 
 @pytest.fixture
-def with_study(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Path:
+def with_study(beside_study: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The published study, and one of its arms measured here at two loads."""
+    yield from shelved(beside_study, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def beside_study(
+    tmp_path_factory: pytest.TempPathFactory, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> Path:
+    """The warehouse of ``with_study``, which nobody may change."""
+    root = tmp_path_factory.mktemp("study") / "warehouse"
     place = {
         "model": "openai/gpt-oss-120b", "dataset": "sharegpt", "gpu": "H200", "evidence": "gpu",
     }  # fmt: skip
     for method, k in (("none", None), ("eagle3", 3)):
         arm = {"spec_method": method, "num_speculative_tokens": k, "draft_model": None}
         known = [make_facts(**(place | arm), concurrency=load) for load in (1, 100)]
-        fill_cells(empty_place, method, known)
-    assert run("ingest", str(STUDY), "--warehouse", str(empty_place)).exit_code == 0
-    return empty_place
+        fill_cells(root, method, known)
+    assert run("ingest", str(STUDY), "--warehouse", str(root)).exit_code == 0
+    return root
 
 
 @pytest.mark.usefixtures("with_study")

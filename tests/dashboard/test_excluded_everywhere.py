@@ -1,11 +1,9 @@
 """Every page says which runs its answer leaves out, in one place of the frame."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from answers.runs import read
@@ -17,13 +15,12 @@ APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 
 
 @pytest.fixture
-def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the filled warehouse, to write on, as the one that the dashboard opens."""
     root = tmp_path / "own"
     shutil.copytree(filled, root)
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
-    yield root
-    st.cache_resource.clear()
+    return root
 
 
 def _exclude(root: Path, count: int) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 import vl_convert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
@@ -47,13 +46,12 @@ def _open(path: str, filters: Filters = FILTERS, **asked: str) -> AppTest:
 
 
 @pytest.fixture
-def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the filled warehouse, to write on, as the one that the dashboard opens."""
     root = tmp_path / "own"
     shutil.copytree(filled, root)
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
-    yield root
-    st.cache_resource.clear()
+    return root
 
 
 def _runs(filters: Filters = FILTERS) -> tuple[Run, ...]:

@@ -1,6 +1,7 @@
 """The Trends page: what got worse over nights, accepting it, and one release against another."""
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,12 +17,14 @@ from commands.gate import gate
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.trends.asked import Asked, trend_of
+from tests.dashboard.conftest import cell, facts, source
 from tests.dashboard.opening import encoded, opened, page_of
 from warehouse import annotations
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
+from warehouse.store import open_writer
 
 Fill = Callable[..., None]
 START = datetime.fromisoformat("2026-11-02T22:00:00+00:00")
@@ -36,17 +39,28 @@ def _values(rate: float) -> tuple[Measurement, ...]:
     )
 
 
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``nightly`` is a copy of: nobody else touches it."""
+    root = tmp_path_factory.mktemp("nights") / "warehouse"
+    with open_writer(root) as writer:
+        for night in range(NIGHTS):
+            slower = night >= SLOWER_FROM
+            known = facts(engine_version="2.0" if slower else "1.0", evidence="simulated")
+            rate = (90.0 if slower else 100.0) * (1 + 0.002 * (night % 2))
+            origin, start = source(f"night {night}"), START + timedelta(days=night)
+            measured = cell(
+                origin.source_id, 0, known, started_at=start, measurements=_values(rate)
+            )
+            writer.add(origin, iter([measured]))
+        writer.commit()
+    return root
+
+
 @pytest.fixture
-def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Path:
+def nightly(nights: Path, empty_place: Path) -> Path:
     """Eight nights of one cell, a tenth slower from the sixth on, which has another version."""
-    for night in range(NIGHTS):
-        slower = night >= SLOWER_FROM
-        known = make_facts(engine_version="2.0" if slower else "1.0", evidence="simulated")
-        rate = (90.0 if slower else 100.0) * (1 + 0.002 * (night % 2))
-        start = START + timedelta(days=night)
-        fill_cells(
-            empty_place, f"night {night}", [known], started_at=start, measurements=_values(rate)
-        )
+    shutil.copytree(nights, empty_place)
     return empty_place
 
 

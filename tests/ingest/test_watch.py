@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,16 @@ import pytest
 
 from ingest.pipeline import Options
 from ingest.watch import Asked, watch
-from ingest.watch_health import Health, complaint, read_health, this_host, write_health
+from ingest.watch_health import Health, read_health
 from ingest.watch_lines import Lines
-from ingest.watch_memory import Memory
-from ingest.watch_scan import Scan, Sighting
 from ingest.watch_stop import Stop
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader, open_writer
+
+pytestmark = pytest.mark.slow
 
 #: Generous, because the machine may be busy; no test waits for it to pass.
 PATIENCE_S = 120.0
@@ -210,7 +209,6 @@ class Delivery:
         return (next(left[number]) for number in queue)
 
 
-@pytest.mark.slow
 def test_two_hundred_drops_in_random_order_and_a_watcher_that_is_killed_again_and_again(
     watching: Watching, staged: Callable[..., Path], report: Any
 ) -> None:
@@ -385,40 +383,11 @@ def test_the_health_check_knows_a_watcher_that_works_was_stopped_or_has_died(
     assert "was stopped" in stopped.out
 
 
-def test_a_watcher_elsewhere_is_judged_by_when_its_report_was_due(tmp_path: Path) -> None:
-    now = datetime(2026, 11, 21, 22, tzinfo=UTC)
-    due = now + timedelta(seconds=30)
-    health = Health(pid=1, host="elsewhere", folders=("/r",), interval_s=5, since=now, due=due)
-    write_health(tmp_path, health)
-
-    found = read_health(tmp_path)
-
-    assert complaint(found, now) is None
-    assert "late" in str(complaint(found, due + timedelta(seconds=1)))
-
-
-def test_a_report_of_this_host_with_the_number_of_no_process_is_a_dead_watcher() -> None:
-    now = datetime.now(UTC)
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    health = Health(pid=gone.pid, host=this_host(), folders=(), interval_s=5, since=now, due=now)
-    assert "has died" in str(complaint(health, now))
-
-
 def test_a_second_watcher_for_the_same_warehouse_is_refused(watching: Watching, run: Any) -> None:
     watching.start()
     second = run("--watch", watching.folder)
     assert second.status == 1
     assert "Another watcher" in second.err
-
-
-def test_wrong_usage(run: Any, write: Any, bench: Any, tmp_path: Path) -> None:
-    file = write("a.json", bench())
-    assert run("--watch", file).status == 2
-    assert run("--watch", tmp_path / "nowhere").status == 2
-    assert run("--watch", tmp_path, "--rebuild").status == 2
-    assert run("--watch", tmp_path, "--replace").status == 2
-    assert run("--watch").status == 2
 
 
 def test_a_warehouse_that_another_version_wrote_is_refused_at_the_start(
@@ -473,79 +442,3 @@ def test_a_warehouse_inside_the_watched_folder_is_not_read(
     watching.start().until_accepted(1)
     watching.passes(3)
     assert watching.rejections() == {}
-
-
-def seen(folder: Path, memory: Memory) -> list[Sighting]:
-    """One look."""
-    scan = Scan([folder], left_out=folder / "none")
-    return memory.ready(scan.sightings(), complete=lambda: not scan.problems)
-
-
-def test_a_file_is_read_when_two_looks_saw_the_same(tmp_path: Path) -> None:
-    memory, path = Memory(), tmp_path / "a.json"
-    path.write_text("{")
-    first = seen(tmp_path, memory)
-    path.write_text("{ ")
-    second = seen(tmp_path, memory)
-    third = seen(tmp_path, memory)
-    assert (first, second, [s.path for s in third]) == ([], [], [path])
-
-
-def test_a_drop_whose_hidden_file_still_grows_is_not_read(tmp_path: Path) -> None:
-    memory = Memory()
-    (tmp_path / "record.json").write_text("{}")
-    (tmp_path / ".guidellm.json.Xy12").write_text("1")
-    assert seen(tmp_path, memory) == []
-    (tmp_path / ".guidellm.json.Xy12").write_text("12")
-    assert seen(tmp_path, memory) == []
-    assert [s.path for s in seen(tmp_path, memory)] == [tmp_path]
-
-
-def test_of_a_settled_drop_only_the_record_is_looked_at(tmp_path: Path) -> None:
-    memory = Memory()
-    (tmp_path / "record.json").write_text("{}")
-    seen(tmp_path, memory)
-    (drop,) = seen(tmp_path, memory)
-    memory.settle(drop, rejected=False)
-
-    (tmp_path / "guidellm.json").write_text("another report")
-    assert [seen(tmp_path, memory), seen(tmp_path, memory)] == [[], []]
-
-    (tmp_path / "record.json").write_text("{ }")
-    assert seen(tmp_path, memory) == []
-    assert [s.path for s in seen(tmp_path, memory)] == [tmp_path]
-
-
-def test_what_is_rejected_is_looked_at_again_when_any_of_its_files_changes(tmp_path: Path) -> None:
-    memory = Memory()
-    (tmp_path / "record.json").write_text("{}")
-    seen(tmp_path, memory)
-    (drop,) = seen(tmp_path, memory)
-    memory.settle(drop, rejected=True)
-    assert [seen(tmp_path, memory), seen(tmp_path, memory), memory.rejected] == [[], [], 1]
-
-    (tmp_path / "guidellm.json").write_text("{}")
-    seen(tmp_path, memory)
-    (again,) = seen(tmp_path, memory)
-    memory.settle(again, rejected=False)
-    assert memory.rejected == 0
-
-
-def test_what_is_gone_is_forgotten(tmp_path: Path) -> None:
-    memory, path = Memory(), tmp_path / "a.json"
-    path.write_text("{}")
-    seen(tmp_path, memory)
-    assert memory.waiting == 1
-    path.unlink()
-    seen(tmp_path, memory)
-    assert memory.waiting == 0
-
-
-def test_links_that_lead_round_in_circles_are_followed_once(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "back").symlink_to(tmp_path)
-    (tmp_path / "a" / "x.json").write_text("{}")
-    (tmp_path / "gone.json").symlink_to(tmp_path / "nothing")
-    scan = Scan([tmp_path], left_out=tmp_path / "none")
-    found = [s.path.relative_to(tmp_path).as_posix() for s in scan.sightings()]
-    assert found == ["a/x.json", "gone.json"]

@@ -104,6 +104,7 @@ def _no_secret(night: Nightly, shown: str) -> None:
     assert [path for path, text in night.texts() if SECRET in text] == []
 
 
+@pytest.mark.long
 def test_a_spent_budget_stops_cleanly_says_what_is_missing_and_the_night_goes_on(
     tmp_path: Path,
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_spent_budget_stops_cleanly_says_what_is_missing_and_the_night_goes_on
         assert night.history()[0].cells.good == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(missing_tools()), reason=f"no Slurm here: {missing_tools()} not found")
 def test_a_spent_budget_leaves_no_job_in_the_queue_of_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -162,6 +164,7 @@ def test_money_is_a_budget_where_the_study_has_a_price(tmp_path: Path) -> None:
     assert summary.cost_usd >= 3
 
 
+@pytest.mark.long
 def test_a_failed_night_keeps_what_is_good_and_says_why(tmp_path: Path) -> None:
     with receiver() as reader:
         limits = {"server_ready_s": 120, "cell_s": 300, "retries": 0}
@@ -197,6 +200,7 @@ def test_a_night_that_overlaps_is_refused_and_names_the_other(tmp_path: Path) ->
     assert "the next call goes on from here" in night.said.read_text()
 
 
+@pytest.mark.long
 def test_an_evening_later_a_killed_night_is_closed_and_a_new_one_begins(tmp_path: Path) -> None:
     night = nightly_of(tmp_path)
     process = night.start()

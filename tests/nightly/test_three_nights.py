@@ -30,7 +30,7 @@ from tests.runners.small_study import wait_for
 from warehouse import nights
 from warehouse.nights import NightSummary
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.long
 DAY = timedelta(days=1)
 #: The lab is noisy: a quarter is far beyond its noise, and the slow night is far beyond a quarter.
 OPTIONS = ("--max-regression", "25%", "--link-base", "http://board:8501")

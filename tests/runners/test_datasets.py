@@ -92,6 +92,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(
         texts(**dataset)
 
 
+@pytest.mark.slow
 def test_a_dataset_of_the_hub_is_read_by_the_library_that_guidellm_brings(
     texts: Callable[..., list[str]], tmp_path: Path, study_of: StudyOf
 ) -> None:
@@ -119,6 +120,7 @@ def test_without_the_library_and_guidellm_the_sentence_says_what_to_install(
         prompt_texts(study, "asked")
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_said_for_its_dataset(
     study_of: StudyOf, tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_what_does_not_stand_at_a_path_is_none() -> None:
     assert [at({"a": [1]}, path) for path in ("a.1", "b", "a.x", "a.0.b")] == [None] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", generators.KINDS)
 def test_generated_prompts_are_distinct_of_the_asked_length_and_held_out(
     kind: generators.Kind,

@@ -514,6 +514,7 @@ def hub_study(study_of: StudyOf, tmp_path: Path, endpoint: str) -> Study:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_blocks_and_leaves_the_match_unknown(
     study_of: StudyOf, tmp_path: Path
 ) -> None:
@@ -529,6 +530,7 @@ def test_a_hub_that_cannot_be_reached_blocks_and_leaves_the_match_unknown(
     assert "org/data is not in the cache" in data[0].said
 
 
+@pytest.mark.slow
 def test_a_hub_that_can_be_reached_is_asked_for_configuration_and_sizes(
     study_of: StudyOf, tmp_path: Path
 ) -> None:

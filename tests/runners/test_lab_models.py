@@ -69,6 +69,7 @@ def test_nothing_held_out_is_trained_on() -> None:
     assert held_out_text("structured", 500) not in trained
 
 
+@pytest.mark.slow
 def test_the_costlier_target_has_four_times_the_layers_and_the_same_answers(tmp_path: Path) -> None:
     python = lab_executable("python", "vllm")
     make = [

@@ -15,8 +15,7 @@ from warehouse.filters import Filters
 from warehouse.store import Reader
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.alone,
+    pytest.mark.long,
     pytest.mark.skipif(
         not {0, 1} <= os.sched_getaffinity(0), reason="the lab's studies pin to cores 0 and 1"
     ),

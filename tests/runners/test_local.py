@@ -53,6 +53,7 @@ def case_of(
     return lambda **changes: Case(make_plan(study_of(**changes)), tmp_path)
 
 
+@pytest.mark.slow
 def test_each_launch_has_gpus_of_its_own_and_the_record_can_tell(case_of, monkeypatch) -> None:
     case = case_of(tensor_parallel_sizes=[2])
     monkeypatch.setenv("FAKE_CELL_S", "0.8")
@@ -94,6 +95,7 @@ def test_a_launch_that_needs_more_gpus_than_there_are_is_refused(case_of) -> Non
     assert case.updates == []
 
 
+@pytest.mark.slow
 def test_a_failed_launch_is_named_and_the_others_go_on(case_of, monkeypatch) -> None:
     case = case_of()
     monkeypatch.setenv("FAKE_FAIL", "r0-baseline-tp1")
@@ -112,6 +114,7 @@ def test_a_study_that_pins_cores_is_not_run_side_by_side(case_of) -> None:
         case.run(parallel=2)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_command_is_killed(case_of, monkeypatch) -> None:
     case = case_of()
     monkeypatch.setenv("FAKE_CELL_S", "60")

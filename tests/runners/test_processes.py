@@ -15,6 +15,7 @@ import pytest
 from runners.serving.processes import Guarded, end_strays
 from warehouse.errors import RunnerError
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PYTHON = sys.executable
 

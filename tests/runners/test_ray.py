@@ -117,6 +117,7 @@ def test_a_failed_launch_is_named_with_its_last_line_and_the_others_go_on(case_o
     assert outcome.failed[0][1].endswith("the fake launch was told to fail")
 
 
+@pytest.mark.long
 def test_a_killed_node_costs_its_cell_and_nothing_else(nodes: Any, case_of) -> None:
     case = case_of(arms=[{"name": "baseline"}], concurrency=[1, 2, 4], tensor_parallel_sizes=[6])
     case.switches = ("FAKE_CELL_S=2",)

@@ -118,6 +118,7 @@ def test_a_server_killed_in_a_cell_is_a_failed_attempt_and_the_next_one_is_good(
     assert study.running() == []
 
 
+@pytest.mark.long
 def test_an_engine_that_hangs_is_replaced_long_before_the_cells_limit(tmp_path) -> None:
     once = tmp_path / "once"
     study = small_study(
@@ -161,7 +162,9 @@ def in_the_load(study: SmallStudy) -> bool:
     return any(path.stat().st_size for path in study.layout.root.rglob(".*.partial/*samples*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_a_run_that_is_asked_to_end_leaves_nothing_and_goes_on_later(tmp_path, number) -> None:
     study = small_study(tmp_path, "--fake-delay 0.2")
     process = study.start("--only", "arm=baseline")

@@ -18,6 +18,7 @@ from runners.measuring.sampler import Sampler, snapshot
 from runners.serving import endpoint
 from runners.serving.server import Server, ServerSpec, start
 
+pytestmark = pytest.mark.slow
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
 SPECULATING = ("--fake-k", "2", "--fake-acceptance", "0.5")
 

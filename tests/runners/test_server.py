@@ -23,6 +23,7 @@ from runners.serving import endpoint
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
 
+pytestmark = pytest.mark.slow
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
 PORT = ("--port", "{port}")
 #: Generous, because the machine may be busy; no test waits for it to pass.

@@ -189,6 +189,7 @@ def test_a_missing_model_is_named(spec: Callable[..., ServerSpec]) -> None:
     assert "/nowhere/target" in sentence
 
 
+@pytest.mark.long
 def test_a_hub_that_cannot_be_reached_is_said(spec: Callable[..., ServerSpec]) -> None:
     asked = spec()
     argv = ("org/target" if word.endswith("/target") else word for word in asked.argv)
@@ -196,6 +197,7 @@ def test_a_hub_that_cannot_be_reached_is_said(spec: Callable[..., ServerSpec]) -
     assert _cause(spec(argv=tuple(argv), env=away))[0] == "hub_unreachable"
 
 
+@pytest.mark.long
 def test_a_draft_of_another_vocabulary_is_said(
     spec: Callable[..., ServerSpec], models: Path
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_draft_of_another_vocabulary_is_said(
     assert "300" in sentence
 
 
+@pytest.mark.long
 def test_a_method_that_vllm_does_not_know_is_said(spec: Callable[..., ServerSpec]) -> None:
     cause, sentence = _cause(spec(draft={"method": "telepathy", "num_speculative_tokens": 2}))
     assert cause == "unknown_method"

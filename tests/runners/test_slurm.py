@@ -242,6 +242,7 @@ def test_a_cancelled_study_says_so_and_keeps_what_was_measured(case_of, monkeypa
     assert all("was cancelled" in reason for _, reason in outcomes[0].failed)
 
 
+@pytest.mark.long
 def test_a_killed_node_costs_its_cell_and_nothing_else(case_of, monkeypatch) -> None:
     case = case_of(arms=[{"name": "baseline"}], concurrency=[1, 2, 4])
     case.cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
@@ -267,6 +268,7 @@ def test_a_killed_node_costs_its_cell_and_nothing_else(case_of, monkeypatch) -> 
     assert measured[-1]["restarts"] == "1"
 
 
+@pytest.mark.long
 def test_the_real_command_goes_on_after_its_node_was_killed(
     slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

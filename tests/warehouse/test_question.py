@@ -86,6 +86,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ATTACKS)
 def test_every_way_out_is_one_sentence(root: Path, sql: str) -> None:
     before = sorted(p.name for p in root.rglob("*"))
@@ -106,12 +107,14 @@ ENDLESS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ENDLESS)
 def test_an_endless_question_is_stopped(root: Path, sql: str) -> None:
     with pytest.raises(InvalidInput, match="longer than|more memory|does not answer"):
         ask(root, sql, Bounds(seconds=1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

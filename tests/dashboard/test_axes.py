@@ -1,0 +1,80 @@
+"""What charts have alike: the ends of axes, how numbers stand on them, room for names."""
+
+import pandas as pd
+import pytest
+
+from dashboard.charts import Scales, axes, improvement_by_concurrency, metric_by_concurrency
+from dashboard.palette import arm_colour
+from warehouse.catalogue import METRICS
+
+
+def marks(*labels: str) -> pd.DataFrame:
+    """A line with these names at its end."""
+    return pd.DataFrame(
+        {
+            "arm": "baseline", "concurrency": 1, "value": 1.0, "low": None, "high": None,
+            "repeats": 1, "interval": "none", "cell": "a", "solid": 0, "end_label": labels,
+            "end_y": 1.0,
+        }
+    )  # fmt: skip
+
+
+def test_loads_keep_a_twelfth_free_at_the_left_and_the_asked_room_at_the_right() -> None:
+    x = axes.loads([16, 4, 1], room=3.0).to_dict()
+
+    assert x["scale"]["domain"] == pytest.approx([1 / 1.12, 48.0])
+    assert x["axis"]["values"] == [16, 4, 1]
+
+
+def test_named_loads_stand_at_whole_places() -> None:
+    x = axes.named_loads(["4", "2/s"], 0.0).to_dict()
+
+    assert x["axis"]["values"] == [1, 2]
+    assert x["scale"]["domain"] == [0.8, 2.2]
+    assert axes.named_loads(["4", "2/s"], 1.5).to_dict()["scale"]["domain"] == [0.8, 3.5]
+
+
+@pytest.mark.parametrize(("high", "number"), [(9_999.0, ",~r"), (10_000.0, "~s"), (1e6, "~s")])
+def test_from_ten_thousand_on_numbers_are_shortened(high: float, number: str) -> None:
+    y = axes.amounts("value", high).to_dict()
+
+    assert (y["axis"]["format"], y["scale"]["domain"]) == (number, [0, high])
+    metric = metric_by_concurrency(marks("a"), METRICS["ttft"], ("", ""), Scales((1,), 0.0, high))
+    assert metric.to_dict()["layer"][0]["encoding"]["y"]["axis"]["format"] == number
+
+
+def test_shares_are_in_percent() -> None:
+    assert axes.amounts("value", 1.0, share=True).to_dict()["axis"]["format"] == ".0%"
+
+
+@pytest.mark.parametrize("channel", ["color", "stroke", "fill"])
+def test_each_arm_has_its_own_colour_in_every_channel(channel: axes.Channel) -> None:
+    arms = ["ngram K=2", "baseline", "eagle3 K=3", "baseline"]
+
+    scale = axes.colour(pd.DataFrame({"arm": arms}), channel).to_dict()["scale"]
+
+    found = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert found == {arm: arm_colour(arm) for arm in arms}
+
+
+def right_end(scales: Scales, *labels: str) -> float:
+    """Where the axis of loads ends."""
+    chart = improvement_by_concurrency(marks(*labels), ("", ""), scales).to_dict()
+    end: float = chart["layer"][-1]["encoding"]["x"]["scale"]["domain"][1]
+    return end
+
+
+def test_names_at_the_ends_get_their_share_of_the_plot_and_no_more() -> None:
+    # 10 letters of 7.2 px and 12 px of 290: 0.29 of the plot, so 0.29 / 0.71 of the loads beside it.
+    part = (84 / 290) / (1 - 84 / 290)
+    assert right_end(Scales((1, 16), 0.0, 1.0), "x", "x" * 10) == pytest.approx(16 * 16**part)
+    # However long a name is, the lines keep 42 % of the width.
+    most = 0.58 / 0.42
+    assert right_end(Scales((1, 16), 0.0, 1.0), "x" * 90) == pytest.approx(16 * 16**most)
+
+
+def test_a_single_load_has_room_for_its_name_as_if_there_were_its_double() -> None:
+    part = (84 / 290) / (1 - 84 / 290)
+    assert right_end(Scales((8,), 0.0, 1.0), "x" * 10) == pytest.approx(8 * 2**part)
+    places = Scales((1,), 0.0, 1.0, ("8 at once",))
+    assert right_end(places, "x" * 10) == pytest.approx(1 + part)

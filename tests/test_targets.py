@@ -1,0 +1,53 @@
+"""Every test is run by exactly one of ``make test`` and ``make test-long``; each marker means something."""
+
+import re
+import tomllib
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MARKERS = tuple(
+    marker.partition(":")[0]
+    for marker in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"][
+        "ini_options"
+    ]["markers"]
+)
+#: What a test may carry: every set of markers.
+CARRIED = [
+    dict(zip(MARKERS, on, strict=True)) for on in product((True, False), repeat=len(MARKERS))
+]
+
+
+def recipe(target: str) -> str:
+    """What make runs for a target, without what it needs first."""
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.M)
+    assert found is not None, f"the Makefile has no target {target}"
+    return found[1]
+
+
+def selected(target: str, carried: dict[str, bool]) -> int:
+    """How often a target runs a test with these markers; pytest reads the words as Python does."""
+    said = re.findall(r"pytest\b.* -m (?:\"([^\"]+)\"|(\w+))", recipe(target))
+    assert said, f"{target} runs no test"
+    return sum(bool(eval(one or other, {}, carried)) for one, other in said)  # noqa: S307 - our own
+
+
+@pytest.mark.parametrize("carried", CARRIED, ids=lambda c: "+".join(n for n in c if c[n]) or "none")
+def test_whatever_a_test_carries_it_is_run_once(carried: dict[str, bool]) -> None:
+    assert selected("test", carried) + selected("test-long", carried) == 1
+    assert selected("check", carried) == (not any(carried.values()))
+    assert selected("check", carried) <= selected("test", carried)
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_each_marker_is_carried_by_tests_and_explained(marker: str) -> None:
+    files = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    assert any(f"pytest.mark.{marker}" in text for text in files)
+    assert f"`{marker}`" in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_what_runs_in_fresh_clones_is_make_test() -> None:
+    (last,) = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1:]
+    assert re.fullmatch(r"make( -j \d+)? test", last)
