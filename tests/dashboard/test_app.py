@@ -60,12 +60,20 @@ def test_each_page_takes_every_filter_of_the_frame(path: str) -> None:
     assert not page.error
 
 
-@pytest.fixture
-def without_cells(empty_place: Path) -> None:
+@pytest.fixture(scope="module")
+def rejections(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse into which nothing went but a rejection."""
-    with open_writer(empty_place) as writer:
+    root = tmp_path_factory.mktemp("rejections") / "warehouse"
+    with open_writer(root) as writer:
         writer.reject(Rejection("results/broken.json", "Not a result: the file is empty."))
         writer.commit()
+    return root
+
+
+@pytest.fixture
+def without_cells(rejections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That warehouse as the one that the dashboard opens."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(rejections))
 
 
 @pytest.mark.usefixtures("without_cells")
@@ -83,20 +91,28 @@ UNKNOWN = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=["known methods", "unknown methods"])
-def unknown(
-    request: pytest.FixtureRequest, empty_place: Path, fill_cells: Callable[..., None],
-    make_facts: Callable[..., Any],
-) -> None:  # fmt: skip
+@pytest.fixture(scope="module", params=["known methods", "unknown methods"])
+def unknowns(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory,
+    fill_cells: Callable[..., None], make_facts: Callable[..., Any],
+) -> Path:  # fmt: skip
     """A baseline and an arm of which nothing else is known, or not even that; no start, no
     acceptance, no requests."""
+    root = tmp_path_factory.mktemp("unknown") / "warehouse"
     nothing = dict.fromkeys(UNKNOWN)
     changes = {"started_at": None, "duration": None, "acceptance": (), "requests": None}
     for method, k in (("none", None), ("ngram", 3)):
         arm = {"spec_method": method, "num_speculative_tokens": k}
         if request.param == "unknown methods":
             arm = dict.fromkeys(arm)
-        fill_cells(empty_place, method, [make_facts(**(nothing | arm))], **changes)
+        fill_cells(root, method, [make_facts(**(nothing | arm))], **changes)
+    return root
+
+
+@pytest.fixture
+def unknown(unknowns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That warehouse as the one that the dashboard opens."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(unknowns))
 
 
 @pytest.mark.usefixtures("unknown")
@@ -131,16 +147,26 @@ def test_a_missing_warehouse_is_one_sentence_with_the_command(empty_place: Path)
 HOSTILE = ("<img src=x onerror=alert(1)>", "**bold** $x$ :red[y]")
 
 
-@pytest.fixture
-def hostile(
-    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Any]
-) -> None:
+@pytest.fixture(scope="module")
+def markup(
+    tmp_path_factory: pytest.TempPathFactory,
+    fill_cells: Callable[..., None],
+    make_facts: Callable[..., Any],
+) -> Path:
     """Cells whose model, dataset and arm would be markup if anybody let them."""
+    root = tmp_path_factory.mktemp("markup") / "warehouse"
     for method, night in itertools.product(("none", HOSTILE[1]), range(3)):
         arm = {"spec_method": method, "num_speculative_tokens": 3 if method != "none" else None}
         known = [make_facts(model=name, dataset=name, **arm) for name in HOSTILE]
         at = datetime(2026, 11, 2 + night, 22, tzinfo=UTC)
-        fill_cells(empty_place, f"run {method} {night}", known, started_at=at)
+        fill_cells(root, f"run {method} {night}", known, started_at=at)
+    return root
+
+
+@pytest.fixture
+def hostile(markup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That warehouse as the one that the dashboard opens."""
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(markup))
 
 
 @pytest.mark.usefixtures("hostile")

@@ -3,7 +3,14 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import Scales, axes, improvement_by_concurrency, metric_by_concurrency
+from dashboard.charts import (
+    Scales,
+    axes,
+    compare,
+    cost,
+    improvement_by_concurrency,
+    metric_by_concurrency,
+)
 from dashboard.palette import arm_colour
 from warehouse.catalogue import METRICS
 
@@ -78,3 +85,40 @@ def test_a_single_load_has_room_for_its_name_as_if_there_were_its_double() -> No
     assert right_end(Scales((8,), 0.0, 1.0), "x" * 10) == pytest.approx(8 * 2**part)
     places = Scales((1,), 0.0, 1.0, ("8 at once",))
     assert right_end(places, "x" * 10) == pytest.approx(1 + part)
+
+
+def spread(*values: float) -> pd.DataFrame:
+    """Values whose intervals reach a tenth below and above."""
+    frame = pd.DataFrame({"value": values})
+    return frame.assign(low=frame["value"] - 0.1, high=frame["value"] + 0.1)
+
+
+def test_amounts_start_at_zero_and_end_above_the_highest_interval() -> None:
+    assert compare._scale(spread(3.0, 4.9), absolute=True) == pytest.approx((0.0, 5.6))
+    nothing = pd.DataFrame({"value": [0.0], "low": [0.0], "high": [0.0]})
+    assert compare._scale(nothing, absolute=True) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [((0.2, 0.4), 0.0, 0.5), ((-0.4, -0.2), -0.5, 0.0), ((-0.2, 0.4), -0.3, 0.5)],
+)
+def test_improvements_have_zero_and_every_interval_inside(
+    values: tuple[float, ...], low: float, high: float
+) -> None:
+    room = 0.12 * (high - low)
+
+    assert compare._scale(spread(*values), absolute=False) == pytest.approx(
+        (low - room, high + room)
+    )
+
+
+def test_improvements_of_nearly_nothing_are_not_blown_up() -> None:
+    tiny = pd.DataFrame({"value": [0.001], "low": [0.0], "high": [0.002]})
+
+    assert compare._scale(tiny, absolute=False) == pytest.approx((-0.006, 0.008))
+
+
+def test_money_is_ticked_at_one_two_and_five_up_to_both_ends() -> None:
+    assert cost._ticks(0.2, 5.0) == pytest.approx([0.2, 0.5, 1.0, 2.0, 5.0])
+    assert cost._ticks(0.21, 4.9) == pytest.approx([0.5, 1.0, 2.0])

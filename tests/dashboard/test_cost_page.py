@@ -386,6 +386,27 @@ def test_the_year_is_drawn_with_its_interval_its_gpus_and_its_word() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    ("low", "high", "axis"), [(100.0, 200.0, [-24.0, 224.0]), (-200.0, -100.0, [-224.0, 24.0])]
+)
+def test_the_axis_of_a_year_holds_zero_and_both_ends_of_the_interval(
+    low: float, high: float, axis: list[float]
+) -> None:
+    (row,) = _rows(CODE, terms=_demand())
+    assert row.usd_saved_per_year is not None
+    # Of a loss the end that is further from zero comes first, or second.
+    for ends in ((low, high), (high, low)):
+        amount = replace(row.usd_saved_per_year, value=150.0, low=ends[0], high=ends[1])
+
+        spec = charts_cost.saved_a_year([replace(row, usd_saved_per_year=amount)]).to_dict()
+
+        (mark,) = next(rows for rows in spec["datasets"].values() if "told" in rows[0])
+        assert (mark["low"], mark["high"]) == (low, high)
+        points = next(one for one in spec["layer"] if one["mark"]["type"] == "point")
+        assert points["encoding"]["x"]["scale"]["domain"] == pytest.approx(axis)
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_a_trace_has_no_place_on_an_axis() -> None:
     (row,) = _rows(CODE)
     trace = Load("trace", None, "monday")

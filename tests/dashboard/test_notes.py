@@ -206,16 +206,26 @@ def test_a_viewer_sees_what_was_said_and_has_no_form(own: Path) -> None:
     assert not _open("trends").button
 
 
-@pytest.fixture
-def nightly(empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Path:
-    """Six nights of one cell of a study; another study ran in the same nights."""
+@pytest.fixture(scope="module")
+def nights(
+    tmp_path_factory: pytest.TempPathFactory, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> Path:
+    """What ``nightly`` is a copy of: nobody else touches it."""
+    root = tmp_path_factory.mktemp("nights") / "warehouse"
     for place in range(6):
         for study in ("lab", "other"):
             values = (Measurement("canonical", "output_throughput", "mean", 100.0 + place % 2),)
             fill_cells(
-                empty_place, f"{study} {place}", [make_facts(study=study)],
+                root, f"{study} {place}", [make_facts(study=study)],
                 started_at=FIRST + timedelta(days=place), measurements=values,
             )  # fmt: skip
+    return root
+
+
+@pytest.fixture
+def nightly(nights: Path, empty_place: Path) -> Path:
+    """Six nights of one cell of a study; another study ran in the same nights."""
+    shutil.copytree(nights, empty_place)
     return empty_place
 
 

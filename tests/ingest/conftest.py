@@ -98,7 +98,7 @@ def _benchmark(level: int, index: int, count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def report() -> Callable[..., dict[str, Any]]:
     """A GuideLLM 0.8.1 report: ``report(levels=(2, 4), count=20)`` as a dictionary."""
 
@@ -113,7 +113,7 @@ def report() -> Callable[..., dict[str, Any]]:
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def bench() -> Callable[..., dict[str, Any]]:
     """A ``vllm bench serve`` result; ``bench(detailed=True)`` adds the per-request lists."""
 

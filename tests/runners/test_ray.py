@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,17 +22,23 @@ from runners.planning.study import Study
 from tests.runners.small_study import small_study
 from warehouse.errors import RunnerError
 
-ray = pytest.importorskip("ray", reason="Ray is not installed here: the extra `ray` has it")
 FAKE_RUN = Path(__file__).with_name("fake_run.py")
 ROOT = Path(__file__).parents[2]
 SETTINGS = RaySettings(cpus=0.5)
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        find_spec("ray") is None, reason="Ray is not installed here: the extra `ray` has it"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
     """A cluster of a head without GPUs and a node with four."""
+    import ray
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
