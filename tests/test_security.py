@@ -146,6 +146,7 @@ def test_a_quoted_text_is_one_value_in_sql(filled: Path, value: str) -> None:
     assert answer.rows.to_pylist() == [{"said": value}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [

@@ -325,6 +325,7 @@ ATTACKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("sql", ATTACKS)
 def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) -> None:
@@ -338,6 +339,7 @@ def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) ->
     assert page.text_area(key="sql").value == sql
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_of_the_box_is_answered(name: str) -> None:

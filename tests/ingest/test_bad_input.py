@@ -78,6 +78,7 @@ def test_a_damaged_compressed_file_is_rejected(stocked: Any, write: Any, magic: 
     assert "damaged" in refused(stocked, write("damaged.json.gz", magic + b"\x00\xff" * 50))
 
 
+@pytest.mark.slow
 def test_a_gigabyte_of_brackets_is_rejected_at_once(stocked: Any, tmp_path: Path) -> None:
     path = tmp_path / "deep.json"
     block = b"[" * (1 << 24)
