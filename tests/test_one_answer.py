@@ -128,7 +128,11 @@ def generated(root: Path, study: Study) -> Path:
     return root
 
 
-@pytest.fixture(scope="module", params=["examples", *(study.name for study in STUDIES)])
+#: The examples are large: what they show beyond the generated studies, `make test` looks at.
+LARGE = pytest.param("examples", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=[LARGE, *(study.name for study in STUDIES)])
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of the examples, or of one generated study."""
     if request.param == "examples":
