@@ -115,6 +115,7 @@ def unknown(unknowns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(unknowns))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unknown")
 @pytest.mark.parametrize("path", PATHS)
 def test_each_page_says_unknown_and_guesses_nothing(path: str) -> None:
@@ -169,6 +170,7 @@ def hostile(markup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(markup))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hostile")
 @pytest.mark.parametrize("path", PATHS)
 def test_markup_in_any_name_is_shown_as_text(path: str) -> None:
