@@ -153,6 +153,7 @@ def test_generated_prompts_are_distinct_of_the_asked_length_and_held_out(
     assert sum(text in trained_on for text in found) < len(found) / 20
 
 
+@pytest.mark.slow
 def test_a_module_and_its_docstrings_are_held_out_together() -> None:
     code, prose = (
         {d.name for d in generators.documents(kind, held_out=True)} for kind in ("code", "prose")

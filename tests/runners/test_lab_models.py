@@ -49,6 +49,7 @@ def test_the_weights_are_bf16_and_as_many_as_the_training_says(model: str) -> No
     assert sum(end - start for start, end in sizes) == 2 * TRAINING[model]["parameters"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     platform.python_version() != TRAINING["environment"]["python"],
     reason="another Python carries other texts",
@@ -63,6 +64,7 @@ def test_the_draft_agrees_most_with_the_target_where_the_text_is_least_open() ->
     assert min(agreement.values()) > 0.4
 
 
+@pytest.mark.slow
 def test_nothing_held_out_is_trained_on() -> None:
     trained = "".join(d.text for d in training_documents(dict.fromkeys(KINDS, 300_000)))
     assert "apiVersion" in trained
