@@ -18,6 +18,8 @@ from warehouse.errors import RunnerError
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PYTHON = sys.executable
+#: Generous, because the machine may be busy; no test waits for it to pass.
+PATIENCE_S = 180.0
 
 # Everything a worker may do to get lost: a session of its own, a parent that has ended, SIGTERM
 # ignored. Every process notes its number in the file; the first one sleeps or does what ``then`` says.
@@ -100,7 +102,7 @@ def _alive(notes: Path) -> list[psutil.Process]:
     return found
 
 
-def _until(said: Callable[[], bool], seconds: float = 60) -> bool:
+def _until(said: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     end = time.monotonic() + seconds
     while not said() and time.monotonic() < end:
         time.sleep(0.02)
@@ -188,7 +190,7 @@ def test_shared_memory_of_what_is_killed_is_given_back(tmp_path: Path) -> None:
 def test_nothing_outlives_a_killed_runner_whose_fork_holds_the_line_open(
     family: Family, notes: Path, tmp_path: Path
 ) -> None:
-    hold = f"os.fork() or (open({str(tmp_path / 'fork')!r}, 'w').write(str(os.getpid())), time.sleep(60))"
+    hold = f"os.fork() or (open({str(tmp_path / 'fork')!r}, 'w').write(str(os.getpid())), time.sleep(600))"
     runner = _runner(family("time.sleep(600)"), tmp_path / "log", hold)
     assert _stands(notes)
     assert _until(lambda: (tmp_path / "fork").exists() and (tmp_path / "fork").stat().st_size > 0)
@@ -196,8 +198,10 @@ def test_nothing_outlives_a_killed_runner_whose_fork_holds_the_line_open(
     runner.kill()
     runner.wait()
 
-    assert _until(lambda: not _alive(notes))
-    os.kill(int((tmp_path / "fork").read_text()), signal.SIGKILL)
+    try:
+        assert _until(lambda: not _alive(notes))
+    finally:
+        os.kill(int((tmp_path / "fork").read_text()), signal.SIGKILL)
 
 
 def test_nothing_outlives_its_guard_that_is_killed(

@@ -91,7 +91,7 @@ def _last(path: Path, name: str) -> float:
     return sum(float(text.rpartition(" ")[2]) for text in texts if text.startswith(name + "{"))
 
 
-def _until(said: Callable[[], bool], seconds: float = 60) -> bool:
+def _until(said: Callable[[], bool], seconds: float = 180) -> bool:
     end = time.monotonic() + seconds
     while not said() and time.monotonic() < end:
         time.sleep(0.05)
