@@ -45,15 +45,23 @@ def _flag(name: str, severity: Severity, sentence: str) -> Flag:
 
 
 def _counts(cell: Cell) -> Flags:
-    if not cell.requests_complete:
+    if not cell.requests_complete and cell.requests is not None:
         yield _flag(
             "sampled",
             "warning",
             f"The report keeps only a part of its {cell.requests_made or 'unknown number of'} "
             "requests, so nothing can be recomputed from them.",
         )
+    elif not cell.requests_complete and cell.status == "good":
+        yield _flag(
+            "summary_only",
+            "info",
+            "The report holds no request records: its own values stand as its load generator "
+            "defines them, and nothing can be recomputed.",
+        )
     yield from validity.errors(cell)
-    if cell.completed == 0:
+    # A report that does not count its requests has a value for each level that it ran.
+    if cell.completed == 0 and (cell.requests_made is not None or cell.status != "good"):
         yield _flag("no_completed_requests", "error", "No request of this cell completed.")
 
 

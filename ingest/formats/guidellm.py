@@ -44,7 +44,7 @@ def parse(content: Content, context: Context) -> Parsed:
     report, flags = _read(content)
     if not report.benchmarks:
         raise InvalidInput("The report has no benchmarks: the run wrote nothing; run it again.")
-    if not any(b.requests.successful for b in report.benchmarks):
+    if not any(_made(b).successful for b in report.benchmarks):
         raise InvalidInput(
             "The report has no successful request: look at the errors it lists and run it again."
         )
@@ -109,11 +109,11 @@ def _cell(
         incomplete=made.incomplete,
         requests_complete=complete,
         stop_reason=_stop_reason(benchmark),
-        status="good" if benchmark.requests.successful else "failed",
+        status="good" if made.successful else "failed",
         measurements=values,
         acceptance=_acceptance(benchmark.requests.successful or []),
         flags=(*flags, *cut),
-        requests=table_of(cell_id, records, columns, said),
+        requests=table_of(cell_id, records, columns, said) if records or complete else None,
     )
 
 
@@ -136,12 +136,16 @@ def _measured(columns: Columns, benchmark: Benchmark) -> tuple[Window, tuple[Fla
 
 
 def _made(benchmark: Benchmark) -> Totals:
+    """What the run says it made, else the totals of its metrics, else what its lists hold."""
     run = benchmark.scheduler_metrics or benchmark.run_stats
     if run is not None and run.requests_made is not None:
         return run.requests_made
     lists = benchmark.requests
     done, failed = len(lists.successful or ()), len(lists.errored or ())
     cut = len(lists.incomplete or ())
+    stated = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
+    if stated.total > done + failed + cut:
+        return stated
     return Totals(done, failed, cut, done + failed + cut)
 
 

@@ -117,8 +117,9 @@ class Metrics(Shape):
 
 
 class Benchmark(Shape):
-    requests: Records
     metrics: Metrics
+    requests: Records = msgspec.field(default_factory=Records)
+    """Empty in a report whose records were taken out, to pass it on or to keep it small."""
     config: dict[str, Any] | None = None
     args: dict[str, Any] | None = None
     worker: dict[str, Any] | None = None

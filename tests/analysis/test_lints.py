@@ -7,7 +7,7 @@ import pytest
 
 from analysis.flags.lints import DECIDES_NOTHING, lint, measured
 from analysis.flags.lints_across import lengths_differ
-from warehouse.rows import Acceptance, Cell, Measurement, Sample
+from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Sample
 
 Build = Callable[..., Cell]
 
@@ -30,7 +30,9 @@ OLD = {"schema_generation": "G2a", "load_generator_version": "0.4.0"}
 
 #: name, severity, what makes a good cell bad, what the sentence must say.
 BAD: list[tuple[str, str, dict[str, Any], str]] = [
-    ("sampled", "warning", {"requests_complete": False}, "40"),
+    ("sampled", "warning",
+     {"requests_complete": False, "requests": REQUEST_SCHEMA.empty_table()}, "40"),
+    ("summary_only", "info", {"requests_complete": False}, "its own values stand"),
     ("errors", "warning", {"completed": 39, "errored": 1}, "1 of 40 requests failed (2.5%"),
     ("errors", "info", {"completed": 999, "errored": 1}, "1 of 1000"),
     # 3 of 40 are 7.5 %.

@@ -250,18 +250,49 @@ def test_errored_requests_of_0_3_claim_no_tokens() -> None:
     assert [r["output_tokens"] for r in rows if r["status"] == "errored"] == [None]
 
 
+GENERATIONS = [
+    "g1-0.3.1", "g2a-0.4.0", "g2b-0.5.3", "g3a-0.6.1", "g3b-0.7.4", "g4-0.8.1", "err500-0.5.3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.parametrize("how", ["no records", "empty lists", "null lists"])
+def test_a_report_without_its_records_is_read_by_what_it_says_of_itself(
+    name: str, how: str
+) -> None:
+    report, whole = raw(name), cells(name)
+    for level in report["benchmarks"]:
+        if how == "no records":
+            del level["requests"]
+        else:
+            empty: object = [] if how == "empty lists" else None
+            level["requests"] = dict.fromkeys(("successful", "errored", "incomplete"), empty)
+    found = from_report(report)
+    assert len(found) == len(whole) > 0
+    for one, full in zip(found, whole, strict=True):
+        assert values(one, "reported") == values(full, "reported") != {}
+        assert values(one, "canonical") == {}
+        assert one.requests is None
+        assert (one.requests_complete, one.status) == (False, full.status)
+        assert (one.completed, one.errored) == (full.completed, full.errored)
+        assert one.facts.concurrency == full.facts.concurrency
+        assert one.facts.prompt_set_hash is None
+
+
 def broken(change: str) -> bytes:
     report = raw("g4-0.8.1")
     level = report["benchmarks"][0]
     if change == "negative":
         level["requests"]["successful"][0]["info"]["timings"]["request_end"] = 1.0
     elif change == "no section":
-        del level["requests"]
+        del level["metrics"]
     elif change == "backwards":
         level["scheduler_metrics"]["measure_end_time"] = 1.0
     elif change == "nothing succeeded":
         for benchmark in report["benchmarks"]:
             benchmark["requests"]["successful"] = []
+            made = benchmark["scheduler_metrics"]["requests_made"]
+            made |= {"errored": made["successful"], "successful": 0}
     data = msgspec.json.encode(report)
     return data[: len(data) // 2] if change == "cut off" else data
 
