@@ -16,6 +16,8 @@ class Content:
     data: memoryview
     sha256: Callable[[], str]
     """Hex digest of ``data``; computed beside the parsing, waits for the result when called."""
+    beside: tuple["Content", ...] = ()
+    """Files that belong to the same result, e.g. its request records."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,18 @@ class Parsed:
 
 
 class Format(Protocol):
-    """What a module in ``ingest/formats`` provides."""
+    """What a module in ``ingest/formats`` provides.
+
+    Two more functions it may have. ``beside(path)``: the files that belong to the result at
+    ``path`` by their names, there or not. ``is_by_product(path)``: whether a file in a folder is no
+    result of its own, but belongs to one or repeats it.
+    """
 
     NAME: str
     """As sources are listed by it."""
     KIND: str
-    """What a person calls such a file, with its article: ``a GuideLLM report``."""
+    """What a person calls such a file, with its article: ``a GuideLLM report``. Empty where it names
+    files that cannot be read, in order to say what to give instead."""
 
     def sniff(self, data: memoryview) -> bool:
         """Whether these bytes look like this format; must be cheap and never raise."""

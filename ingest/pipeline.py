@@ -13,6 +13,7 @@ from analysis.published.claims import judge
 from analysis.published.claims_file import read_claims
 from ingest.acceptance import finished
 from ingest.attainment import with_attainment
+from ingest.belonging import with_companions
 from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import Unit, unreadable
@@ -21,7 +22,7 @@ from ingest.formats import vllm_sweep
 from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
 from ingest.secrets import scrub
-from ingest.sniff import sniff
+from ingest.sniff import is_report, sniff
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Rejection, Source
 
@@ -106,7 +107,7 @@ def ingest_units(
 def take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
     """Take one unit in, or reject it with a reason; nothing is published yet."""
     try:
-        is_table = unit.path.suffix in _TABLES
+        is_table = unit.path.suffix in _TABLES and not is_report(unit.path)
         read = _take_drop if unit.is_drop else _take_table if is_table else _take_file
         read(unit, store, options, outcome)
     except InvalidInput as error:
@@ -178,7 +179,7 @@ def _take_drop(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
 
 def _open(path: Path) -> Content:
     try:
-        return open_content(path)
+        return with_companions(open_content(path))
     except OSError as error:
         raise InvalidInput(unreadable(error)) from None
 

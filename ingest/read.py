@@ -50,6 +50,23 @@ def open_content(path: Path) -> Content:
     return content
 
 
+def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
+    """The first decompressed bytes of a file. Raises OSError, InvalidInput."""
+    with path.open("rb") as file:
+        magic = file.read(4)
+        file.seek(0)
+        try:
+            if magic[:2] == _GZIP:
+                with gzip.open(file) as unpacked:
+                    return memoryview(unpacked.read(size))
+            if magic == _ZSTD:
+                with zstandard.ZstdDecompressor().stream_reader(file) as reader:
+                    return memoryview(reader.read(size))
+        except (EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise InvalidInput(f"{path} is damaged or cut off.") from error
+        return memoryview(file.read(size))
+
+
 def _prepare() -> None:
     """Arrow imports pandas at its first array; hashing, which needs no GIL, hides that here.
 

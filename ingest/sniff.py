@@ -1,19 +1,34 @@
 """Which format a file is, by its structure; never by its name."""
 
+from pathlib import Path
+
 from ingest.formats import FORMATS
 from ingest.model import Content, Format
-from ingest.read import json_bytes
+from ingest.read import head_of_file, json_bytes
 from warehouse.errors import InvalidInput
 
 
 def sniff(content: Content) -> Format:
     """The format that recognises the content. Raises InvalidInput where none does."""
-    data = json_bytes(content.data)
-    for known in FORMATS:
-        if known.sniff(data):
-            return known
-    *kinds, last = (known.KIND for known in FORMATS)
+    found = recognised(content.data)
+    if found is not None:
+        return found
+    *kinds, last = (known.KIND for known in FORMATS if known.KIND)
     raise InvalidInput(
-        f"This is neither {', '.join(kinds)} nor {last}: give the JSON file that the load generator "
+        f"This is neither {', '.join(kinds)} nor {last}: give the file that the load generator "
         "wrote."
     )
+
+
+def is_report(path: Path) -> bool:
+    """Whether a format recognises a file by its first bytes; False where it cannot be read."""
+    try:
+        return recognised(head_of_file(path)) is not None
+    except (OSError, InvalidInput):
+        return False
+
+
+def recognised(data: memoryview) -> Format | None:
+    """The format that recognises a file, also by its first bytes alone."""
+    data = json_bytes(data)
+    return next((known for known in FORMATS if known.sniff(data)), None)

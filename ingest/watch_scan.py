@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.discovery import SUFFIXES, unreadable
+from ingest.discovery import is_wanted, unreadable
 from ingest.formats.drop import RECORD
-from ingest.formats.vllm_sweep import is_by_product
 
 #: When a file was last written (ns) and how long it is (bytes). No inode: some network file
 #: systems hand out a new one with every look.
@@ -78,7 +77,7 @@ class Scan:
     def _member(self, member: os.DirEntry[str]) -> Iterator[Sighting]:
         if _is_folder(member):
             yield from self._folder(Path(member.path))
-        elif member.name.endswith(SUFFIXES) and not is_by_product(Path(member.path)):
+        elif is_wanted(Path(member.path)):
             yield Sighting(Path(member.path), False, _mark(member))
 
     def _was_met(self, path: Path) -> bool:

@@ -1,0 +1,96 @@
+"""Files of load generators that hold too little: named, with what to give instead."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.formats import aiperf_requests
+from ingest.lines import head_of, starts_object
+from ingest.model import Content, Context, Parsed
+from warehouse.errors import InvalidInput
+
+NAME, KIND = "not-read", ""
+
+_GENAI_PERF = ("profile_export.json", "inputs.json", "profile_export_genai_perf.csv")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A file by its head: what it is, what it lacks, and what to give."""
+
+    what: str
+    lacks: str
+    instead: str
+    knows: Callable[[bytes], bool]
+
+
+_KINDS = (
+    _Kind(
+        "the CSV of a GuideLLM run", "it does not say what was asked of the server",
+        "the JSON report (guidellm … --output kind=json, benchmarks.json)",
+        lambda head: head.startswith((b"Run Info,", b'"Run Info",', b"Type,Run Id,")),
+    ),
+    _Kind(
+        "the CSV of an AIPerf or GenAI-Perf run", "it does not say what was asked of the server",
+        "the JSON beside it (profile_export_aiperf.json, profile_export_genai_perf.json)",
+        lambda head: re.match(rb'"?Metric"?,"?avg"?,', head) is not None,
+    ),
+    _Kind(
+        "the raw requests of Triton's perf analyzer", "its tokens are not counted",
+        "the report that GenAI-Perf made of it (profile_export_genai_perf.json)",
+        lambda head: starts_object(head, b"experiments", b"response_timestamps"),
+    ),
+    _Kind(
+        "the raw exchanges of an AIPerf run", "its tokens are not counted",
+        "its report (profile_export_aiperf.json) with profile_export.jsonl beside it",
+        lambda head: starts_object(head, b"metadata", b"start_perf_ns")
+        and not aiperf_requests.is_line(head),
+    ),
+    _Kind(
+        "the requests of an LLMPerf run", "it does not say what was asked of the server",
+        "the …_summary.json beside it, which takes them in",
+        lambda head: head[:1] == b"[" and b'"end_to_end_latency_s"' in head and b'"ttft_s"' in head,
+    ),
+    _Kind(
+        "a vLLM result in the format of PyTorch's benchmarks", "it holds a part of the result",
+        "the result itself (--save-result, --output-json)",
+        lambda head: head[:1] == b"[" and b'"vLLM benchmark"' in head,
+    ),
+    _Kind(
+        "a result of SGLang's bench_one_batch", "it measures one batch without a load",
+        "the result of sglang.bench_serving",
+        lambda head: starts_object(head, b"run_name", b"batch_size", b"prefill_latency")
+        or starts_object(head, b"run_name", b"batch_size", b"last_ttft"),
+    ),
+    _Kind(
+        "a result of SGLang's bench_offline_throughput", "it measures no latency and no load",
+        "the result of sglang.bench_serving",
+        lambda head: starts_object(head, b"successful_requests", b"total_latency", b"backend"),
+    ),
+)  # fmt: skip
+
+
+def sniff(data: memoryview) -> bool:
+    """Any of them."""
+    return _kind(data) is not None
+
+
+def is_by_product(path: Path) -> bool:
+    """A CSV whose report lies beside it, and what GenAI-Perf made its report from."""
+    if path.suffix == ".csv":
+        return path.with_suffix(".json").is_file()
+    made = path.with_name("profile_export_genai_perf.json")
+    return path.name in _GENAI_PERF and made.is_file()
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Raise InvalidInput."""
+    kind = _kind(content.data)
+    assert kind is not None
+    raise InvalidInput(f"This is {kind.what}: {kind.lacks}; give {kind.instead}.")
+
+
+def _kind(data: memoryview) -> _Kind | None:
+    head = head_of(data)
+    return next((kind for kind in _KINDS if kind.knows(head)), None)

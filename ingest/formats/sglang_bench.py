@@ -1,0 +1,142 @@
+"""Results of SGLang's ``bench_serving``: one line of JSON for each run, appended to one file.
+
+Definitions after ``sglang/benchmark/serving.py`` of SGLang 0.5.23: its TPOT leaves out the first
+token and is our ITL, its end-to-end latency is in ms, percentiles are interpolated, and throughput
+is everything generated over the time of the run. Its ITL is a gap between chunks for servers that
+speak OpenAI's interface, and a gap spread over the tokens of its chunk for SGLang's own.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ingest.formats import sglang_facts
+from ingest.level import Level, Requests, cell_of, flat, is_number, reported
+from ingest.lines import decoded, head_of, starts_object
+from ingest.model import Content, Context, Parsed
+from ingest.secrets import scrub
+from warehouse.errors import InvalidInput
+from warehouse.rows import Flag, Measurement
+
+NAME, KIND = "sglang-bench", "a result of SGLang's bench_serving"
+
+_HEAD, _ARGUMENTS = 1 << 20, 1 << 12
+_ENDLESS = b'"request_rate": Infinity'
+_MARKS = (b"max_concurrency", b"sharegpt_output_len", b"random_range_ratio")
+_RATES = {"output_throughput": "output_throughput", "total_throughput": "total_throughput",
+          "request_throughput": "request_throughput", "achieved_concurrency": "concurrency",
+          "mean_acceptance_length": "accept_length"}  # fmt: skip
+_LATENCIES = {"ttft": ("ttft_ms", 1.0), "itl": ("tpot_ms", 1.0),
+              "request_latency": ("e2e_latency_ms", 1e-3)}  # fmt: skip
+_OWN_INTERFACE = ("sglang", "sglang-native")
+
+
+class Details(msgspec.Struct):
+    """The lists of ``--output-details``: one member for each request."""
+
+    input_lens: list[int | None] | None = None
+    output_lens: list[int] | None = None
+    ttfts: list[float] | None = None
+    itls: list[list[float]] | None = None
+    generated_texts: list[str | None] | None = None
+    errors: list[str | None] | None = None
+
+
+_LISTS = (*Details.__struct_fields__, "cached_tokens", "cached_tokens_details")
+Run = tuple[dict[str, Any], Details]
+
+
+def sniff(data: memoryview) -> bool:
+    """Its arguments, which stand before anything that can be long."""
+    return starts_object(head_of(data, _HEAD), *_MARKS)
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a file; each line is a cell. Raises InvalidInput."""
+    runs = list(decoded(content.data, _decode, KIND))
+    config = {"runs": [_config(said) for (said, _), _ in runs]}
+    return Parsed(NAME, config, _cells(runs, context))
+
+
+def _cells(runs: list[tuple[Run, tuple[Flag, ...]]], context: Context) -> Iterator[Any]:
+    for index, ((said, details), flags) in enumerate(runs):
+        yield cell_of(_level(said, details, flags), context, index)
+
+
+def _decode(data: bytes | memoryview) -> Run:
+    # Python writes a rate without a bound as Infinity, which is no JSON; only here it is meant.
+    if _ENDLESS in bytes(data[:_ARGUMENTS]):
+        data = bytes(data).replace(_ENDLESS, b'"request_rate": "inf"', 1)
+    raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    kept = {key: msgspec.json.decode(value) for key, value in raw.items() if key not in _LISTS}
+    return scrub(kept), msgspec.json.decode(data, type=Details)
+
+
+def _config(said: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in said.items() if not key.endswith("_ms")}
+
+
+def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> Level:
+    if not is_number(said.get("completed")) or not is_number(said.get("duration")):
+        raise InvalidInput(
+            "A line of this file, an SGLang benchmark, has no 'completed' or no 'duration': the "
+            "run was cut short; run it again."
+        )
+    requests = _requests(details)
+    failed = 0 if requests is None else sum(error is not None for error in requests.errors)
+    return Level(
+        generator=NAME,
+        facts=sglang_facts.facts_of(said),
+        reported=_reported(said, failed if requests else None),
+        completed=int(said["completed"]),
+        errored=failed,
+        duration=float(said["duration"]),
+        flags=flags,
+        requests=requests,
+    )
+
+
+def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]:
+    for metric, name in _RATES.items():
+        if said.get(name) is not None:
+            yield from reported(metric, said[name])
+    for metric, (name, factor) in _LATENCIES.items():
+        yield from reported(metric, flat(said, name), factor)
+    if said.get("backend") not in _OWN_INTERFACE and not said.get("accept_length"):
+        yield from reported("chunk_gap", flat(said, "itl_ms"))
+    done = said["completed"]
+    if done > 0:
+        # Left at 0 where rounds of a conversation follow one another.
+        prompts = said.get("total_input_tokens")
+        yield from reported("prompt_tokens", prompts / done if prompts else None)
+        yield from reported("output_tokens", said.get("total_output_tokens", 0) / done)
+    if failed is not None and done + failed > 0:
+        yield from reported("error_rate", failed / (done + failed))
+
+
+def _requests(details: Details) -> Requests | None:
+    """The requests of ``--output-details``, which do not say when they began."""
+    if details.ttfts is None or details.output_lens is None:
+        return None
+    lengths = details.output_lens
+    gaps = details.itls or [[] for _ in lengths]
+    told = details.errors or [None] * len(lengths)
+    # A request that failed has no output; one that was cut off says so in words.
+    failed = [bool(error) or not length for error, length in zip(told, lengths, strict=True)]
+    errors = [
+        (error or "no output") if bad else None for error, bad in zip(told, failed, strict=True)
+    ]
+    ends = [ttft + sum(gap) for ttft, gap in zip(details.ttfts, gaps, strict=True)]
+    moments = {"first_token": details.ttfts, "last_token": ends, "end": ends}
+    nothing: dict[str, list[Any]] = {
+        name: [None if bad else value for value, bad in zip(values, failed, strict=True)]
+        for name, values in moments.items()
+    }
+    texts = details.generated_texts
+    return Requests(
+        columns={**nothing, "prompt_tokens": details.input_lens, "output_tokens": lengths},
+        errors=errors,
+        more={"output": texts} if texts and len(texts) == len(lengths) else {},
+        timed=False,
+    )

@@ -1,0 +1,230 @@
+"""What a load generator says of one level, and the cell that it becomes.
+
+A reader says what its file holds, in the catalogue's words and units; what can be recomputed from
+requests is recomputed here, once for every reader. A report without request records is as good a
+cell as any: its values are those reported.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analysis.canonical import Window, canonical, with_latencies
+from ingest.model import Context
+from ingest.secrets import scrub_text
+from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
+from warehouse.contract import Facts
+from warehouse.errors import InvalidInput
+from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement
+
+Columns = dict[str, NDArray[Any]]
+
+_MOMENTS = ("start", "first_token", "last_token", "end")
+_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens")
+#: ``p99``, ``p99.9``, ``99``, ``median`` and their kin, as the catalogue names them.
+_STATISTICS = {
+    **{
+        word: name
+        for name, q in QUANTILES.items()
+        for word in (name, f"p{q * 100:g}", f"{q * 100:g}", f"{q * 100:.1f}")
+    },
+    "p0p1": "p001", "p99p9": "p999", "median": "p50", "mean": "mean", "avg": "mean",
+    "average": "mean", "std": "std", "stddev": "std", "std_dev": "std", "min": "min", "max": "max",
+}  # fmt: skip
+
+_NOT_COUNTED = Flag(
+    "requests_not_counted",
+    "info",
+    "The report does not say how many requests were made, nor how many of them failed.",
+)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The request records of a level: every request that was made, in one order."""
+
+    columns: Mapping[str, Any]
+    """``start``, ``first_token``, ``last_token``, ``end`` (s, one clock), ``prompt_tokens``,
+    ``output_tokens``, each a sequence with None or NaN for unknown; what is left out is unknown."""
+    errors: list[str | None]
+    """What went wrong; None for a completed request."""
+    more: Mapping[str, list[Any]] = field(default_factory=dict)
+    """Further columns of REQUEST_SCHEMA, e.g. ``prompt_hash``, ``output``."""
+    timed: bool = True
+    """False where requests do not say when they began: their latencies are known, their throughput
+    is not. ``start`` is then 0 for each."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a benchmark as its file tells it. None: the file does not say."""
+
+    generator: str
+    facts: Mapping[str, Any]
+    reported: Iterable[Measurement]
+    completed: int | None
+    errored: int = 0
+    incomplete: int = 0
+    version: str | None = None
+    definition: str | None = None
+    """Whose definitions the reported values follow, where not the generator's own."""
+    started_at: datetime | None = None
+    duration: float | None = None
+    acceptance: tuple[Acceptance, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    requests: Requests | None = None
+
+
+def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
+    """The cell of a level. Raises InvalidInput where nothing succeeded or a fact is out of range."""
+    if level.completed is not None and level.completed <= 0:
+        raise InvalidInput(
+            "This report has no successful request; look at its errors and run the benchmark again."
+        )
+    cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
+    full = None if level.requests is None else _columns(level.requests)
+    said = {key: value for key, value in level.facts.items() if value is not None}
+    return Cell(
+        cell_id=cell_id,
+        index=index,
+        facts=Facts(**(said | context.facts)),
+        load_generator=level.generator,
+        load_generator_version=level.version,
+        schema_generation=level.generator,
+        reported_definition=level.definition or level.generator,
+        run_id=context.source_id()[:20],
+        started_at=level.started_at,
+        duration=level.duration,
+        requests_made=_made(level),
+        completed=level.completed or 0,
+        errored=level.errored,
+        incomplete=level.incomplete,
+        requests_complete=full is not None,
+        stop_reason=None,
+        status="good",
+        measurements=(*_finite(level.reported), *_recomputed(level, full)),
+        acceptance=level.acceptance,
+        flags=level.flags if level.completed else (*level.flags, _NOT_COUNTED),
+        requests=None if full is None else _table(cell_id, level.requests, full, context),
+    )
+
+
+def _made(level: Level) -> int | None:
+    return None if level.completed is None else level.completed + level.errored + level.incomplete
+
+
+def reported(
+    metric: str, said: Any, factor: float = 1.0, only: tuple[str, ...] = ()
+) -> Iterator[Measurement]:
+    """What a mapping of statistics says of a metric, times ``factor``; each statistic once.
+
+    ``said`` may be a plain number, which is a mean. ``only``: these words and no others.
+    """
+    words = said if isinstance(said, Mapping) else {"mean": said}
+    found: dict[str, float] = {}
+    for word, value in words.items():
+        statistic = _STATISTICS.get(str(word))
+        known = statistic in METRICS[metric].statistics and (not only or word in only)
+        if statistic and known and is_number(value):
+            found.setdefault(statistic, float(value) * factor)
+    for statistic, number in found.items():
+        yield Measurement("reported", metric, statistic, number)
+
+
+def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """``mean_NAME``, ``p99_NAME`` … of flat members as a mapping of statistics."""
+    return {
+        key.removesuffix(f"_{name}"): value
+        for key, value in members.items()
+        if key.endswith(f"_{name}")
+    }
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that can be stored."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positive(value: Any) -> Any:
+    """The value where it is a number above zero; None elsewhere."""
+    return value if is_number(value) and value > 0 else None
+
+
+def _finite(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
+    return (one for one in measurements if math.isfinite(one.value))
+
+
+def _columns(requests: Requests) -> Columns:
+    n = len(requests.errors)
+    columns: Columns = {name: _floats(requests.columns.get(name), n) for name in _FLOATS}
+    if not requests.timed:
+        columns["start"] = np.zeros(n)
+    failed = np.array([error is not None for error in requests.errors], dtype=bool)
+    columns["status"] = np.where(failed, ERRORED, COMPLETED).astype(object)
+    for earlier, later in (
+        ("start", "first_token"),
+        ("first_token", "last_token"),
+        ("start", "end"),
+    ):
+        if np.any(columns[later][~failed] < columns[earlier][~failed] - 1e-3):
+            raise InvalidInput(
+                f"A completed request has a negative duration ({later} before {earlier}): the "
+                "file is damaged or its clock jumped; run the benchmark again."
+            )
+    return with_latencies(columns, Window(None, None))
+
+
+def _floats(values: Any, n: int) -> NDArray[Any]:
+    if values is None:
+        return np.full(n, np.nan)
+    if len(values) != n:
+        raise InvalidInput(
+            "The lists of requests in this file differ in length; it was altered or cut short, run "
+            "the benchmark again."
+        )
+    return np.array(values, dtype=np.float64)
+
+
+def _recomputed(level: Level, full: Columns | None) -> Iterator[Measurement]:
+    """What the requests say: without their times the latencies only."""
+    if full is None or level.requests is None:
+        return
+    for one in canonical(full, Window(None, None), level.errored, level.completed or 0):
+        if level.requests.timed or one.metric in REQUEST_METRICS:
+            yield one
+
+
+def _table(
+    cell_id: str, requests: Requests | None, full: Columns, context: Context
+) -> pa.Table | None:
+    assert requests is not None
+    n = len(requests.errors)
+    known: dict[str, Any] = {
+        name: values for name, values in full.items() if name in REQUEST_SCHEMA.names
+    }
+    if not requests.timed:
+        known |= dict.fromkeys(_MOMENTS)
+    known |= {key: values for key, values in requests.more.items() if _kept(key, context)}
+    known["cell_id"], known["index"] = [cell_id] * n, range(n)
+    known["error"] = [scrub_text(error) if error else None for error in requests.errors]
+    arrays = [_array(known.get(one.name), one, n) for one in REQUEST_SCHEMA]
+    return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
+
+
+def _kept(column: str, context: Context) -> bool:
+    return column not in ("prompt", "output") or context.keep_text
+
+
+def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(n, one.type)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return pa.array(values, from_pandas=True).cast(one.type)
+    return pa.array(list(values)).cast(one.type)

@@ -1,0 +1,56 @@
+"""Files that hold one JSON object a line, as load generators append them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from ingest import not_a_number
+from ingest.read import json_bytes
+from warehouse.errors import InvalidInput
+from warehouse.rows import Flag
+
+_HEAD, _SHORT = 1 << 16, 1 << 12
+_Read = TypeVar("_Read")
+
+
+def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Every line that is not empty, with its number from 1."""
+    whole: Any = data.obj
+    start, number, size = len(data) - len(json_bytes(data)), 0, len(data)
+    while start < size:
+        number += 1
+        end = whole.find(b"\n", start)
+        end = size if end < 0 else end
+        if end - start > _SHORT or bytes(data[start:end]).strip():
+            yield number, data[start:end]
+        start = end + 1
+
+
+def decoded(
+    data: memoryview, decode: Callable[[bytes | memoryview], _Read], kind: str
+) -> Iterator[tuple[_Read, tuple[Flag, ...]]]:
+    """What ``decode`` makes of each line. ``kind`` is the format's, for the sentence of InvalidInput."""
+    for number, line in lines(data):
+        try:
+            yield not_a_number.decoded(line, decode)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidInput(
+                f"Line {number} of this file, {kind}, cannot be read ({error}): the run that wrote "
+                "it was cut off or the line was altered; remove it or run that one again."
+            ) from None
+
+
+def head_of(data: memoryview, size: int = _HEAD) -> bytes:
+    """The beginning of a file, by which it is recognised."""
+    return bytes(json_bytes(data)[:size]).lstrip()
+
+
+def starts_object(head: bytes, *marks: bytes) -> bool:
+    """Whether a head begins a JSON object and names all of the keys."""
+    return head[:1] == b"{" and all(b'"' + mark + b'"' in head for mark in marks)
+
+
+def members(data: memoryview | bytes) -> dict[str, Any]:
+    """One JSON object as a dictionary, as it stands: ``time_per_output_token`` is no credential."""
+    return msgspec.json.decode(data, type=dict[str, Any])

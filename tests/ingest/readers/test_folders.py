@@ -1,0 +1,81 @@
+"""Which files of a folder are results, which belong to one, and what is said where none is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.discovery import Unit, find_units
+from tests.ingest.readers.reading import cells, written
+from tests.ingest.readers.test_sglang import line
+from warehouse.errors import InvalidInput
+
+
+def test_a_folder_of_lines_that_are_no_results_is_no_success(run: Any, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts"
+    for name in ("a", "b", "c", "d"):
+        written(prompts / f"{name}.jsonl", {"prompt": "Why?"}, lines=True)
+    done = run(prompts, "--json")
+    assert done.status == 1
+    assert "Nothing in this folder is a result" in done.reason
+    assert "a.jsonl, b.jsonl, c.jsonl and 1 more" in done.reason
+
+
+def test_lines_that_are_results_go_in_and_others_beside_them_are_passed_over(
+    run: Any, tmp_path: Path
+) -> None:
+    written(tmp_path / "r" / "sglang.jsonl", line(), line(max_concurrency=4), lines=True)
+    written(tmp_path / "r" / "prompts.jsonl", {"prompt": "Why?"}, lines=True)
+    (tmp_path / "r" / "values.yaml").write_text("replicas: 2\n")
+    done = run(tmp_path / "r", "--json")
+    assert (done.status, done.json["accepted"], done.json["cells"]) == (0, 1, 2)
+    assert [one["concurrency"] for one in run.cells()] == [2, 4]
+
+
+def test_a_named_file_of_lines_says_what_it_is_not(run: Any, tmp_path: Path) -> None:
+    done = run(written(tmp_path / "p.jsonl", {"prompt": "Why?"}, lines=True), "--json")
+    assert done.status == 1
+    for kind in ("a GuideLLM report", "SGLang's bench_serving", "an AIPerf report", "InferenceX"):
+        assert kind in done.reason
+
+
+def test_yaml_and_csv_of_a_report_are_not_taken_twice(tmp_path: Path, report: Any) -> None:
+    written(tmp_path / "benchmarks.json", report())
+    (tmp_path / "benchmarks.yaml").write_text("args: {}\nbenchmarks: []\n")
+    (tmp_path / "benchmarks.csv").write_text("Run Info,Run Info\nRun ID,Run Index\n")
+    (unit,) = find_units([tmp_path])
+    assert isinstance(unit, Unit)
+    assert unit.path.name == "benchmarks.json"
+
+
+def test_a_guidellm_report_in_yaml_is_the_report(tmp_path: Path, report: Any) -> None:
+    import yaml
+
+    whole = cells(written(tmp_path / "r.json", report(levels=(2, 4))))
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump(report(levels=(2, 4))))
+    found = cells(path)
+    assert [one.measurements for one in found] == [one.measurements for one in whole]
+    assert [one.facts for one in found] == [one.facts for one in whole]
+
+
+UNREAD = [
+    ("b.csv", "Run Info,Run Info\nRun ID,Run Index\n", "benchmarks.json"),
+    ("p.csv", "Metric,avg,min,max\n", "profile_export_aiperf.json"),
+    ("t.json", json.dumps([{"benchmark": {"name": "vLLM benchmark"}, "model": {}}]), "--save-result"),
+    ("o.jsonl", json.dumps({"run_name": "x", "batch_size": 1, "prefill_latency": 0.1}), "bench_serving"),
+    ("q.jsonl", json.dumps({"backend": "engine", "successful_requests": 4, "total_latency": 2.0}),
+     "bench_serving"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "instead"), UNREAD, ids=[one[0] for one in UNREAD])
+def test_what_holds_too_little_is_named_with_what_to_give_instead(
+    tmp_path: Path, name: str, text: str, instead: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=r"^This is .*; give .*\.$") as refused:
+        cells(path)
+    assert instead in str(refused.value)

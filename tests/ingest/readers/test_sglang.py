@@ -1,0 +1,210 @@
+"""SGLang's ``bench_serving``: lines written after ``sglang/benchmark/serving.py`` of 0.5.23."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ingest.readers.reading import cell, cells, load, values, written
+from warehouse.errors import InvalidInput
+
+LENGTHS = [9, 5, 3, 0]
+TTFTS = [0.10, 0.20, 0.30, 0.0]
+GAPS = [[0.05] * 8, [0.10] * 4, [0.20] * 2, []]
+
+
+def line(detailed: bool = False, **changes: Any) -> dict[str, Any]:
+    """One run of four requests, the last of which failed; statistics as its writer computes them."""
+    ttfts, gaps = np.array(TTFTS[:3]), GAPS[:3]
+    latencies = ttfts + [sum(gap) for gap in gaps]
+    tpots = (latencies - ttfts) / (np.array(LENGTHS[:3]) - 1)
+    said: dict[str, Any] = {
+        "tag": None, "backend": "sglang-oai", "dataset_name": "random", "request_rate": float("inf"),
+        "max_concurrency": 2, "sharegpt_output_len": None, "random_input_len": 1024,
+        "random_output_len": 128, "random_range_ratio": 0.0, "server_info": None, "duration": 2.0,
+        "completed": 3, "total_input_tokens": 30, "total_input_text_tokens": 30,
+        "total_input_vision_tokens": 0, "total_output_tokens": 17,
+        "total_output_tokens_retokenized": 17, "request_throughput": 1.5, "input_throughput": 15.0,
+        "output_throughput": 8.5, "total_throughput": 23.5, "concurrency": 1.1,
+        "accept_length": None, "max_output_tokens_per_s": 9.0, "max_concurrent_requests": 2,
+    }  # fmt: skip
+    for name, seconds in (
+        ("e2e_latency", latencies), ("ttft", ttfts), ("tpot", tpots), ("itl", np.concatenate(gaps)),
+    ):  # fmt: skip
+        milliseconds = np.asarray(seconds) * 1000
+        said[f"mean_{name}_ms"] = milliseconds.mean()
+        said[f"median_{name}_ms"] = np.median(milliseconds)
+        said[f"std_{name}_ms"] = milliseconds.std()
+        for p in (90, 95, 99):
+            said[f"p{p}_{name}_ms"] = np.percentile(milliseconds, p)
+    if detailed:
+        said |= {
+            "input_lens": [10] * 4, "output_lens": LENGTHS, "ttfts": TTFTS, "itls": GAPS,
+            "generated_texts": ["a", "b", "c", ""], "errors": ["", "", "", "HTTP 500: gone"],
+        }  # fmt: skip
+    return said | changes
+
+
+SERVER = {
+    "model_path": "meta/llama", "served_model_name": "llama", "tp_size": 2, "version": "0.5.23",
+    "dtype": "bfloat16", "quantization": None, "disable_radix_cache": True, "revision": None,
+    "speculative_algorithm": "EAGLE3", "speculative_num_steps": 3, "speculative_eagle_topk": 1,
+    "speculative_num_draft_tokens": 4, "speculative_draft_model_path": "meta/draft",
+    "api_key": "sk-0123456789abcdef0123", "internal_states": [{"avg_spec_accept_length": 2.5}],
+}  # fmt: skip
+
+
+def test_its_words_and_units_become_ours(tmp_path: Path) -> None:
+    found = cell(written(tmp_path / "r.jsonl", line(), lines=True))
+    told = values(found, "reported")
+    assert told["ttft", "p50"] == pytest.approx(200.0)
+    assert told["itl", "mean"] == pytest.approx((50 + 100 + 200) / 3)
+    assert told["request_latency", "p99"] == pytest.approx(np.percentile([0.5, 0.6, 0.7], 99))
+    assert told["output_throughput", "mean"] == 8.5
+    assert told["total_throughput", "mean"] == 23.5
+    assert told["prompt_tokens", "mean"] == 10
+    assert told["achieved_concurrency", "mean"] == 1.1
+    assert ("tpot", "mean") not in told
+    assert values(found, "canonical") == {}
+    assert (found.completed, found.duration, found.requests) == (3, 2.0, None)
+    assert found.reported_definition == "sglang-bench"
+    assert found.facts.dataset == "random 1024/128, ratio 0"
+    assert found.facts.request_format == "text_completions"
+    assert found.flags == ()
+
+
+def test_the_gap_between_chunks_is_taken_where_it_is_one(tmp_path: Path) -> None:
+    def gaps(**changes: Any) -> bool:
+        found = cell(written(tmp_path / "r.jsonl", line(**changes), lines=True))
+        return ("chunk_gap", "p50") in values(found, "reported")
+
+    assert gaps(backend="vllm")
+    assert not gaps(backend="sglang")
+    assert not gaps(accept_length=2.5)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({}, "2 at once"),
+        ({"max_concurrency": None}, "as fast as it takes them"),
+        ({"request_rate": 4.0, "max_concurrency": None}, "4 requests/s (Poisson)"),
+        ({"request_rate": 4.0}, "4 requests/s (Poisson, at most 2 at once)"),
+        ({"request_rate": "trace", "dataset_name": "mooncake"}, "trace mooncake"),
+    ],
+)
+def test_its_load_is_what_was_asked_for(tmp_path: Path, said: dict[str, Any], text: str) -> None:
+    assert load(cell(written(tmp_path / "r.jsonl", line(**said), lines=True))) == text
+
+
+def test_the_server_says_which_arm_it_was(tmp_path: Path) -> None:
+    said = line(backend="sglang", server_info=SERVER, accept_length=2.5)
+    found = cell(written(tmp_path / "r.jsonl", said, lines=True))
+    facts = found.facts
+    assert (facts.engine, facts.engine_version, facts.model) == ("sglang", "0.5.23", "llama")
+    assert (facts.tensor_parallel_size, facts.prefix_caching) == (2, False)
+    assert (facts.spec_method, facts.num_speculative_tokens) == ("eagle3", 3)
+    assert facts.draft_model == "meta/draft"
+    assert values(found, "reported")["mean_acceptance_length", "mean"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("server", "arm"),
+    [
+        ({"speculative_algorithm": None}, ("none", None)),
+        ({"speculative_eagle_topk": 4, "speculative_num_draft_tokens": 8}, ("eagle3", 7)),
+        ({"speculative_algorithm": "NGRAM", "speculative_num_steps": None}, ("ngram", 3)),
+    ],
+)
+def test_an_arm_is_told_by_its_algorithm_and_its_drafts(
+    tmp_path: Path, server: dict[str, Any], arm: tuple[str, int | None]
+) -> None:
+    said = line(backend="sglang", server_info=SERVER | server)
+    facts = cell(written(tmp_path / "r.jsonl", said, lines=True)).facts
+    assert (facts.spec_method, facts.num_speculative_tokens) == arm
+
+
+def test_a_server_of_another_kind_says_no_arm(tmp_path: Path) -> None:
+    said = line(backend="vllm", server_info={"vllm_config": "…"})
+    facts = cell(written(tmp_path / "r.jsonl", said, lines=True)).facts
+    assert (facts.engine, facts.spec_method, facts.model) == ("vllm", None, None)
+
+
+def test_each_line_is_a_cell(tmp_path: Path) -> None:
+    runs = [line(max_concurrency=n) for n in (1, 2, 4)]
+    found = cells(written(tmp_path / "r.jsonl", *runs, lines=True))
+    assert [one.facts.concurrency for one in found] == [1, 2, 4]
+    assert len({one.cell_id for one in found}) == 3
+
+
+def test_with_details_the_latencies_of_requests_are_recomputed(tmp_path: Path) -> None:
+    found = cell(written(tmp_path / "r.jsonl", line(detailed=True), lines=True))
+    assert (found.completed, found.errored, found.requests_complete) == (3, 1, True)
+    assert found.requests is not None
+    rows = found.requests.to_pylist()
+    assert [row["status"] for row in rows] == ["completed"] * 3 + ["errored"]
+    assert [row["error"] for row in rows] == [None] * 3 + ["HTTP 500: gone"]
+    assert [row["ttft"] for row in rows[:3]] == pytest.approx([100.0, 200.0, 300.0])
+    assert {row["start"] for row in rows} == {None}
+    mine = values(found, "canonical")
+    latencies = [0.1 + 8 * 0.05, 0.2 + 4 * 0.1, 0.3 + 2 * 0.2]
+    assert mine["request_latency", "mean"] == pytest.approx(np.mean(latencies))
+    # By tokens after the first: (8 x 50 + 4 x 100 + 2 x 200) / 14.
+    assert mine["itl", "mean"] == pytest.approx(1200 / 14)
+    assert mine["tpot", "mean"] == pytest.approx(sum(latencies) * 1000 / 17)
+    assert mine["ttft", "p95"] == pytest.approx(300.0)
+    # Nothing says when a request began.
+    assert not {"output_throughput", "achieved_concurrency"} & {metric for metric, _ in mine}
+
+
+def test_its_own_statistics_agree_with_its_requests(tmp_path: Path) -> None:
+    found = cell(written(tmp_path / "r.jsonl", line(detailed=True), lines=True))
+    told, mine = values(found, "reported"), values(found, "canonical")
+    for metric in ("ttft", "request_latency", "output_tokens"):
+        assert told[metric, "mean"] == pytest.approx(mine[metric, "mean"])
+    assert told["error_rate", "mean"] == 0.25
+
+
+def test_texts_are_kept_only_if_asked(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line(detailed=True), lines=True)
+    kept = [cells(path, keep_text=keep)[0].requests for keep in (False, True)]
+    assert [t["output"].to_pylist()[0] for t in kept if t is not None] == [None, "a"]
+
+
+def test_a_rate_without_bound_is_no_doubt(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line(), lines=True)
+    assert '"request_rate": Infinity' in path.read_text()
+    assert cell(path).flags == ()
+    path = written(tmp_path / "r.jsonl", line(mean_itl_ms=float("nan")), lines=True)
+    assert [flag.name for flag in cell(path).flags] == ["not_a_number"]
+
+
+def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line(), line(), lines=True)
+    path.write_text(path.read_text()[:-40])
+    with pytest.raises(InvalidInput, match=r"Line 2 .*SGLang.*run that one again\.$"):
+        cells(path)
+
+
+def test_a_run_without_success_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no successful request"):
+        cells(written(tmp_path / "r.jsonl", line(completed=0), lines=True))
+
+
+def test_lists_of_different_length_are_refused(tmp_path: Path) -> None:
+    said = line(detailed=True)
+    said["input_lens"] = [10]
+    with pytest.raises(InvalidInput, match="differ in length"):
+        cells(written(tmp_path / "r.jsonl", said, lines=True))
+
+
+def test_its_secrets_stay_out_of_what_is_kept(tmp_path: Path) -> None:
+    from ingest.formats import sglang_bench
+    from ingest.model import Context
+    from ingest.read import open_content
+
+    path = written(tmp_path / "r.jsonl", line(server_info=SERVER), lines=True)
+    parsed = sglang_bench.parse(open_content(path), Context(lambda: "a" * 64))
+    assert "sk-0123456789" not in json.dumps(parsed.report_config)
