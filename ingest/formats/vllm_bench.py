@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from analysis.canonical import Window, canonical
 from ingest import not_a_number
 from ingest.formats import vllm_facts
 from ingest.formats.vllm_requests import Columns, request_columns, request_table
+from ingest.lines import lines
 from ingest.model import Content, Context, Parsed
 from ingest.secrets import scrub
 from ingest.window import activity, outlived
@@ -30,6 +32,8 @@ DEFINITION = "vllm-bench"
 
 _HEAD = 1 << 16
 _MARKS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"tokenizer_id"')
+#: InferenceX adds its own words to a result and turns its ms into s.
+_PER_GPU = b'"tput_per_gpu"'
 _LATENCIES = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
               "e2el": ("request_latency", 1e-3)}  # fmt: skip
 _STATISTIC = re.compile(r"^(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$")
@@ -87,7 +91,13 @@ def sniff(data: memoryview) -> bool:
 def is_result(data: memoryview) -> bool:
     """Whether the head of the file carries the keys that every result has."""
     head = bytes(data[:_HEAD])
-    return all(mark in head for mark in _MARKS)
+    return all(mark in head for mark in _MARKS) and _PER_GPU not in head
+
+
+def is_by_product(path: Path) -> bool:
+    """Whether a file repeats a result in the format of PyTorch's benchmarks."""
+    stem = path.name.removesuffix(".pytorch.json")
+    return stem != path.name and (path.parent / f"{stem}.json").is_file()
 
 
 def is_of_sweep(data: memoryview) -> bool:
@@ -115,15 +125,25 @@ class Result:
 
 
 def parse(content: Content, context: Context) -> Parsed:
-    """Read one result, which is one cell. Raises InvalidInput."""
-    result = read(content)
-    return Parsed(NAME, result.config, iter([cell_of(result, context, {})]))
+    """Read a result, which is one cell, or those of ``--append-result``. Raises InvalidInput."""
+    results = [read(one) for one in _results(content.data)]
+    first = results[0].config
+    config = first if len(results) == 1 else {"results": [one.config for one in results]}
+    cells = (cell_of(one, context, {}, index) for index, one in enumerate(results))
+    return Parsed(NAME, config, cells)
 
 
-def read(content: Content) -> Result:
+def _results(data: memoryview) -> list[memoryview]:
+    """``--append-result`` writes each result as one line; otherwise a file is one result."""
+    parts = [part for _, part in lines(data)]
+    appended = len(parts) > 1 and bytes(parts[0][-64:]).rstrip().endswith(b"}")
+    return parts if appended else [data]
+
+
+def read(data: memoryview) -> Result:
     """The typed result. Raises InvalidInput with what is missing or out of range."""
     try:
-        (bench, members), flags = not_a_number.decoded(content.data, _decode, infinity=b'"inf"')
+        (bench, members), flags = not_a_number.decoded(data, _decode, infinity=b'"inf"')
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"This vllm bench result cannot be read: {error}.") from None
     _check(bench)
@@ -148,15 +168,15 @@ def _check(bench: Bench) -> None:
         )
 
 
-def cell_of(result: Result, context: Context, extra: dict[str, Any]) -> Cell:
-    """The one cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int = 0) -> Cell:
+    """The cell of a result; ``extra`` facts (of a sweep) override the result's own."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     columns, started = request_columns(bench), vllm_facts.started_at(bench)
-    cell_id = hashlib.sha256(f"{context.source_id()}:0".encode()).hexdigest()[:20]
+    cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
     return Cell(
         cell_id=cell_id,
-        index=0,
+        index=index,
         facts=Facts(**(vllm_facts.facts_of(bench) | extra | context.facts)),
         load_generator="vllm-bench",
         load_generator_version=None,

@@ -47,7 +47,7 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read one run of the sweep, which is one cell. Raises InvalidInput."""
-    result = vllm_bench.read(content)
+    result = vllm_bench.read(content.data)
     cell = vllm_bench.cell_of(result, context, _facts(result.config))
     return Parsed(NAME, result.config, iter([cell]))
 

@@ -1,0 +1,85 @@
+"""What ``vllm bench throughput`` and ``vllm bench latency`` write with ``--output-json``.
+
+Both run the engine without a server. Throughput counts prompt and output tokens over the time of
+the run; latency is that of whole batches: every request of a batch waits as long as the batch. So
+each has less to say than ``vllm bench serve``, and nothing of a first token.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ingest import not_a_number
+from ingest.level import Level, cell_of, is_number, reported
+from ingest.lines import head_of, members, starts_object
+from ingest.model import Content, Context, Parsed
+from ingest.secrets import scrub
+from warehouse.errors import InvalidInput
+from warehouse.rows import Flag, Measurement
+
+NAME, KIND = "vllm-offline", "a result of vllm bench throughput or vllm bench latency"
+
+_THROUGHPUT = (b"elapsed_time", b"num_requests", b"total_num_tokens", b"tokens_per_second")
+_LATENCY = (b"avg_latency", b"latencies")
+_BATCHES = Flag(
+    "batch_latency",
+    "info",
+    "The latency is that of whole batches without a server, and the file does not say how large they "
+    "were; say it with --set concurrency=….",
+)
+
+
+def sniff(data: memoryview) -> bool:
+    """The few keys of either."""
+    head = head_of(data)
+    return starts_object(head, *_THROUGHPUT) or starts_object(head, *_LATENCY)
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a result, which is one cell. Raises InvalidInput."""
+    try:
+        said, flags = not_a_number.decoded(content.data, members)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"This vllm bench result cannot be read: {error}.") from None
+    level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)
+    config = {key: value for key, value in said.items() if key != "latencies"}
+    return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
+
+
+def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
+    if not is_number(said.get("num_requests")) or not is_number(said.get("elapsed_time")):
+        raise InvalidInput("This vllm bench throughput result lacks its counts; run it again.")
+    return Level(
+        generator="vllm-throughput",
+        facts={**_facts(said), "load_profile": "throughput"},
+        reported=_rates(said),
+        completed=int(said["num_requests"]),
+        duration=float(said["elapsed_time"]),
+        flags=flags,
+    )
+
+
+def _rates(said: dict[str, Any]) -> Iterator[Measurement]:
+    yield from reported("total_throughput", said.get("tokens_per_second"))
+    yield from reported("request_throughput", said.get("requests_per_second"))
+
+
+def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
+    batches = said.get("latencies")
+    if not isinstance(batches, list) or not is_number(said.get("avg_latency")):
+        raise InvalidInput("This vllm bench latency result lacks its batches; run it again.")
+    percentiles = said.get("percentiles")
+    told = percentiles if isinstance(percentiles, dict) else {}
+    return Level(
+        generator="vllm-latency",
+        facts=_facts(said),
+        reported=reported("request_latency", {"mean": said["avg_latency"], **told}),
+        completed=len(batches),
+        flags=(*flags, _BATCHES),
+    )
+
+
+def _facts(said: dict[str, Any]) -> dict[str, Any]:
+    model = said.get("model_id")
+    return {"model": model if isinstance(model, str) and model else None, "engine": "vllm"}
