@@ -1,0 +1,127 @@
+"""InferenceX (InferenceMAX) results: rows with a result each, alone or in an array.
+
+``agg_*.json`` of its runs holds flat rows, its public interface rows with ``metrics``. Both come
+from a ``vllm bench serve`` result whose milliseconds were turned into seconds and whose throughput
+was divided by the GPUs (``utils/process_result.py``): TPOT leaves out the first token and is our
+ITL, its ITL is the gap between chunks. How many requests were made is not passed on.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ingest.level import Level, cell_of, flat, is_number, positive, reported
+from ingest.lines import head_of
+from ingest.model import Content, Context, Parsed
+from ingest.read import json_bytes
+from warehouse.errors import InvalidInput
+from warehouse.rows import Cell, Measurement
+
+NAME, KIND = "inferencex", "an InferenceX result"
+
+_LATENCIES = {"ttft": ("ttft", 1000.0), "itl": ("tpot", 1000.0), "chunk_gap": ("itl", 1000.0),
+              "request_latency": ("e2el", 1.0)}  # fmt: skip
+_METHODS = {"none": "none", "off": "none", "false": "none", "eagle": "eagle", "eagle3": "eagle3",
+            "mtp": "mtp", "ngram": "ngram", "draft_model": "draft_model"}  # fmt: skip
+
+
+def sniff(data: memoryview) -> bool:
+    """Rows with a throughput per GPU; the collected form is an array."""
+    head = head_of(data)
+    rows = head[:1] in (b"{", b"[") and b'"tput_per_gpu"' in head and b'"conc"' in head
+    return rows and (b'"hw"' in head or b'"hardware"' in head)
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read the rows; each is a cell. Raises InvalidInput."""
+    try:
+        said = msgspec.json.decode(json_bytes(content.data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"This InferenceX result cannot be read: {error}.") from None
+    rows = said if isinstance(said, list) else [said]
+    return Parsed(NAME, {"rows": len(rows)}, _cells(rows, context))
+
+
+def _cells(rows: list[Any], context: Context) -> Iterator[Cell]:
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidInput(
+                f"Row {index + 1} of this InferenceX result is no object: export it again."
+            )
+        yield cell_of(_level(row), context, index)
+
+
+def _level(row: dict[str, Any]) -> Level:
+    nested = row.get("metrics")
+    if "request_metrics" in row or isinstance(row.get("users"), int):
+        raise InvalidInput(
+            "This is a result of InferenceX's agent traces, whose requests depend on one another: "
+            "it has no load that could be compared; give the results of its fixed lengths."
+        )
+    numbers = nested if isinstance(nested, dict) else row
+    return Level(
+        generator=NAME, facts=_facts(row), reported=_reported(row, numbers), completed=None
+    )
+
+
+def _reported(row: dict[str, Any], numbers: dict[str, Any]) -> Iterator[Measurement]:
+    for metric, (name, factor) in _LATENCIES.items():
+        yield from reported(metric, flat(numbers, name), factor)
+    gpus = _gpus(row)
+    if gpus is None:
+        return
+    # With prefill and decode apart, output is counted per GPU that decodes.
+    decoding = positive(row.get("num_decode_gpu")) if _is_split(row) else gpus
+    for metric, name, count in (
+        ("total_throughput", "tput_per_gpu", gpus),
+        ("output_throughput", "output_tput_per_gpu", decoding or gpus),
+    ):
+        if is_number(numbers.get(name)):
+            yield from reported(metric, numbers[name] * count)
+
+
+def _facts(row: dict[str, Any]) -> dict[str, Any]:
+    lengths = row.get("isl"), row.get("osl")
+    method = _text(row.get("spec_decoding")) or _text(row.get("spec_method"))
+    return {
+        "model": _text(row.get("model")) or _text(row.get("infmax_model_prefix")),
+        "engine": _engine(row),
+        "precision": _text(row.get("precision")),
+        "gpu": _text(row.get("hw")) or _text(row.get("hardware")),
+        "gpu_count": _gpus(row),
+        "tensor_parallel_size": positive(row.get("tp") or row.get("decode_tp")),
+        "dataset": f"random {lengths[0]}/{lengths[1]}" if all(lengths) else None,
+        "load_profile": "concurrent",
+        "concurrency": positive(row.get("conc")),
+        "spec_method": None if method is None else _METHODS.get(method.lower(), method.lower()),
+        "server_args": {"image": row["image"]} if _text(row.get("image")) else None,
+    }
+
+
+def _engine(row: dict[str, Any]) -> str | None:
+    """The server's own name: InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-`` before one."""
+    framework = (_text(row.get("framework")) or "").lower().removeprefix("dynamo-")
+    return {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(framework, framework) or None
+
+
+def _is_split(row: dict[str, Any]) -> bool:
+    """Whether some of the GPUs only prefill and others only decode."""
+    return row.get("disagg") in (True, "true") or row.get("is_multinode") is True
+
+
+def _gpus(row: dict[str, Any]) -> int | None:
+    """The GPUs by whose number its throughput was divided."""
+    if _is_split(row):
+        parts = row.get("num_prefill_gpu"), row.get("num_decode_gpu")
+        known = [int(part) for part in parts if is_number(part)]
+        return sum(known) or None if len(known) == 2 else None
+    whole = positive(row.get("tp"))
+    if whole is None:
+        # Where nothing is split, the public interface gives the same GPUs twice.
+        return positive(row.get("num_decode_gpu"))
+    return int(whole) * int(row.get("pp") or 1) * int(row.get("pcp_size") or 1)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

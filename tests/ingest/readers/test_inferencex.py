@@ -1,0 +1,85 @@
+"""InferenceX: rows written after its ``utils/process_result.py``, and as its public interface has them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.formats import vllm_bench
+from tests.ingest.readers.reading import cell, cells, load, values, written
+from warehouse.errors import InvalidInput
+
+ROW: dict[str, Any] = {
+    "hw": "h200", "conc": 16, "image": "vllm/vllm-openai:v0.15", "model": "openai/gpt-oss-120b",
+    "infmax_model_prefix": "gptoss120b", "framework": "vllm", "precision": "fp4",
+    "spec_decoding": "none", "disagg": False, "recipe_fingerprint": "", "isl": 1024, "osl": 1024,
+    "is_multinode": False, "tp": 2, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1,
+    "dp_attention": "false", "tput_per_gpu": 1000.0, "output_tput_per_gpu": 500.0,
+    "input_tput_per_gpu": 500.0,
+    "mean_ttft": 0.25, "median_ttft": 0.2, "std_ttft": 0.1, "p99_ttft": 0.9,
+    "mean_tpot": 0.010, "mean_intvty": 100.0, "median_tpot": 0.009, "median_intvty": 111.1,
+    "mean_itl": 0.020, "p99_itl": 0.05, "mean_e2el": 10.5, "p99_e2el": 12.0,
+}  # fmt: skip
+PUBLIC = {
+    "hardware": "b300", "framework": "dynamo-trt", "model": "dsr1", "precision": "fp8",
+    "spec_method": "mtp", "disagg": False, "is_multinode": False, "prefill_tp": 2, "prefill_ep": 1,
+    "decode_tp": 2, "decode_ep": 1, "num_prefill_gpu": 2, "num_decode_gpu": 2, "isl": 1024,
+    "osl": 1024, "conc": 64, "date": "2026-04-17",
+    "metrics": {"tput_per_gpu": 2781.5, "output_tput_per_gpu": 1390.7, "mean_ttft": 0.094,
+                "mean_tpot": 0.022, "mean_e2el": 20.6},
+}  # fmt: skip
+
+
+def test_its_seconds_and_its_throughput_per_gpu_become_ours(tmp_path: Path) -> None:
+    found = cell(written(tmp_path / "agg_x.json", ROW))
+    told = values(found, "reported")
+    assert told["ttft", "mean"] == 250.0
+    assert told["ttft", "p99"] == 900.0
+    assert told["itl", "mean"] == 10.0
+    assert told["chunk_gap", "mean"] == 20.0
+    assert told["request_latency", "p99"] == 12.0
+    assert told["total_throughput", "mean"] == 2000.0
+    assert told["output_throughput", "mean"] == 1000.0
+    facts = found.facts
+    assert (facts.gpu, facts.gpu_count, facts.tensor_parallel_size) == ("h200", 2, 2)
+    assert (facts.engine, facts.precision, facts.spec_method) == ("vllm", "fp4", "none")
+    assert (facts.dataset, load(found)) == ("random 1024/1024", "16 at once")
+
+
+def test_what_it_does_not_count_is_unknown_and_said(tmp_path: Path) -> None:
+    found = cell(written(tmp_path / "agg_x.json", ROW))
+    assert found.requests_made is None
+    assert [flag.name for flag in found.flags] == ["requests_not_counted"]
+
+
+def test_collected_rows_and_those_of_its_public_interface_are_a_cell_each(tmp_path: Path) -> None:
+    found = cells(written(tmp_path / "agg_bmk.json", [ROW, ROW | {"conc": 32}, PUBLIC]))
+    assert [load(one) for one in found] == ["16 at once", "32 at once", "64 at once"]
+    last = found[2]
+    assert values(last, "reported")["total_throughput", "mean"] == pytest.approx(5563.0)
+    assert values(last, "reported")["ttft", "mean"] == pytest.approx(94.0)
+    assert (last.facts.engine, last.facts.spec_method) == ("tensorrt-llm", "mtp")
+    assert last.facts.gpu_count == 2
+
+
+def test_with_prefill_apart_output_is_counted_per_gpu_that_decodes(tmp_path: Path) -> None:
+    row = {key: value for key, value in ROW.items() if key not in ("tp", "pp", "pcp_size")}
+    row |= {"is_multinode": True, "disagg": True, "num_prefill_gpu": 8, "num_decode_gpu": 24,
+            "decode_tp": 8}  # fmt: skip
+    found = cell(written(tmp_path / "agg_x.json", row))
+    assert found.facts.gpu_count == 32
+    assert values(found, "reported")["total_throughput", "mean"] == 32_000.0
+    assert values(found, "reported")["output_throughput", "mean"] == 12_000.0
+
+
+def test_it_is_never_taken_for_a_result_of_vllm(tmp_path: Path, bench: Any) -> None:
+    """Its words may stand among those of the result that it was made from."""
+    path = written(tmp_path / "mixed.json", bench() | ROW)
+    assert not vllm_bench.is_result(memoryview(path.read_bytes()))
+    assert values(cell(path), "reported")["ttft", "mean"] == 250.0
+
+
+def test_agent_traces_are_named_and_refused(tmp_path: Path) -> None:
+    row = {"hw": "b200", "conc": 8, "users": 8, "tput_per_gpu": 1.0, "request_metrics": {}}
+    with pytest.raises(InvalidInput, match="agent traces"):
+        cells(written(tmp_path / "agg_x.json", row))
