@@ -1,0 +1,45 @@
+"""YAML that others wrote: plain values only, and none that grows without end as it is read."""
+
+from typing import Any
+
+import yaml
+
+from warehouse.errors import InvalidInput
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Aliases let a few lines stand for any number of values; reports hold far fewer than this.
+_MOST = 5_000_000
+_LARGEST = 256 << 20
+
+
+def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
+    """One mapping. Raises InvalidInput; ``kind`` is what the file would be."""
+    if len(data) > _LARGEST:
+        raise InvalidInput(
+            f"This YAML, {kind}, is larger than {_LARGEST >> 20} MB: export it as JSON instead."
+        )
+    try:
+        said = yaml.load(bytes(data), Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        place = " ".join(str(error).split())[:200]
+        raise InvalidInput(f"This YAML, {kind}, cannot be read: {place}.") from None
+    if not isinstance(said, dict):
+        raise InvalidInput(f"This YAML is not {kind}: it holds no names with values.")
+    _require_finite(said, kind)
+    return said
+
+
+def _require_finite(said: Any, kind: str) -> None:
+    """Raise InvalidInput where the values, aliases followed, are too many or without end."""
+    waiting, seen = [said], 0
+    while waiting:
+        one = waiting.pop()
+        seen += 1
+        if seen > _MOST:
+            raise InvalidInput(
+                f"This YAML, {kind}, repeats itself by aliases beyond any report: write it anew."
+            )
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
