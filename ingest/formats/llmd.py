@@ -1,0 +1,174 @@
+"""llm-d's benchmark reports, versions 0.1 and 0.2, in YAML or JSON: what some load generator said.
+
+A report keeps the meaning that its load generator gave TPOT and ITL (``native_to_br0_*.py``), so its
+values are compared only with those of the same one: GuideLLM's TPOT includes the first token, that
+of all others leaves it out and is our ITL. Units are stated and converted. No request is passed on.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ingest import not_a_number
+from ingest.formats.llmd_facts import facts_of
+from ingest.level import Level, cell_of, is_number, reported
+from ingest.lines import head_of, members, starts_object
+from ingest.model import Content, Context, Parsed
+from ingest.secrets import scrub
+from ingest.yaml_text import load_yaml
+from warehouse.errors import InvalidInput
+from warehouse.rows import Measurement
+
+NAME, KIND = "llm-d", "an llm-d benchmark report"
+
+_HEAD = 1 << 20
+_VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
+_SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
+#: What a unit must be multiplied with to become s.
+_UNITS = {"ms": 1e-3, "s": 1.0, "ms/token": 1e-3, "s/token": 1.0}
+_ALL = {"ttft": "time_to_first_token", "request_latency": "request_latency"}
+_WITHOUT_FIRST = _ALL | {"itl": "time_per_output_token", "tpot": "normalized_time_per_output_token"}
+_METRICS = {
+    "guidellm": _ALL | {"itl": "inter_token_latency", "tpot": "time_per_output_token"},
+    "aiperf": _ALL | {"itl": "inter_token_latency"},
+    "vllm-benchmark": _WITHOUT_FIRST | {"chunk_gap": "inter_token_latency"},
+    "inferencemax": _WITHOUT_FIRST | {"chunk_gap": "inter_token_latency"},
+}
+_RATES = {
+    "output_throughput": ("output_tokens_per_sec", "output_token_rate"),
+    "total_throughput": ("total_tokens_per_sec", "total_token_rate"),
+    "request_throughput": ("requests_per_sec", "request_rate"),
+}
+
+
+def sniff(data: memoryview) -> bool:
+    """Its version and its sections."""
+    head = head_of(data, _HEAD)
+    if head[:1] == b"{":
+        of_one = starts_object(head, b"version", b"scenario", b"metrics")
+        return of_one or starts_object(head, b"version", b"run", b"scenario", b"results")
+    of_requests = b"\nscenario:" in head or b"request_performance:" in head
+    sections = of_requests and _SECTIONS.search(head) is not None
+    return sections and _VERSION.search(head) is not None
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a report, which is one cell. Raises InvalidInput."""
+    said = _read(content)
+    version = str(said.get("version"))
+    scenario = _object(said.get("scenario"))
+    if version.startswith("0.1"):
+        tool = str(_object(scenario.get("load")).get("name") or "")
+        told = _object(said.get("metrics"))
+    elif version.startswith("0.2"):
+        tool = str(_object(_object(scenario.get("load")).get("standardized")).get("tool") or "")
+        # inference-perf writes such a report itself, for others to add the servers.
+        own = str(_object(said.get("run")).get("uid")).startswith("inference-perf-")
+        tool = tool or ("inference-perf" if own else "")
+        performance = _object(_object(said.get("results")).get("request_performance"))
+        told = _object(performance.get("aggregate"))
+    else:
+        raise InvalidInput(
+            f"This llm-d benchmark report has version {version[:20]}, 0.1 and 0.2 are read: export "
+            "it in one of these, or give the report of its load generator."
+        )
+    level = _level(said, told, tool.lower())
+    config = scrub({"version": version, "scenario": scenario})
+    return Parsed(NAME, config, iter([cell_of(level, context)]))
+
+
+def _read(content: Content) -> dict[str, Any]:
+    if head_of(content.data)[:1] != b"{":
+        return load_yaml(content.data, KIND)
+    try:
+        return not_a_number.decoded(content.data, members)[0]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"This llm-d benchmark report cannot be read: {error}.") from None
+
+
+def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
+    requests = _object(told.get("requests"))
+    if not is_number(requests.get("total")):
+        raise InvalidInput(
+            "This llm-d benchmark report has no results of requests: it describes the servers or a "
+            "run that failed; give the report of the run's load."
+        )
+    # AIPerf's total is what succeeded; its failures are kinds of errors.
+    failed = 0 if tool == "aiperf" else _count(requests, "failures")
+    cut = 0 if tool == "aiperf" else _count(requests, "incomplete")
+    time = _object(told.get("time")) or _object(_object(said.get("run")).get("time"))
+    completed = int(requests["total"]) - failed - cut
+    return Level(
+        generator=NAME,
+        definition=f"llm-d: {tool}" if tool else "unknown",
+        facts=facts_of(said),
+        reported=_reported(told, requests, tool, (completed, failed)),
+        completed=completed,
+        errored=failed,
+        incomplete=cut,
+        version=str(said.get("version")),
+        started_at=_moment(time.get("start")),
+        duration=_seconds(time.get("duration")),
+    )
+
+
+def _reported(
+    told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int]
+) -> Iterator[Measurement]:
+    latencies, rates = _object(told.get("latency")), _object(told.get("throughput"))
+    for metric, name in _METRICS.get(tool, _WITHOUT_FIRST).items():
+        statistics = _object(latencies.get(name))
+        seconds = _UNITS.get(str(statistics.get("units")))
+        if seconds is not None:
+            yield from reported(
+                metric, statistics, seconds * (1 if metric == "request_latency" else 1000)
+            )
+    for metric, names in _RATES.items():
+        for name in names:
+            rate = rates.get(name)
+            yield from reported(metric, rate.get("mean") if isinstance(rate, dict) else rate)
+    yield from reported("prompt_tokens", _object(requests.get("input_length")))
+    yield from reported("output_tokens", _object(requests.get("output_length")))
+    completed, failed = counts
+    if completed + failed > 0:
+        yield from reported("error_rate", failed / (completed + failed))
+
+
+def _count(requests: dict[str, Any], name: str) -> int:
+    value = requests.get(name)
+    return int(value) if is_number(value) else 0
+
+
+_ISO = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$")
+
+
+def _seconds(value: Any) -> float | None:
+    """A number of seconds, or ISO 8601's ``PT1M30.5S``."""
+    if is_number(value):
+        return float(value)
+    found = _ISO.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _moment(value: Any) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        return datetime.fromtimestamp(value, UTC) if is_number(value) and value > 0 else None
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,131 @@
+"""What an llm-d benchmark report says of the servers and the load: its scenario."""
+
+import json
+from typing import Any
+
+from ingest.level import is_number, positive
+from ingest.speculation import facts_of as speculation_of
+
+_ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
+_SPECULATIVE = ("--speculative-config", "speculative-config", "speculative_config")
+
+
+def facts_of(said: dict[str, Any]) -> dict[str, Any]:
+    """The facts, in the contract's words; None for what the scenario does not say."""
+    scenario = _object(said.get("scenario"))
+    if isinstance(scenario.get("stack"), list):
+        return _of_stack(scenario) | _load(scenario)
+    return _of_host(scenario) | _load_before(scenario)
+
+
+def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Version 0.1: hosts and engines in lists of the same order."""
+    model, host = _object(scenario.get("model")), _object(scenario.get("host"))
+    accelerators = _objects(host.get("accelerator"))
+    engines = _objects(_object(scenario.get("platform")).get("engine"))
+    sizes = [_object(one.get("parallelism")).get("tp") for one in accelerators]
+    return {
+        "model": _text(model.get("name")),
+        "precision": _text(model.get("quantization")),
+        "gpu": _alike([one.get("model") for one in accelerators]),
+        "gpu_count": _sum([one.get("count") for one in accelerators]),
+        "tensor_parallel_size": _alike([positive(size) for size in sizes]),
+        "engine": _engine(_alike([one.get("name") for one in engines])),
+        "engine_version": _alike([_text(one.get("version")) for one in engines]),
+        **_speculation([_object(one.get("args")) for one in engines]),
+    }
+
+
+def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Version 0.2: components of which some are engines, each with replicas."""
+    stack = _objects(scenario["stack"])
+    engines = [
+        one for one in stack if _object(one.get("standardized")).get("kind") == "inference_engine"
+    ]
+    said = [_object(one["standardized"]) for one in engines]
+    cards = [_object(one.get("accelerator")) for one in said]
+    sizes = [_object(card.get("parallelism")).get("tp") for card in cards]
+    counts = [
+        card.get("count", 0) * one.get("replicas", 1)
+        for card, one in zip(cards, said, strict=True)
+        if is_number(card.get("count")) and is_number(one.get("replicas", 1))
+    ]
+    return {
+        "model": _alike([_object(one.get("model")).get("name") for one in said]),
+        "gpu": _alike([card.get("model") for card in cards]),
+        "gpu_count": _sum(counts) if len(counts) == len(said) else None,
+        "tensor_parallel_size": _alike([positive(size) for size in sizes]),
+        "engine": _engine(_alike([one.get("tool") for one in said])),
+        **_speculation([_object(_object(one.get("native")).get("args")) for one in engines]),
+    }
+
+
+def _speculation(arguments: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the engines that say so were told to draft; one that says nothing stays unknown."""
+    for args in arguments:
+        told = next((args[name] for name in _SPECULATIVE if args.get(name)), None)
+        try:
+            config = json.loads(told) if isinstance(told, str) else told
+        except ValueError:
+            continue
+        if isinstance(config, dict):
+            return speculation_of(config)
+    return {}
+
+
+def _load(scenario: dict[str, Any]) -> dict[str, Any]:
+    said = _object(_object(scenario.get("load")).get("standardized"))
+    rate, at_once = positive(said.get("rate_qps")), positive(said.get("concurrency"))
+    lengths = [_object(said.get(side)).get("value") for side in ("input_seq_len", "output_seq_len")]
+    source = _text(said.get("source"))
+    known = source and all(map(is_number, lengths))
+    return {
+        "dataset": f"{source} {lengths[0]:g}/{lengths[1]:g}" if known else source,
+        "rate": rate,
+        "load_profile": "concurrent" if rate is None and at_once else None,
+        "concurrency": int(at_once) if at_once else None,
+    }
+
+
+def _load_before(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Version 0.1 passes the load generator's own settings on, each with words of its own."""
+    load = _object(scenario.get("load"))
+    args = _object(load.get("args"))
+    strategy = _object(args.get("strategy"))
+    at_once = positive(args.get("max_concurrency")) or positive(strategy.get("streams"))
+    rate = positive(args.get("request_rate")) or positive(strategy.get("rate"))
+    return {
+        "dataset": _text(load.get("type")),
+        "rate": rate,
+        "load_profile": "concurrent" if rate is None and at_once else None,
+        "concurrency": int(at_once) if at_once else None,
+    }
+
+
+def _engine(name: Any) -> str | None:
+    """An engine's own name; what packs it, as llm-d does, says nothing of it."""
+    text = str(name or "").lower()
+    return next((known for known in _ENGINES if known in text), None)
+
+
+def _alike(values: list[Any]) -> Any:
+    """What all say; None where they differ or say nothing."""
+    known = {value for value in values if isinstance(value, str | int | float)}
+    return known.pop() if len(known) == 1 else None
+
+
+def _sum(counts: list[Any]) -> int | None:
+    known = [int(count) for count in counts if is_number(count) and count > 0]
+    return sum(known) or None if len(known) == len(counts) else None
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
