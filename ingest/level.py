@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -147,7 +147,7 @@ def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is a number that can be stored."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -137,7 +137,7 @@ def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Lev
         reported=_reported(successes, completed, errored),
         completed=completed,
         errored=errored,
-        duration=float(length) if is_number(length) and length else found and found.duration,
+        duration=float(length) if is_number(length) else found.duration if found else None,
         flags=flags,
         requests=found.requests if found else None,
     )
@@ -185,8 +185,8 @@ def _reported(successes: dict[str, Any], completed: int, errored: int) -> Iterat
     for metric, name in _RATES.items():
         yield from reported(metric, rates.get(name))
     for metric, names in _LENGTHS.items():
-        told = next((successes[name] for name in names if _object(successes.get(name))), {})
-        yield from reported(metric, told)
+        told = (successes[name] for name in names if _object(successes.get(name)))
+        yield from reported(metric, next(told, None))
     if completed + errored > 0:
         yield from reported("error_rate", errored / (completed + errored))
 

@@ -6,6 +6,7 @@ was divided by the GPUs (``utils/process_result.py``): TPOT leaves out the first
 ITL, its ITL is the gap between chunks. How many requests were made is not passed on.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,11 +117,12 @@ def _gpus(row: dict[str, Any]) -> int | None:
         parts = row.get("num_prefill_gpu"), row.get("num_decode_gpu")
         known = [int(part) for part in parts if is_number(part)]
         return sum(known) or None if len(known) == 2 else None
-    whole = positive(row.get("tp"))
-    if whole is None:
+    if not is_number(row.get("tp")):
         # Where nothing is split, the public interface gives the same GPUs twice.
-        return positive(row.get("num_decode_gpu"))
-    return int(whole) * int(row.get("pp") or 1) * int(row.get("pcp_size") or 1)
+        both = row.get("num_decode_gpu")
+        return int(both) or None if is_number(both) else None
+    sizes = (row.get(name) for name in ("tp", "pp", "pcp_size"))
+    return math.prod(int(size) for size in sizes if is_number(size)) or None
 
 
 def _text(value: Any) -> str | None:

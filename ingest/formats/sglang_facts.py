@@ -83,7 +83,7 @@ def _speculation(told: dict[str, Any]) -> dict[str, Any]:
     steps, tree = told.get("speculative_num_steps"), told.get("speculative_num_draft_tokens")
     chain = told.get("speculative_eagle_topk") in (None, 1)
     # Of the tokens that are verified together one is the last accepted.
-    k = steps if chain and positive(steps) else tree - 1 if positive(tree) else None
+    k = steps if chain and positive(steps) else tree - 1 if is_number(tree) else None
     return {
         "spec_method": _METHODS.get(str(algorithm).upper(), str(algorithm).lower()),
         "num_speculative_tokens": positive(k),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ingest.discovery import Unit, find_units
-from tests.ingest.readers.reading import cell, load, values, written
+from tests.ingest.readers.reading import FIXTURES, cell, load, values, written
 from warehouse.errors import InvalidInput
 
 CONFIG = {
@@ -212,3 +212,61 @@ def test_reports_before_0_6_are_read(folder: Path) -> None:
     found = cell(folder / "stage_0_lifecycle_metrics.json")
     assert values(found, "reported")["prompt_tokens", "mean"] == 7.0
     assert values(found, "canonical")["itl", "mean"] == pytest.approx(30.0)
+
+
+REAL = FIXTURES / "inference-perf"
+
+
+@pytest.mark.parametrize("run", ["concurrent", "constant"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_a_real_run_its_own_numbers_and_those_of_its_requests_agree(
+    run: str, number: int
+) -> None:
+    path = REAL / run / f"stage_{number}_lifecycle_metrics.json"
+    found = cell(path)
+    said = json.loads(path.read_text())["successes"]
+    told, mine = values(found, "reported"), values(found, "canonical")
+    assert found.completed == said["count"]
+    assert told["itl", "p95"] == said["latency"]["time_per_output_token"]["p95"] * 1000
+    for line in (("ttft", "mean"), ("request_latency", "mean"), ("request_throughput", "mean")):
+        assert mine[line] == pytest.approx(told[line], rel=1e-6), line
+    counts = json.loads((REAL / run / "stage_0_lifecycle_metrics.json").read_text())
+    first = counts["load_summary"]["count"] if number else 0
+    rows = json.loads((REAL / run / "per_request_lifecycle_metrics.json").read_text())
+    rows = sorted(rows, key=lambda row: row["start_time"])[first : first + found.completed]
+    responses = [row["info"]["response_metrics"] for row in rows]
+    tokens = [one["server_usage"]["completion_tokens"] for one in responses]
+    length = max(r["end_time"] for r in rows) - min(r["start_time"] for r in rows)
+    assert mine["output_tokens", "mean"] == np.mean(tokens)
+    assert mine["output_throughput", "mean"] == pytest.approx(sum(tokens) / length)
+    spans = [one["output_token_times"][-1] - one["output_token_times"][0] for one in responses]
+    assert mine["itl", "mean"] == pytest.approx(sum(spans) / (sum(tokens) - len(tokens)) * 1000)
+
+
+def test_of_a_real_run_load_and_settings_are_known() -> None:
+    found = [cell(REAL / run / f"stage_{n}_lifecycle_metrics.json")
+             for run in ("concurrent", "constant") for n in (0, 1)]  # fmt: skip
+    loads = ["2 at once", "4 at once", "3 requests/s", "5 requests/s"]
+    assert list(map(load, found)) == loads
+    for one in found:
+        facts = one.facts
+        assert (facts.model, facts.engine) == ("lab-target", "vllm")
+        assert (facts.dataset, facts.ignore_eos) == ("random 30/20", True)
+        assert facts.prompt_set_hash is not None
+        assert one.requests is not None
+
+
+def test_a_real_folder_is_its_stages() -> None:
+    units = list(find_units([REAL / "concurrent"]))
+    assert all(isinstance(unit, Unit) for unit in units)
+    assert len(units) == 2
+
+
+def test_the_llmd_report_that_it_writes_itself_says_the_same() -> None:
+    whole = cell(REAL / "concurrent" / "stage_1_lifecycle_metrics.json")
+    found = cell(REAL / "concurrent" / "inference-perf.partial.stage_1.yaml")
+    told, same = values(found, "reported"), values(whole, "reported")
+    assert found.reported_definition == "llm-d: inference-perf"
+    for line in (("ttft", "p99"), ("itl", "mean"), ("tpot", "p50"), ("request_latency", "max"),
+                 ("output_throughput", "mean"), ("total_throughput", "mean")):  # fmt: skip
+        assert told[line] == pytest.approx(same[line]), line

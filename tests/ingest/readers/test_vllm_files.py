@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.ingest.readers.reading import cell, cells, load, values, written
+from tests.ingest.readers.reading import FIXTURES, cell, cells, load, values, written
 from warehouse.errors import InvalidInput
 
 
@@ -65,3 +65,15 @@ def test_the_two_are_never_compared_with_each_other(tmp_path: Path) -> None:
     one = cell(written(tmp_path / "t.json", THROUGHPUT))
     other = cell(written(tmp_path / "l.json", LATENCY))
     assert one.reported_definition != other.reported_definition
+
+
+def test_a_real_file_of_appended_results_is_two_levels_of_one_arm() -> None:
+    found = cells(FIXTURES / "vllm" / "appended.json")
+    assert [load(one) for one in found] == ["2 at once", "4 at once"]
+    assert [one.completed for one in found] == [12, 12]
+    for one in found:
+        assert (one.facts.engine, one.facts.num_speculative_tokens) == ("vllm", 3)
+        (accepted,) = one.acceptance
+        assert accepted.drafts is not None
+        assert accepted.accepted_tokens is not None
+        assert accepted.mean_length == pytest.approx(1 + accepted.accepted_tokens / accepted.drafts)
