@@ -1,0 +1,40 @@
+"""A GuideLLM report in YAML: the same report as in JSON, but slower to read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ingest.formats import guidellm
+from ingest.lines import head_of
+from ingest.model import Content, Context, Parsed
+from ingest.yaml_text import load_yaml
+from warehouse.errors import InvalidInput
+
+NAME, KIND = "guidellm-yaml", "a GuideLLM report in YAML"
+
+_HEAD = 1 << 20
+_SUFFIXES = (".yaml", ".yml")
+
+
+def sniff(data: memoryview) -> bool:
+    """A mapping with ``benchmarks`` and what a report has beside them."""
+    head = b"\n" + head_of(data, _HEAD)
+    beside = any(mark in head for mark in (b"\nargs:", b"\nconfig:", b"\nmetadata:"))
+    return head[1:2] != b"{" and b"\nbenchmarks:" in head and beside
+
+
+def is_by_product(path: Path) -> bool:
+    """The same report, written in JSON too."""
+    return path.suffix in _SUFFIXES and path.with_suffix(".json").is_file()
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a report. Raises InvalidInput."""
+    try:
+        data = msgspec.json.encode(load_yaml(content.data, KIND))
+    except TypeError as error:
+        raise InvalidInput(
+            f"This GuideLLM report in YAML holds what no report holds ({error}): export it as JSON."
+        ) from None
+    return replace(guidellm.parse(replace(content, data=memoryview(data)), context), format=NAME)
