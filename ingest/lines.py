@@ -1,5 +1,6 @@
 """Files that hold one JSON object a line, as load generators append them."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -16,6 +17,24 @@ _Read = TypeVar("_Read")
 
 def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Every line that is not empty, with its number from 1."""
+    return ((number, data[start:end]) for number, start, end in _spans(data))
+
+
+def former(data: memoryview) -> tuple[str, ...]:
+    """The hashes of what the file held before each of its lines was appended."""
+    digest, done = hashlib.sha256(), 0
+    found = []
+    for _, _, end in list(_spans(data))[:-1]:
+        # Some end a line with its newline, some begin the next one with it.
+        for part in (data[done:end], data[end : end + 1]):
+            digest.update(part)
+            found.append(digest.hexdigest())
+        done = end + 1
+    return tuple(found)
+
+
+def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
+    """Number, begin and end of every line that is not empty."""
     whole: Any = data.obj
     start, number, size = len(data) - len(json_bytes(data)), 0, len(data)
     while start < size:
@@ -23,7 +42,7 @@ def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         end = whole.find(b"\n", start)
         end = size if end < 0 else end
         if end - start > _SHORT or bytes(data[start:end]).strip():
-            yield number, data[start:end]
+            yield number, start, end
         start = end + 1
 
 

@@ -39,6 +39,9 @@ class Parsed:
     report_config: dict[str, Any]
     """The report's own configuration, secrets removed."""
     cells: Iterator[Cell]
+    former: tuple[str, ...] = ()
+    """Hashes of the content that this file had before results were appended to it: it stands in
+    place of what was read from it then."""
 
 
 class Format(Protocol):

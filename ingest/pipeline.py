@@ -132,6 +132,8 @@ def _take_file(unit: Unit, store: Store, options: Options, outcome: Outcome) -> 
         return
     source = _source(unit, source_id, content, parsed, options)
     _add(source, parsed.cells, store, options, outcome)
+    for shorter in filter(store.known, parsed.former):
+        store.forget(shorter)
 
 
 def _take_table(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:

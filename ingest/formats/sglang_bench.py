@@ -13,7 +13,7 @@ import msgspec
 
 from ingest.formats import sglang_facts
 from ingest.level import Level, Requests, cell_of, flat, is_number, reported
-from ingest.lines import decoded, head_of, starts_object
+from ingest.lines import decoded, former, head_of, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.secrets import scrub
 from warehouse.errors import InvalidInput
@@ -56,7 +56,7 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
     runs = list(decoded(content.data, _decode, KIND))
     config = {"runs": [_config(said) for (said, _), _ in runs]}
-    return Parsed(NAME, config, _cells(runs, context))
+    return Parsed(NAME, config, _cells(runs, context), former(content.data))
 
 
 def _cells(runs: list[tuple[Run, tuple[Flag, ...]]], context: Context) -> Iterator[Any]:

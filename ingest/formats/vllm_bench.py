@@ -18,7 +18,7 @@ from analysis.canonical import Window, canonical
 from ingest import not_a_number
 from ingest.formats import vllm_facts
 from ingest.formats.vllm_requests import Columns, request_columns, request_table
-from ingest.lines import lines
+from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
 from ingest.secrets import scrub
 from ingest.window import activity, outlived
@@ -130,7 +130,7 @@ def parse(content: Content, context: Context) -> Parsed:
     first = results[0].config
     config = first if len(results) == 1 else {"results": [one.config for one in results]}
     cells = (cell_of(one, context, {}, index) for index, one in enumerate(results))
-    return Parsed(NAME, config, cells)
+    return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
 
 
 def _results(data: memoryview) -> list[memoryview]:

@@ -60,6 +60,21 @@ def test_a_guidellm_report_in_yaml_is_the_report(tmp_path: Path, report: Any) ->
     assert [one.facts for one in found] == [one.facts for one in whole]
 
 
+def test_a_file_to_which_a_result_was_appended_stands_for_what_it_held(
+    run: Any, tmp_path: Path, bench: Any
+) -> None:
+    """SGLang ends a line with its newline, vLLM begins the next one with it."""
+    for name, made in (("s.jsonl", line), ("v.json", bench)):
+        ended = "\n" if name.startswith("s") else ""
+        path = tmp_path / name
+        for count in (1, 2, 4):
+            text = "\n".join(json.dumps(made(max_concurrency=n + 1)) for n in range(count)) + ended
+            path.write_text(text)
+            assert run(path).status == 0
+    levels = sorted((one["load_generator"], one["concurrency"]) for one in run.cells())
+    assert levels == [(name, n) for name in ("sglang-bench", "vllm-bench") for n in (1, 2, 3, 4)]
+
+
 UNREAD = [
     ("b.csv", "Run Info,Run Info\nRun ID,Run Index\n", "benchmarks.json"),
     ("p.csv", "Metric,avg,min,max\n", "profile_export_aiperf.json"),
