@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ingest.formats import FORMATS
+from ingest.meta_file import is_meta
 from ingest.model import Content
 from ingest.read import open_content
 from ingest.sniff import recognised
@@ -19,7 +20,7 @@ _BY_PRODUCT = cast(
 
 def is_by_product(path: Path) -> bool:
     """Whether a file in a folder is no result of its own, as a format knows by its name."""
-    return any(says(path) for says in _BY_PRODUCT)
+    return is_meta(path) or any(says(path) for says in _BY_PRODUCT)
 
 
 def with_companions(content: Content) -> Content:

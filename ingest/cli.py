@@ -36,6 +36,17 @@ With --health: 0 if the watcher works, 1 if it does not.
     help="A fact that the reports do not state, or state wrongly; repeatable.",
 )
 @click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A YAML file that tells facts by the paths of the reports; --set wins.",
+)
+@click.option(
+    "--served-with",
+    metavar="COMMAND",
+    help="The server's command line, 'vllm serve …': model, arm and arguments follow from it.",
+)
+@click.option(
     "--warehouse",
     type=click.Path(path_type=Path),
     help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
@@ -82,17 +93,22 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     """The checked options; wrong usage ends the command with status 2."""
+    from ingest.facts_file import read_facts
     from ingest.pipeline import Options
-    from ingest.settings import parse_settings
+    from ingest.served_with import served_with
+    from ingest.settings import checked_facts, parse_settings
 
     for path in paths:
         if not os.path.lexists(path):
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     try:
-        settings = parse_settings(given["pairs"])
+        command = given["served_with"]
+        settings = {} if command is None else checked_facts(served_with(command))
+        settings |= parse_settings(given["pairs"])
+        facts = None if given["facts"] is None else read_facts(given["facts"])
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
-    return Options(settings, given["keep_text"], given["replace"])
+    return Options(settings, given["keep_text"], given["replace"], facts)
 
 
 def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Outcome":
@@ -108,6 +124,9 @@ def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> 
     known = () if paths else known_sources(root)
     units = list(find_units(paths or [source.path for source in known]))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
+    if options.facts is not None:
+        for pattern in options.facts.unused(u.path for u in units if isinstance(u, Unit)):
+            click.echo(f"--facts: {pattern} fits no path that was found.", err=True)
     writer = open_writer(
         root,
         wait=not given["no_wait"],

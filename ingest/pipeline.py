@@ -17,13 +17,15 @@ from ingest.belonging import with_companions
 from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import Unit, unreadable
+from ingest.facts_file import FactsFile
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
+from ingest.meta_file import facts_beside
 from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
 from ingest.secrets import scrub
 from ingest.sniff import is_report, sniff
-from warehouse.errors import InvalidInput
+from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Cell, Rejection, Source
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
@@ -53,6 +55,13 @@ class Options:
     settings: dict[str, Any] = field(default_factory=dict)
     keep_text: bool = False
     replace: bool = False
+    facts: FactsFile | None = None
+    """What ``--facts`` tells of each result by its path."""
+
+    def of(self, path: Path) -> "Options":
+        """The options for one result: ``--set`` wins over ``--facts``, that over a ``meta.json``."""
+        told = facts_beside(path) | ({} if self.facts is None else self.facts.of(path))
+        return replace(self, settings=told | self.settings, facts=None)
 
 
 @dataclass
@@ -109,8 +118,8 @@ def take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
     try:
         is_table = unit.path.suffix in _TABLES and not is_report(unit.path)
         read = _take_drop if unit.is_drop else _take_table if is_table else _take_file
-        read(unit, store, options, outcome)
-    except InvalidInput as error:
+        read(unit, store, options.of(unit.path), outcome)
+    except (InvalidInput, UnknownKey) as error:
         _reject(Rejection(str(unit.path), str(error)), store, outcome)
 
 

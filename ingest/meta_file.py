@@ -1,0 +1,51 @@
+"""``meta.json`` beside a report, or ``NAME.meta.json`` for ``NAME.json``: its facts.
+
+Other programs write such files for themselves: members that are no facts are passed over.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ingest.served_with import served_with
+from ingest.settings import checked_facts
+from ingest.speculation import completed
+from warehouse.contract import FACT_KEYS
+from warehouse.errors import InvalidInput, UnknownKey
+
+META, _OWN = "meta.json", ".meta.json"
+_LARGEST = 1 << 20
+
+
+def is_meta(path: Path) -> bool:
+    """Whether a file tells of others."""
+    return path.name == META or path.name.endswith(_OWN)
+
+
+def facts_beside(report: Path) -> dict[str, Any]:
+    """What lies beside a report and tells of it; the report's own file wins. Raises InvalidInput."""
+    own = report.name.split(".")[0] + _OWN
+    files = (report.with_name(name) for name in (META, own))
+    found: dict[str, Any] = {}
+    for path in files:
+        if path.is_file() and path != report:
+            found |= _read(path)
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InvalidInput(f"{path} is larger than 1 MB: it holds more than facts; rename it.")
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} cannot be read ({error}): mend it, or rename it.") from None
+    if not isinstance(said, dict):
+        return {}
+    command = said.get("served_with")
+    try:
+        served = served_with(command) if isinstance(command, str) else {}
+        own = {key: value for key, value in said.items() if key in FACT_KEYS}
+        return checked_facts(served | completed(own))
+    except UnknownKey as error:
+        raise InvalidInput(f"{path}: {error}") from None

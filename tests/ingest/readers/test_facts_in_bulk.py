@@ -1,0 +1,161 @@
+"""A stranger's folder: two arms, three datasets, four loads, paired by one command."""
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.matching.comparison import compare
+from ingest.facts_file import read_facts
+from ingest.served_with import served_with
+from tests.ingest.readers import (
+    test_genai_perf,
+    test_inference_perf,
+    test_inferencex,
+    test_llmd,
+    test_llmperf,
+    test_sglang,
+)
+from tests.ingest.readers.reading import written
+from warehouse import queries
+from warehouse.catalogue import METRICS, STATISTICS
+from warehouse.errors import UnknownKey
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+LOADS, DATASETS = (1, 2, 4, 8), ("chat", "code", "math")
+ARMS = {
+    "baseline": "vllm serve meta/llama -tp 2 --dtype bfloat16 --port 8000",
+    "eagle3": "vllm serve meta/llama -tp 2 --dtype bfloat16 --port 8001 --speculative-config "
+    + "'"
+    + '{"method": "eagle3", "model": "meta/draft", "num_speculative_tokens": 3}'
+    + "'",
+}
+FACTS = {
+    "set": {"gpu": "H200", "gpu_count": 2},
+    "paths": ["{arm}/{dataset}-c{concurrency}*"],
+    "files": {f"{arm}/*": {"served_with": command} for arm, command in ARMS.items()},
+}
+
+
+def _stage(n: int) -> Any:
+    return test_inference_perf.stage(
+        test_inference_perf.STAGES[0], concurrency=n, requested_rate=1.0
+    )
+
+
+def _rows(n: int) -> Any:
+    return {key: value for key, value in test_inferencex.ROW.items() if key != "spec_decoding"} | {
+        "conc": n
+    }
+
+
+def _llmd(n: int) -> Any:
+    said = json.loads(json.dumps(test_llmd.ONE))
+    said["scenario"]["load"]["args"]["max_concurrency"] = n
+    del said["scenario"]["platform"]
+    return said
+
+
+MADE: dict[str, Callable[[int], Any]] = {
+    "sglang": lambda n: test_sglang.line(max_concurrency=n, backend="vllm"),
+    "inference-perf": _stage,
+    "inferencex": _rows,
+    "llm-d": _llmd,
+    "llmperf": lambda n: test_llmperf.summary() | {"num_concurrent_requests": n},
+    "genai-perf": lambda n: test_genai_perf.report(concurrency=n),
+}
+UNCOUNTED = dict.fromkeys(("spec_decode_num_drafts", "spec_decode_per_position_acceptance_rates"))
+ENDS = {"inference-perf": "-stage_0_lifecycle_metrics.json", "llmperf": "_summary.json",
+        "sglang": ".jsonl"}  # fmt: skip
+
+
+@pytest.fixture(params=[*MADE, "vllm-bench", "guidellm"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, bench: Any, report: Any) -> Path:
+    """24 files of one format, each with numbers of its own."""
+    own = {
+        "vllm-bench": lambda n: bench(max_concurrency=n),
+        "guidellm": lambda n: report(levels=(n,)),
+    }
+    make = (MADE | own)[request.param]
+    for number, (arm, dataset, n) in enumerate(itertools.product(ARMS, DATASETS, LOADS)):
+        path = tmp_path / "results" / arm / (f"{dataset}-c{n}" + ENDS.get(request.param, ".json"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Two files of one content would be one result.
+        path.write_text(json.dumps(make(n)) + " " * number, encoding="utf-8")
+    return tmp_path / "results"
+
+
+def test_two_arms_three_datasets_four_loads_pair_with_one_command(
+    folder: Path, run: Any, tmp_path: Path
+) -> None:
+    facts = written(tmp_path / "facts.yaml", FACTS)
+    done = run(folder, "--facts", facts, "--json")
+    assert (done.status, done.json["accepted"], done.err) == (0, 24, "")
+    with Reader(run.root) as reader:
+        cells = queries.cells(reader, Filters()).to_pandas()
+        values = queries.measurements(reader, Filters(), list(METRICS), STATISTICS).to_pandas()
+    found = compare(cells, values)
+    assert found.unmatched.empty
+    assert found.pairs["speculative_id"].nunique() == 12
+    assert set(cells["arm_label"]) == {"baseline", "eagle3 K=3"}
+    assert set(cells["dataset"]) == set(DATASETS)
+    assert set(cells["concurrency"]) == set(LOADS)
+
+
+def test_set_wins_over_the_file_and_the_file_over_what_lies_beside(
+    run: Any, tmp_path: Path, bench: Any
+) -> None:
+    path = written(tmp_path / "r" / "a-c1.json", bench())
+    written(
+        path.parent / "meta.json", {"gpu": "A100", "dataset": "mine", "gpu_count": 1, "who": "me"}
+    )
+    facts = written(tmp_path / "f.yaml", {"set": {"gpu": "H100", "gpu_count": 2}})
+    done = run(path.parent, "--facts", facts, "--set", "gpu_count=4", "--json")
+    assert (done.status, done.json["accepted"]) == (0, 1)
+    (cell,) = run.cells()
+    assert (cell["dataset"], cell["gpu"], cell["gpu_count"]) == ("mine", "H100", 4)
+
+
+def test_a_pattern_that_fits_nothing_is_named(run: Any, tmp_path: Path, bench: Any) -> None:
+    path = written(tmp_path / "r.json", bench())
+    facts = written(tmp_path / "f.yaml", {"paths": ["{arm}/{dataset}.json"], "files": {"x/*": {}}})
+    said = run(path, "--facts", facts).err
+    assert "x/*" in said
+    assert said.count("fits no path") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"file": {}}, "section 'file'"),
+        ({"paths": ["{arms}.json"]}, "'arms', which is no fact"),
+        ({"paths": ["{arm}/{arm}.json"]}, "twice"),
+        ({"files": {"*": {"gpus": 1}}}, "'gpus', which is no fact"),
+        ({"files": {"*": {"served_with": "python serve.py"}}}, "no 'vllm serve'"),
+        ({"set": {"gpu_count": 0}}, "gpu_count"),
+    ],
+)
+def test_a_file_of_facts_that_cannot_be_is_refused(
+    tmp_path: Path, said: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UnknownKey, match=words):
+        read_facts(written(tmp_path / "f.yaml", said))
+
+
+def test_a_servers_command_line_says_model_arm_and_arguments() -> None:
+    assert served_with(ARMS["baseline"]) == {
+        "engine": "vllm", "model": "meta/llama", "tensor_parallel_size": "2",
+        "precision": "bfloat16", "spec_method": "none",
+    }  # fmt: skip
+    told = served_with(
+        "HF_HUB_OFFLINE=1 vllm serve --model=m --no-enable-prefix-caching --max-num-seqs 8 -q fp8"
+    )
+    assert (told["model"], told["prefix_caching"], told["precision"]) == ("m", False, "fp8")
+    assert told["server_args"] == {"max-num-seqs": "8"}
+    arm = served_with(ARMS["eagle3"])
+    assert (arm["spec_method"], arm["num_speculative_tokens"]) == ("eagle3", 3)
+    assert arm["draft_model"] == "meta/draft"
