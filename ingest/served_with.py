@@ -48,7 +48,8 @@ _OF_THE_ARM = ("model", "speculative-config", "enable-prefix-caching", "host", "
 
 def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
     """The positional model, and options by their long names; ``--no-…`` is False."""
-    model, options = None, {}
+    model: str | None = None
+    options: dict[str, Any] = {}
     while words:
         word = words.pop(0)
         if not word.startswith("-"):
