@@ -137,11 +137,17 @@ def _requests(lines: list[Line]) -> Requests:
             "first_token": [_later(at, by) for at, by in zip(start, ttft, strict=True)],
             "last_token": last,
             "end": [over if at is None else at for at, over in zip(last, ended, strict=True)],
-            "prompt_tokens": [_number(line, "input_sequence_length") for line in lines],
-            "output_tokens": [_number(line, "output_sequence_length") for line in lines],
+            "prompt_tokens": _tokens(lines, "usage_prompt_tokens", "input_sequence_length"),
+            "output_tokens": _tokens(lines, "usage_completion_tokens", "output_sequence_length"),
         },
         errors=[_error(line) for line in lines],
     )
+
+
+def _tokens(lines: list[Line], counted: str, guessed: str) -> list[float | None]:
+    """As the server counted them, where it did so for every request; else AIPerf's tokenizer did."""
+    known = all(counted in line.metrics for line in lines if _error(line) is None)
+    return [_number(line, counted if known else guessed) for line in lines]
 
 
 def _error(line: Line) -> str | None:

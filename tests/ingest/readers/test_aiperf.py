@@ -1,0 +1,183 @@
+"""AIPerf: a real run of 0.13 against a real server, and what its writer makes of other runs."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ingest.discovery import Unit, find_units
+from tests.ingest.readers.reading import FIXTURES, cell, load, values, written
+from warehouse.errors import InvalidInput
+
+REAL = FIXTURES / "aiperf"
+SUMMARY, REQUESTS = "profile_export_aiperf.json", "profile_export.jsonl"
+
+
+def said() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((REAL / SUMMARY).read_text())
+    return read
+
+
+def rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (REAL / REQUESTS).read_text().splitlines()]
+
+
+def put(folder: Path, summary: Any, requests: list[dict[str, Any]] | None) -> Path:
+    """A run of AIPerf in a folder."""
+    if requests is not None:
+        written(folder / REQUESTS, *requests, lines=True)
+    return written(folder / SUMMARY, summary)
+
+
+def test_its_words_and_units_become_ours() -> None:
+    found, own = cell(REAL / SUMMARY), said()
+    told = values(found, "reported")
+    assert told["ttft", "p99"] == own["time_to_first_token"]["p99"]
+    assert told["itl", "mean"] == own["inter_token_latency"]["avg"]
+    assert told["chunk_gap", "p50"] == own["inter_chunk_latency"]["p50"]
+    assert told["request_latency", "max"] == own["request_latency"]["max"] / 1000
+    assert told["output_throughput", "mean"] == own["output_token_throughput"]["avg"]
+    assert told["total_throughput", "mean"] == own["total_token_throughput"]["avg"]
+    assert ("tpot", "mean") not in told
+    facts = found.facts
+    assert (facts.model, facts.dataset) == ("lab-target", "synthetic 30/24")
+    assert (facts.request_format, facts.temperature) == ("text_completions", 0.0)
+    assert (load(found), facts.ignore_eos) == ("4 at once", True)
+    assert (found.completed, found.errored, found.load_generator_version) == (24, 0, "0.13.0")
+    assert found.flags == ()
+
+
+def test_its_requests_agree_with_a_plain_recomputation() -> None:
+    found = cell(REAL / SUMMARY)
+    mine, told = values(found, "canonical"), values(found, "reported")
+    own = [one["metrics"] for one in rows()]
+    tokens = [one["usage_completion_tokens"]["value"] for one in own]
+    ttft = [one["time_to_first_token"]["value"] for one in own]
+    latency = [one["request_latency"]["value"] for one in own]
+    start = [one["metadata"]["request_start_ns"] / 1e9 for one in rows()]
+    length = max(s + ms / 1000 for s, ms in zip(start, latency, strict=True)) - min(start)
+    assert mine["ttft", "mean"] == pytest.approx(np.mean(ttft), abs=1e-3)
+    assert mine["ttft", "p95"] == pytest.approx(sorted(ttft)[22], abs=1e-3)
+    decoding = sum(latency) - sum(ttft)
+    assert mine["itl", "mean"] == pytest.approx(decoding / (sum(tokens) - 24), abs=1e-3)
+    assert mine["tpot", "mean"] == pytest.approx(sum(latency) / sum(tokens), abs=1e-3)
+    assert mine["output_throughput", "mean"] == pytest.approx(sum(tokens) / length, rel=1e-6)
+    # Its own rates are of its tokenizer's tokens and of a window that opens a little earlier.
+    assert told["output_throughput", "mean"] == pytest.approx(
+        mine["output_throughput", "mean"], rel=0.01
+    )
+
+
+def test_a_run_is_one_result_whatever_lies_beside(tmp_path: Path) -> None:
+    path = put(tmp_path, said(), rows())
+    for name in (
+        "inputs.json",
+        "server_metrics_export.json",
+        "profile_export_aiperf_timeslices.json",
+    ):
+        written(tmp_path / name, {"data": []})
+    (tmp_path / "profile_export_aiperf.csv").write_text("Metric,avg,min,max\n")
+    assert list(find_units([tmp_path])) == [Unit(path, False, path.stat().st_size)]
+
+
+def test_under_a_name_of_its_own_it_has_its_requests_too(tmp_path: Path) -> None:
+    written(tmp_path / "run7.jsonl", *rows(), lines=True)
+    path = written(tmp_path / "run7.json", said())
+    assert [unit.path for unit in find_units([tmp_path]) if isinstance(unit, Unit)] == [path]
+    found = cell(path)
+    assert found.requests is not None
+    assert found.requests.num_rows == 24
+
+
+def test_without_its_requests_it_stands_by_its_summary(tmp_path: Path) -> None:
+    found = cell(put(tmp_path, said(), None))
+    assert (found.requests, values(found, "canonical")) == (None, {})
+    assert values(found, "reported") == values(cell(REAL / SUMMARY), "reported")
+
+
+def test_its_requests_alone_are_read_too(tmp_path: Path) -> None:
+    written(tmp_path / REQUESTS, *rows(), lines=True)
+    (unit,) = find_units([tmp_path])
+    assert isinstance(unit, Unit)
+    found = cell(unit.path)
+    assert values(found, "canonical") == values(cell(REAL / SUMMARY), "canonical")
+    assert load(found) is None
+
+
+def test_requests_of_the_warm_up_are_left_out_and_failed_ones_count(tmp_path: Path) -> None:
+    changed = rows()
+    changed[0]["metadata"]["benchmark_phase"] = "warmup"
+    changed[1] |= {"metrics": {}, "error": {"code": 500, "type": "Server", "message": "gone"}}
+    summary = said()
+    summary["request_count"]["avg"] = 22.0
+    summary["error_request_count"] = {"unit": "requests", "avg": 1.0}
+    found = cell(put(tmp_path, summary, changed))
+    assert (found.completed, found.errored) == (22, 1)
+    assert found.requests is not None
+    assert found.requests["error"].to_pylist().count("gone") == 1
+    assert values(found, "canonical")["error_rate", "mean"] == pytest.approx(1 / 23)
+
+
+def test_a_summary_and_requests_of_two_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="of two runs"):
+        cell(put(tmp_path, said(), rows()[:5]))
+
+
+def test_the_histogram_of_its_drafts_becomes_acceptance(tmp_path: Path) -> None:
+    """``pooled_spec_decode_acceptance_histogram``: steps that accepted 0, 1, 2, 3 of 3 drafts."""
+    summary = said()
+    summary["pooled_spec_decode_acceptance_histogram"] = {"0": 40, "1": 30, "2": 20, "3": 10}
+    summary["total_draft_tokens"] = {"unit": "tokens", "avg": 300.0}
+    (accepted,) = cell(put(tmp_path, summary, None)).acceptance
+    assert (accepted.drafts, accepted.draft_tokens, accepted.accepted_tokens) == (100, 300, 100)
+    assert (accepted.rate, accepted.mean_length) == (pytest.approx(1 / 3), 2.0)
+    assert accepted.by_position == (0.6, 0.3, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("phase", "text"),
+    [
+        ({"type": "poisson", "rate": 4.0}, "4 requests/s (Poisson)"),
+        ({"type": "constant", "rate": 4.0, "concurrency": 8}, "4 requests/s (at most 8 at once)"),
+        (
+            {"type": "gamma", "rate": 4.0, "smoothness": 0.5},
+            "4 requests/s (gamma (burstiness 0.5))",
+        ),
+    ],
+)
+def test_its_load_is_that_of_the_measured_phase(
+    tmp_path: Path, phase: dict[str, Any], text: str
+) -> None:
+    summary = copy.deepcopy(said())
+    warm_up = {"name": "warmup", "kind": "warmup", "type": "concurrency", "concurrency": 1}
+    summary["input_config"]["phases"] = [
+        warm_up,
+        {"name": "profiling", "kind": "profiling", **phase},
+    ]
+    assert load(cell(put(tmp_path, summary, None))) == text
+
+
+def test_settings_of_earlier_releases_are_understood(tmp_path: Path) -> None:
+    summary = said()
+    for name in ("aiperf_version", "run_info"):
+        del summary[name]
+    summary["input_config"] = {
+        "endpoint": {"model_names": ["tiny"], "type": "chat"},
+        "loadgen": {"concurrency": 16, "request_count": 160},
+        "input": {"prompt": {"input_tokens": {"mean": 100}, "output_tokens": {"mean": 50}}},
+    }
+    found = cell(put(tmp_path, summary, None))
+    assert (found.facts.model, load(found)) == ("tiny", "16 at once")
+    assert (found.facts.request_format, found.facts.dataset) == (
+        "chat_completions",
+        "synthetic 100/50",
+    )
+
+
+def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
+    summary = said() | {"is_complete": False, "incomplete_reason": "records stalled"}
+    (flag,) = cell(put(tmp_path, summary, None)).flags
+    assert (flag.name, "records stalled" in flag.sentence) == ("stopped_early", True)
