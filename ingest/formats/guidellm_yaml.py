@@ -18,9 +18,10 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def sniff(data: memoryview) -> bool:
-    """A mapping with ``benchmarks`` and what a report has beside them."""
+    """A mapping with ``benchmarks`` and what a report has in or beside them: its keys are sorted."""
     head = b"\n" + head_of(data, _HEAD)
-    beside = any(mark in head for mark in (b"\nargs:", b"\nconfig:", b"\nmetadata:"))
+    marks = (b"\nargs:", b"\nconfig:", b"\nmetadata:", b"inter_token_latency_ms:")
+    beside = any(mark in head for mark in marks)
     return head[1:2] != b"{" and b"\nbenchmarks:" in head and beside
 
 

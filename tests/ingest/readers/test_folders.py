@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ingest.discovery import Unit, find_units
-from tests.ingest.readers.reading import cells, written
+from tests.ingest.readers.reading import FIXTURES, cells, written
 from tests.ingest.readers.test_sglang import line
 from warehouse.errors import InvalidInput
 
@@ -73,6 +73,19 @@ def test_a_file_to_which_a_result_was_appended_stands_for_what_it_held(
             assert run(path).status == 0
     levels = sorted((one["load_generator"], one["concurrency"]) for one in run.cells())
     assert levels == [(name, n) for name in ("sglang-bench", "vllm-bench") for n in (1, 2, 3, 4)]
+
+
+def test_a_real_report_in_yaml_says_what_it_says_in_json() -> None:
+    (found, whole) = (
+        cells(path)
+        for path in (
+            FIXTURES / "guidellm" / "g4-0.8.1.yaml.zst",
+            FIXTURES.parent / "reports" / "g4-0.8.1.json.zst",
+        )
+    )
+    assert [one.measurements for one in found] == [one.measurements for one in whole]
+    assert [one.requests for one in found] == [one.requests for one in whole]
+    assert [one.facts for one in found] == [one.facts for one in whole]
 
 
 UNREAD = [
