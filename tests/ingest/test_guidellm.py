@@ -279,6 +279,14 @@ def test_a_report_without_its_records_is_read_by_what_it_says_of_itself(
         assert one.facts.prompt_set_hash is None
 
 
+def test_where_neither_records_nor_counts_of_the_run_are_kept_its_totals_stand() -> None:
+    report, whole = raw("err500-0.5.3"), cells("err500-0.5.3")
+    for level in report["benchmarks"]:
+        del level["requests"], level["scheduler_metrics"]["requests_made"]
+    found = from_report(report)
+    assert [(c.completed, c.errored) for c in found] == [(c.completed, c.errored) for c in whole]
+
+
 def broken(change: str) -> bytes:
     report = raw("g4-0.8.1")
     level = report["benchmarks"][0]
