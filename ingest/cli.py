@@ -71,10 +71,11 @@ With --health: 0 if the watcher works, 1 if it does not.
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (--watch: a batch).")
 @click.pass_context
 def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None:  # fmt: skip
-    """Take reports, result drops and vLLM bench results into the warehouse.
+    """Take the reports of load generators and result drops into the warehouse.
 
-    PATHS are files or folders; folders are searched for .json, .json.gz and .json.zst files, and
-    for published-*.yaml, the tables of a published study. What is known already is passed over.
+    PATHS are files or folders; folders are searched for .json files, for .jsonl, .yaml and .csv files
+    that are a report, each also .gz or .zst, and for published-*.yaml, the tables of a published
+    study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
     require_usage(paths, given)
     if given["health"]:

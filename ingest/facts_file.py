@@ -44,7 +44,7 @@ class FactsFile:
         text = "/" + path.as_posix().lstrip("/")
         for pattern in self.patterns:
             if found := pattern.search(text):
-                facts |= checked_facts(found.groupdict())
+                facts |= _of_path(found.groupdict())
         for pattern, own in self.told:
             if pattern.search(text):
                 facts |= own
@@ -80,6 +80,14 @@ def read_facts(path: Path) -> FactsFile:
         )
     except UnknownKey as error:
         raise UnknownKey(f"--facts {path}: {error}") from None
+
+
+def _of_path(named: dict[str, str]) -> dict[str, Any]:
+    try:
+        return checked_facts(named)
+    except UnknownKey as error:
+        said = str(error).replace("--set ", "", 1)
+        raise UnknownKey(f"--facts takes this from the path: {said}") from None
 
 
 def _facts(said: Any, where: str) -> dict[str, Any]:

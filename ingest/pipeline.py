@@ -58,9 +58,13 @@ class Options:
     facts: FactsFile | None = None
     """What ``--facts`` tells of each result by its path."""
 
-    def of(self, path: Path) -> "Options":
-        """The options for one result: ``--set`` wins over ``--facts``, that over a ``meta.json``."""
-        told = facts_beside(path) | ({} if self.facts is None else self.facts.of(path))
+    def of(self, unit: Unit) -> "Options":
+        """The options for one result: ``--set`` wins over ``--facts``, that over a ``meta.json``.
+
+        A drop has a record that says it all.
+        """
+        told = {} if unit.is_drop else facts_beside(unit.path)
+        told |= {} if self.facts is None else self.facts.of(unit.path)
         return replace(self, settings=told | self.settings, facts=None)
 
 
@@ -118,7 +122,7 @@ def take(unit: Unit, store: Store, options: Options, outcome: Outcome) -> None:
     try:
         is_table = unit.path.suffix in _TABLES and not is_report(unit.path)
         read = _take_drop if unit.is_drop else _take_table if is_table else _take_file
-        read(unit, store, options.of(unit.path), outcome)
+        read(unit, store, options.of(unit), outcome)
     except (InvalidInput, UnknownKey) as error:
         _reject(Rejection(str(unit.path), str(error)), store, outcome)
 

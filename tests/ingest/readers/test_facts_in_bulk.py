@@ -128,6 +128,27 @@ def test_a_pattern_that_fits_nothing_is_named(run: Any, tmp_path: Path, bench: A
     assert said.count("fits no path") == 1
 
 
+def test_a_name_that_does_not_fit_is_one_rejection(run: Any, tmp_path: Path, bench: Any) -> None:
+    written(tmp_path / "r" / "code-cmany.json", bench())
+    written(tmp_path / "r" / "code-c4.json", bench(max_concurrency=8))
+    facts = written(tmp_path / "f.yaml", {"paths": ["{dataset}-c{concurrency}.json"]})
+    done = run(tmp_path / "r", "--facts", facts, "--json")
+    assert (done.status, done.json["accepted"]) == (1, 1)
+    assert "from the path: concurrency='many'" in done.reason
+    assert [cell["concurrency"] for cell in run.cells()] == [4]
+
+
+def test_what_lies_beside_a_drop_does_not_change_what_its_record_says(
+    run: Any, tmp_path: Path, report: Any
+) -> None:
+    drop = tmp_path / "r" / "drop"
+    written(drop / "guidellm.json", report())
+    written(drop / "record.json", {"schema_version": 1, "gpu": "H200"})
+    written(tmp_path / "r" / "meta.json", {"gpu": "A100"})
+    assert run(tmp_path / "r").status == 0
+    assert [cell["gpu"] for cell in run.cells()] == ["H200"]
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
