@@ -6,6 +6,7 @@ Making one needs no database and no lock, so that another process than the write
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +44,11 @@ class Draft:
         """The same with its cells numbered from ``first``."""
         return replace(self, tables={name: _moved(t, first) for name, t in self.tables.items()})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Tables of a few rows and many columns: a sixth of what pickling each column takes.
+        packed = {name: _packed(table) for name, table in self.tables.items()}
+        return _unpacked, (self.source_id, self.path, packed, self.requests)
+
     def discard(self) -> None:
         """Remove its requests."""
         if self.requests is not None:
@@ -63,6 +69,19 @@ def write_draft(root: Path, source: Source, cells: Iterable[Cell]) -> Draft:
         raise
     written = file.private if "request_files" in tables else None
     return Draft(source.source_id, source.path, tables, written)
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(source_id: str, path: str, packed: dict[str, bytes], requests: Path | None) -> Draft:
+    tables = {name: pa.ipc.open_stream(one).read_all() for name, one in packed.items()}
+    return Draft(source_id, path, tables, requests)
 
 
 def _moved(table: pa.Table, first: int) -> pa.Table:

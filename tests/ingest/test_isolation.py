@@ -299,6 +299,13 @@ def test_higher_limits_make_a_watcher_try_again(copy: Copy) -> None:
             process.communicate(timeout=PATIENCE_S)
 
 
+def test_a_large_report_is_read_with_what_a_reading_process_has(
+    run: Any, write: Any, report: Any
+) -> None:
+    path = write("large.json", json.dumps(report()) + " " * (80 << 20))
+    assert run(path, "--json").json["accepted"] == 1
+
+
 def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
     script = (
         "import json, sys; from ingest.worker import prepare; prepare(); "
