@@ -101,7 +101,7 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
                 connection.close()
                 raise _damaged(root, error) from error
         else:
-            connection.register("nothing", schema.empty_table())
+            connection.register("nothing", pa.Table.from_batches([], schema))
             connection.execute(f"create table {name} as from nothing")
             connection.unregister("nothing")
     return connection

@@ -316,3 +316,15 @@ def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
     )
     heavy = {"pandas", "duckdb", "scipy", "rich", "click", "streamlit", "filelock"}
     assert not heavy & set(json.loads(done.stdout))
+
+
+def test_an_ingest_of_good_reports_imports_no_pandas_anywhere(write: Any, bench: Any) -> None:
+    path = write("in/a.json", bench(True))
+    script = (
+        "import sys; from ingest.cli import ingest; "
+        "ingest.main(sys.argv[1:], standalone_mode=False); print('pandas' in sys.modules)"
+    )
+    words = [sys.executable, "-c", script, str(path), "--warehouse", str(path.parents[1] / "w")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "accepted            1" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"
