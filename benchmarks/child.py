@@ -1,6 +1,6 @@
 """What runs in a process of its own, so that one measurement cannot warm or burden the next.
 
-``python -m benchmarks.child json|sha256|ingest FILE [WAREHOUSE]`` imports what it needs, prints ``ready``,
+``python -m benchmarks.child json|sha256|ingest|inside FILE [WAREHOUSE]`` imports what it needs, prints ``ready``,
 does the work, prints its wall time in seconds.
 """
 
@@ -8,8 +8,10 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 
 def load_json(path: str) -> None:
@@ -24,24 +26,74 @@ def hash_file(path: str) -> None:
         hashlib.file_digest(file, "sha256")
 
 
-def ingest(path: str, warehouse: str) -> None:
+def ingest_command(path: str, warehouse: str) -> None:
     """The whole ``draftboard ingest``: parse, check, requests to Parquet, publish."""
     from ingest.cli import ingest as command
 
     command.main([path, "--warehouse", warehouse, "--json"], standalone_mode=False)
 
 
-WORK: dict[str, Callable[..., None]] = {"json": load_json, "sha256": hash_file, "ingest": ingest}
+class Inside:
+    """Stands for ``ingest.pool.Pool``, and reads in this very process: what isolation is held against."""
+
+    def __init__(self, root: Path, processes: int) -> None:
+        self.root = root.absolute()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def results(
+        self, tasks: Iterator[Any], is_known: Callable[[Any, str], bool]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Each task with what it came to."""
+        from ingest.exchange import Refused
+        from ingest.reading import read_unit
+        from warehouse.errors import InvalidInput
+
+        for task in tasks:
+            try:
+                known = partial(is_known, task)
+                yield task, read_unit(task.unit, task.options, self.root, known)
+            except InvalidInput as error:
+                yield task, Refused(str(error))
+
+
+def inside(path: str, warehouse: str) -> None:
+    """The whole ``draftboard ingest``, reading without a process of its own."""
+    import ingest.nursery
+    import ingest.pipeline
+
+    vars(ingest.nursery)["nursery"] = lambda: None
+    vars(ingest.pipeline)["Pool"] = Inside
+    # What the command does while the other imports, and prepares for itself.
+    from ingest.worker import prepare
+
+    prepare()
+    ingest_command(path, warehouse)
+
+
+WORK: dict[str, Callable[..., None]] = {
+    "json": load_json, "sha256": hash_file, "ingest": ingest_command, "inside": inside,
+}  # fmt: skip
 
 
 def main(kind: str, arguments: list[str]) -> None:
     """Do one piece of work and print how long it took."""
     if kind == "ingest":
         import duckdb  # noqa: F401  # importing is not what is measured, on either side
-        import pandas  # noqa: F401  # pyarrow asks for it at the first array
         import pyarrow.parquet  # noqa: F401
 
-        import ingest.cli  # noqa: F401
+        import ingest.cli
+        import ingest.pipeline  # noqa: F401
+        from ingest.nursery import nursery
+
+        # When it can fork one, it has imported what reading needs.
+        connection, pid = nursery().fork()
+        connection.close()
+        nursery().reap(pid)
     say("ready")
     start = time.perf_counter()
     WORK[kind](*arguments)

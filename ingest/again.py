@@ -1,10 +1,10 @@
 """``draftboard ingest --rebuild`` without paths: all that a warehouse holds, read again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ingest.discovery import Unit, find_units
-from ingest.pipeline import Options, Outcome, Store, take
+from ingest.pipeline import Intake, Options, Outcome, Store
 from ingest.settings import checked_facts
 from warehouse.errors import InvalidInput
 from warehouse.store_known import Known
@@ -22,18 +22,23 @@ def read_again(
 
     Raises InvalidInput, and publishes nothing, where one of them is not there as it was.
     """
-    outcome = Outcome()
-    for source in known:
-        settings = checked_facts(source.settings | options.settings)
-        for unit in find_units([source.path]):
-            if isinstance(unit, Unit):
-                take(unit, store, replace(options, settings=settings), outcome)
-                advance(unit)
+    intake = Intake(store, advance)
+    for _ in intake.take_in(_units(known, options)):
+        pass
+    outcome = intake.outcome
     lost = [source for source in known if not store.known(source.source_id)]
     if lost:
         raise _incomplete(lost, len(known), outcome)
     outcome.generation = store.commit()
     return outcome
+
+
+def _units(known: Sequence[Known], options: Options) -> Iterator[tuple[Unit, Options]]:
+    for source in known:
+        settings = checked_facts(source.settings | options.settings)
+        for unit in find_units([source.path]):
+            if isinstance(unit, Unit):
+                yield unit, replace(options, settings=settings)
 
 
 def _incomplete(lost: Sequence[Known], total: int, outcome: Outcome) -> InvalidInput:

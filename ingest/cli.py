@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.deriving import derive_facts
+from commands.progress import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
 
@@ -59,6 +60,26 @@ With --health: 0 if the watcher works, 1 if it does not.
     is_flag=True,
     help="Start the warehouse anew from these results; without PATHS from all that it holds.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    default=0,
+    help="How many processes read at the same time [one for each core, from 2 to 4].",
+)
+@click.option(
+    "--unit-seconds",
+    type=click.FloatRange(min=1),
+    default=120,
+    show_default=True,
+    help="Processor time that reading one result may take; one second more for each MB.",
+)
+@click.option(
+    "--unit-memory",
+    type=click.IntRange(min=64),
+    default=1024,
+    show_default=True,
+    help="Memory that reading one result may take, in MB; three times its size more.",
+)
 @click.option("--watch", is_flag=True, help="Keep looking at the folders; SIGINT or SIGTERM ends.")
 @click.option(
     "--interval",
@@ -94,14 +115,19 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     """The checked options; wrong usage ends the command with status 2."""
-    from ingest.facts_file import read_facts
-    from ingest.pipeline import Options
-    from ingest.served_with import served_with
-    from ingest.settings import checked_facts, parse_settings
+    from ingest.nursery import nursery
 
     for path in paths:
         if not os.path.lexists(path):
             raise click.UsageError(f"There is nothing at {path}; check the path.")
+    # It imports what reading needs while this process imports what finding and writing need.
+    nursery()
+    from ingest.facts_file import read_facts
+    from ingest.limits import Limits
+    from ingest.pipeline import Options
+    from ingest.served_with import served_with
+    from ingest.settings import checked_facts, parse_settings
+
     try:
         command = given["served_with"]
         settings = {} if command is None else checked_facts(served_with(command))
@@ -109,7 +135,8 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
         facts = None if given["facts"] is None else read_facts(given["facts"])
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
-    return Options(settings, given["keep_text"], given["replace"], facts)
+    limits = Limits(given["workers"], given["unit_seconds"], given["unit_memory"])
+    return Options(settings, given["keep_text"], given["replace"], limits, facts)
 
 
 def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Outcome":
@@ -117,7 +144,6 @@ def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> 
     from ingest.again import read_again
     from ingest.discovery import Unit, find_units
     from ingest.pipeline import ingest_units
-    from ingest.progress import progress
     from warehouse.store import open_writer, warehouse_path
     from warehouse.store_known import known_sources
 
@@ -134,11 +160,11 @@ def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> 
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
-    with writer as store, progress(total) as advance:
+    with writer as store, progress("ingest", total) as done:
         if not paths:
-            outcome = read_again(known, store, options, advance)
+            outcome = read_again(known, store, options, lambda unit: done(unit.bytes))
         else:
-            outcome = ingest_units(units, store, options, advance)
+            outcome = ingest_units(units, store, options, lambda unit: done(unit.bytes))
     derive_facts(root)
     return outcome
 

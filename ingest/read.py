@@ -1,11 +1,8 @@
 """Opens a foreign file: mapped or unpacked, hashed beside the parsing, guarded against nonsense."""
 
-import gc
 import gzip
 import hashlib
-import importlib
 import mmap
-import sys
 import tempfile
 import threading
 import zlib
@@ -24,8 +21,6 @@ MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
 MAX_RATIO = 500
 _CHUNK = 1 << 20
-#: From here on hashing takes about as long as importing pandas, bytes.
-_LARGE = 64 << 20
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -44,10 +39,7 @@ def open_content(path: Path) -> Content:
             "permissions and the space for temporary files."
         ) from error
     check_text(data, path)
-    content = Content(path=path, data=data, sha256=hashed(data))
-    if data.nbytes >= _LARGE:
-        _prepare()
-    return content
+    return Content(path=path, data=data, sha256=hashed(data))
 
 
 def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
@@ -65,18 +57,6 @@ def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
         except (EOFError, zlib.error, zstandard.ZstdError) as error:
             raise InvalidInput(f"{path} is damaged or cut off.") from error
         return memoryview(file.read(size))
-
-
-def _prepare() -> None:
-    """Arrow imports pandas at its first array; hashing, which needs no GIL, hides that here.
-
-    What is loaded by then stays, so the garbage collector need not look at it again.
-    """
-    if "pandas" not in sys.modules:
-        gc.disable()
-        importlib.import_module("pandas")
-        gc.freeze()
-        gc.enable()
 
 
 def json_bytes(data: memoryview) -> memoryview:

@@ -1,13 +1,13 @@
 """Keeps looking at folders and takes in what comes; one batch, one generation.
 
 Each pass looks, reads what has been still since the last look, publishes it, and reports to
-``watch.json``. Whatever goes wrong with the warehouse or a folder is said, kept in the report and
+``watch.json``. It stands in line for the writer's lock like any other. Whatever goes wrong with the warehouse or a folder is said, kept in the report and
 tried again; only the start insists that everything is as it should be.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ingest import watch_recall
 from ingest.clean import clean_text
 from ingest.discovery import Unit, find_units
 from ingest.pipeline import Options, Outcome, ingest_units
@@ -32,8 +33,6 @@ from warehouse.store_files import full_disk_explained
 _LONGEST_PAUSE = 12
 #: A report may come so much later than announced before the watcher counts as stuck, seconds.
 _GRACE_S = 120.0
-#: A unit is surely read at this speed, bytes/s; it is about a fortieth of what one core does.
-_SLOWEST = 1e6
 _LOCK = "watch.lock"
 
 
@@ -68,6 +67,7 @@ class Watcher:
         self._stop = stop
         self._lines = lines
         self._memory = Memory()
+        self._memory.recall(watch_recall.recall(asked.root, asked.options))
         self._begun: list[Sighting] = []
         now = datetime.now(UTC)
         self._health = Health(
@@ -102,6 +102,7 @@ class Watcher:
         self._start_anew_without_warehouse()
         scan = Scan(self._asked.folders, left_out=self._asked.root)
         outcome = trouble = None
+        waited = False
         try:
             seen = self._alive(scan.sightings())
             ready = self._memory.ready(seen, complete=lambda: not scan.problems)
@@ -109,10 +110,11 @@ class Watcher:
             trouble = next(iter(scan.problems), None)
         except WarehouseBusy:
             trouble = "another process is writing to the warehouse; what has come waits for it"
+            waited = True
         except (DraftboardError, OSError) as error:
             trouble = str(error)
         self._note(outcome, trouble)
-        return outcome is not None or self._memory.news
+        return outcome is not None or self._memory.news or waited
 
     def _start_anew_without_warehouse(self) -> None:
         """Whoever removed the warehouse, or put an older one there, wants the results again."""
@@ -123,12 +125,27 @@ class Watcher:
 
     def _take_in(self, ready: list[Sighting]) -> Outcome:
         self._begun = []
-        with open_writer(self._asked.root, wait=False) as store:
-            outcome = ingest_units(self._units(ready), store, self._asked.options)
+        before = self._memory.rejections()
+        with open_writer(self._asked.root, while_waiting=self._in_line()) as store:
+            units = self._units(ready)
+            outcome = ingest_units(units, store, self._asked.options, alive=self._say_alive)
         rejected = {rejection.path for rejection in outcome.rejected}
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
+        if self._memory.rejections() != before:
+            watch_recall.keep(self._asked.root, self._asked.options, self._memory.rejections())
         return outcome
+
+    def _in_line(self) -> Callable[[], None]:
+        """Called while it stands in line; ends that after the longest pause, to look and report."""
+        until = time.monotonic() + _LONGEST_PAUSE * self._asked.interval
+
+        def go_on() -> None:
+            self._say_alive()
+            if self._stop.asked or time.monotonic() > until:
+                raise WarehouseBusy("Another process is writing.")
+
+        return go_on
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
         """What to read, each looked up when its turn comes; ends early when asked to stop."""
@@ -139,20 +156,19 @@ class Watcher:
                 continue
             self._begun.append(sighting)
             for unit in find_units([sighting.path]):
-                size = unit.bytes if isinstance(unit, Unit) else 0
-                self._report_in_time(_GRACE_S + size / _SLOWEST)
+                self._say_alive()
                 yield unit
 
     def _alive(self, seen: Iterator[Sighting]) -> Iterator[Sighting]:
         """A long look at a slow file system is not a stuck watcher."""
         for sighting in seen:
-            self._report_in_time(_GRACE_S)
+            self._say_alive()
             yield sighting
 
-    def _report_in_time(self, allowed: float) -> None:
-        """Say that the next report may take ``allowed`` seconds, where that is later than said."""
-        if datetime.now(UTC) + timedelta(seconds=allowed - 5) > self._health.due:
-            self._report(allowed)
+    def _say_alive(self) -> None:
+        """Promise the next report anew, where the last promise is more than some seconds old."""
+        if datetime.now(UTC) + timedelta(seconds=_GRACE_S - 5) > self._health.due:
+            self._report(_GRACE_S)
 
     def _note(self, outcome: Outcome | None, trouble: str | None) -> None:
         if outcome is not None:

@@ -1,7 +1,8 @@
-"""What became of every path that a watcher saw; kept in memory only.
+"""What became of every path that a watcher saw.
 
-After a restart it is learnt again: the warehouse knows every content that it holds, so what was
-taken in before is a duplicate and changes nothing.
+What is settled is kept in memory only and learnt again after a restart: the warehouse knows every
+content that it holds, so what was taken in before is a duplicate and changes nothing. What was
+rejected is remembered (``watch_recall``): reading it may have taken all that a unit may take.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,6 +29,14 @@ class Memory:
     def rejected(self) -> int:
         """How many lie there, rejected and unchanged since."""
         return len(self._rejected)
+
+    def rejections(self) -> dict[str, Fingerprint]:
+        """What lies there, rejected, as it was when it was read."""
+        return dict(self._rejected)
+
+    def recall(self, rejected: dict[str, Fingerprint]) -> None:
+        """Take over what an earlier watcher rejected."""
+        self._rejected |= rejected
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
         """What is new and has been still since the last look.

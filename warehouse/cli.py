@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from commands.progress import progress
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
@@ -106,8 +107,12 @@ def convert(root: Path) -> None:
     """Make a warehouse of schema version 3 one of this version; it needs no raw files."""
     _require(root)
     refuse_bundle(root)
-    with full_disk_explained(root), writer_lock(root, wait=True, on_wait=_say):
-        found = store_convert.convert(root)
+    with (
+        full_disk_explained(root),
+        writer_lock(root, wait=True, on_wait=_say),
+        progress("convert", store_convert.STEPS, as_bytes=False) as advance,
+    ):
+        found = store_convert.convert(root, advance)
     if found is None:
         click.echo("The warehouse is of this version already.")
         return

@@ -1,6 +1,5 @@
 """Rewriting a warehouse without changing what it says: few large request files, few segments."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained
-from warehouse.store_list import Generation, Segment, current_name, load, no_current, save
-from warehouse.store_requests import parquet_writer, put_requests
+from warehouse.store_files import REQUESTS, TABLES, full_disk_explained, sync
+from warehouse.store_list import Generation, Segment, current_name, load, no_current
+from warehouse.store_placing import placed
+from warehouse.store_requests import parquet_writer, private_requests, row_of
 from warehouse.store_tables import merged, write_table
+from warehouse.store_turnover import save
 
 #: Requests of a file, and cells of a segment, where there are so many.
 TARGET_ROWS = 1_000_000
@@ -30,10 +31,12 @@ def compact(root: Path, target: int = TARGET_ROWS) -> int:
     base = load(root / name)
     with full_disk_explained(root):
         large = [_one(root, group) for group in _groups(base.segments)]
-        found = [_with_few_files(root, segment, target) for segment in large]
+        files: dict[Path, str] = {}
+        found = [_with_few_files(root, segment, target, files) for segment in large]
         segments = tuple(segment for segment, _ in found)
         if segments != base.segments:
-            save(root, Generation(base.number + 1, base.next_cell, segments, base.rejections))
+            with placed(root, files):
+                save(root, Generation(base.number + 1, base.next_cell, segments, base.rejections))
     return sum(count for _, count in found)
 
 
@@ -52,15 +55,20 @@ def _one(root: Path, group: list[Segment]) -> Segment:
     return group[0] if len(group) == 1 else merged(root, group)
 
 
-def _with_few_files(root: Path, segment: Segment, target: int) -> tuple[Segment, int]:
-    """The segment with its requests in few files, and how many were merged."""
+def _with_few_files(
+    root: Path, segment: Segment, target: int, made_files: dict[Path, str]
+) -> tuple[Segment, int]:
+    """The segment with its requests in few files, and how many were merged.
+
+    ``made_files`` gets the private files that were written, with the names that they are to have.
+    """
     if "request_files" not in segment.tables:
         return segment, 0
     files = _rows(root, segment, "request_files")
     groups = [group for group in _small(files, target) if len(group) > 1]
     if not groups:
         return segment, 0
-    made = {group: _merge(root, group) for group in map(tuple, groups)}
+    made = {group: _merge(root, group, made_files) for group in map(tuple, groups)}
     moved = {old: row["file"] for group, row in made.items() for old in group}
     listed = [row for row in files if row["file"] not in moved] + list(made.values())
     placed = [
@@ -97,8 +105,8 @@ def _small(files: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
     yield group
 
 
-def _merge(root: Path, names: Sequence[str]) -> dict[str, Any]:
-    private = root / REQUESTS / f"{PRIVATE}{os.getpid()}-merged.parquet"
+def _merge(root: Path, names: Sequence[str], made_files: dict[Path, str]) -> dict[str, Any]:
+    private = private_requests(root)
     rows = 0
     with parquet_writer(private) as writer:
         for name in names:
@@ -108,4 +116,7 @@ def _merge(root: Path, names: Sequence[str]) -> dict[str, Any]:
                     table: pa.Table = file.read_row_group(group)
                     writer.write_table(table.cast(writer.schema))
                     rows += table.num_rows
-    return put_requests(private, rows)
+    sync(private)
+    row = row_of(private, rows)
+    made_files[private] = row["file"]
+    return row

@@ -4,7 +4,6 @@ Nothing is left out of it: runs that are excluded by name are there, and ``exclu
 ``annotations`` say which and why.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import pyarrow.parquet as pq
 from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.exclusions import annotations_table
 from warehouse.store_connection import sql_text
-from warehouse.store_files import PRIVATE, REQUESTS, full_disk_explained, publish
+from warehouse.store_files import REQUESTS, full_disk_explained, publish
+from warehouse.store_private import private_beside
 from warehouse.store_read import Opened, Reader, excluded_table, open_newest
 from warehouse.store_rows import BATCHES
 
@@ -34,9 +34,10 @@ def export(root: Path, out: Path) -> list[Path]:
     if out.exists():
         raise DraftboardError(f"{out} is there already; name a new file or folder with --out.")
     with full_disk_explained(out), Reader(root) as reader:
-        out.parent.mkdir(parents=True, exist_ok=True)
         try:
-            (_database if out.suffix == ".duckdb" else _folder)(reader, out)
+            with private_beside(out) as place:
+                (_database if out.suffix == ".duckdb" else _folder)(reader, place / out.name)
+                publish(place / out.name, out)
         except FileNotFoundError as error:
             raise _incomplete(reader, f"{error.filename} is missing") from error
         except duckdb.Error as error:
@@ -55,31 +56,21 @@ def _incomplete(reader: Reader, why: str) -> WarehouseDamaged:
     )
 
 
-def _private(out: Path) -> Path:
-    return out.with_name(f"{PRIVATE}{os.getpid()}-{out.name}")
-
-
-def _database(reader: Reader, out: Path) -> None:
-    private = _private(out)
+def _database(reader: Reader, private: Path) -> None:
     files = _request_paths(reader)
-    try:
-        with open_newest(reader.root) as opened:
-            connection = opened.connection
-            copy_tables(opened, private)
-            for name, table in _said(reader.root).items():
-                connection.register("batch", table)
-                connection.execute(f"create table {name} as from batch")
-                connection.unregister("batch")
-            if files:
-                connection.execute(
-                    "create table requests as from read_parquet($files::varchar[])",
-                    {"files": files},
-                )
-            connection.execute("use memory; detach copy")
-        publish(private, out)
-    finally:
-        for path in (private, private.with_name(private.name + ".wal")):
-            path.unlink(missing_ok=True)
+    with open_newest(reader.root) as opened:
+        connection = opened.connection
+        copy_tables(opened, private)
+        for name, table in _said(reader.root).items():
+            connection.register("batch", table)
+            connection.execute(f"create table {name} as from batch")
+            connection.unregister("batch")
+        if files:
+            connection.execute(
+                "create table requests as from read_parquet($files::varchar[])",
+                {"files": files},
+            )
+        connection.execute("use memory; detach copy")
 
 
 def copy_tables(opened: Opened, path: Path) -> None:
@@ -91,21 +82,16 @@ def copy_tables(opened: Opened, path: Path) -> None:
         opened.connection.execute(f"insert into {name} by name from store.{name}")
 
 
-def _folder(reader: Reader, out: Path) -> None:
-    private = _private(out)
-    try:
-        (private / REQUESTS).mkdir(parents=True)
-        with open_newest(reader.root) as opened:
-            for name in TABLES:
-                table = opened.connection.sql(f"from store.{name}").to_arrow_table()
-                pq.write_table(table, private / f"{name}.parquet")
-        for name, table in _said(reader.root).items():
+def _folder(reader: Reader, private: Path) -> None:
+    (private / REQUESTS).mkdir(parents=True)
+    with open_newest(reader.root) as opened:
+        for name in TABLES:
+            table = opened.connection.sql(f"from store.{name}").to_arrow_table()
             pq.write_table(table, private / f"{name}.parquet")
-        for file in _request_paths(reader):
-            shutil.copy2(file, private / REQUESTS)
-        publish(private, out)
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
+    for name, table in _said(reader.root).items():
+        pq.write_table(table, private / f"{name}.parquet")
+    for file in _request_paths(reader):
+        shutil.copy2(file, private / REQUESTS)
 
 
 def _said(root: Path) -> dict[str, pa.Table]:

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseBusy
 from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
-from warehouse.store_list import current_name, generations, is_old, lists, load, retire
+from warehouse.store_list import current_name, generations, is_old, lists, load
 from warehouse.store_lock import writer_lock
 from warehouse.store_read import Reader, listed_files
+from warehouse.store_turnover import retire
 
 GRACE = 3600.0
 """Seconds for which a file that nothing lists is left alone: a writer may be about to list it."""
@@ -99,7 +100,7 @@ def _check_file(folder: Path, row: dict[str, Any]) -> Iterator[Finding]:
 
 def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]:
     """Remove old generations, databases of old versions, and request files that no generation
-    lists after ``grace`` seconds.
+    has listed for ``grace`` seconds.
 
     Only under the writer's lock. Returns the names of what was removed.
     """

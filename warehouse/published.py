@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.store_files import full_disk_explained
+from warehouse.store_files import PUBLISHED, full_disk_explained
 
-FOLDER = "published"
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.
 NAMES = re.compile(r"published-.+\.ya?ml")
 _HASHED = 16
@@ -32,7 +31,7 @@ def is_table(path: Path) -> bool:
 
 def keep(root: Path, name: str, text: str) -> bool:
     """Add a table; False where it is there already. Another text of the same name replaces it."""
-    folder = root / FOLDER
+    folder = root / PUBLISHED
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     there = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:_HASHED]}-{safe}"
     if there.exists():
@@ -59,7 +58,7 @@ def version(root: Path) -> str:
 
 
 def _paths(root: Path) -> list[Path]:
-    folder = root / FOLDER
+    folder = root / PUBLISHED
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted((path for path in found if not path.name.startswith(".")), key=_name)
 

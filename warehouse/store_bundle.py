@@ -5,11 +5,8 @@ and outputs stay at home unless they are asked for.
 """
 
 import json
-import os
-import shutil
 import stat
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -26,12 +23,12 @@ from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
 from warehouse.store_files import (
     BUNDLE,
-    PRIVATE,
     REQUESTS,
     full_disk_explained,
     publish,
 )
 from warehouse.store_list import Generation
+from warehouse.store_private import private_beside
 from warehouse.store_publish import Batch, publish_generation
 from warehouse.store_read import Reader, open_newest
 from warehouse.store_requests import RequestFile
@@ -74,7 +71,9 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
                 "No cell matches these filters, so there is nothing to share; `draftboard runs` "
                 "lists what there is."
             )
-        with _private(out) as place:
+        with private_beside(out) as private:
+            place = private / out.name
+            (place / REQUESTS).mkdir(parents=True)
             requests = _copy_requests(reader, place, set(_column(cells, "cell_id")), with_texts)
             tables = _tables(root, cells, requests)
             publish_generation(place, Generation(0), 1, Batch(tables))
@@ -91,16 +90,6 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
 def _column(rows: pa.Table, name: str) -> list[Any]:
     found: list[Any] = rows.column(name).to_pylist()
     return found
-
-
-@contextmanager
-def _private(out: Path) -> Iterator[Path]:
-    place = out.with_name(f"{PRIVATE}{os.getpid()}-{out.name}")
-    try:
-        (place / REQUESTS).mkdir(parents=True)
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _finish(place: Path, out: Path) -> None:

@@ -18,9 +18,11 @@ CURRENT = "CURRENT"
 TABLES = "tables"
 REQUESTS = "requests"
 DERIVED = "derived"
+PUBLISHED = "published"
 LOCK = "lock"
 BUNDLE = "bundle.json"
 """A folder with this file is a bundle, which somebody shared: it is read, and never changed."""
+COMPRESSION = "zstd"
 PRIVATE = "tmp-"
 """The name of every file under construction begins with this; the next writer removes what a kill
 left behind."""
@@ -125,6 +127,8 @@ def remove_private(root: Path) -> None:
     for folder in (root, root / TABLES, root / REQUESTS, root / DERIVED):
         for path in folder.glob(f"{PRIVATE}*"):
             path.unlink(missing_ok=True)
+    for path in (root / PUBLISHED).glob(".*"):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -3,27 +3,15 @@
 A list is a file too, and never changes. Old ones stay while a reader keeps them, and a few beyond.
 """
 
-import hashlib
-import os
 import re
 from pathlib import Path
 
 import msgspec
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
-from warehouse.store_files import (
-    CURRENT,
-    PRIVATE,
-    TABLES,
-    point,
-    pointer,
-    publish,
-    remove_unpinned,
-)
+from warehouse.store_files import CURRENT, pointer
 
 SCHEMA_VERSION = 4
-KEPT_GENERATIONS = 2
-"""Old generations that stay, for readers still at work."""
 
 _NAME = re.compile(r"generation-(\d+)-[0-9a-f]{16}\.json")
 _OLD = re.compile(r"warehouse-(\d+)\.duckdb")
@@ -121,18 +109,6 @@ def load(path: Path) -> Generation:
     return found
 
 
-def save(root: Path, generation: Generation) -> None:
-    """Publish a generation, all of whose files are in place."""
-    text = msgspec.json.encode(generation)
-    digest = hashlib.sha256(text).hexdigest()[:16]
-    name = f"generation-{generation.number}-{digest}.json"
-    private = root / f"{PRIVATE}{os.getpid()}-{name}"
-    private.write_bytes(text)
-    publish(private, root / name)
-    point(root, name)
-    retire(root, generation.number)
-
-
 def cells_held(root: Path) -> int:
     """How many cells the published generation holds; 0 where there is none of our version."""
     name = current_name(root)
@@ -167,58 +143,13 @@ def no_current(root: Path) -> DraftboardError:
             f"There is no warehouse at {root} yet; make one with: "
             f"draftboard ingest PATHS --warehouse {root}"
         )
-    return _lost(root, f"{root / CURRENT} is missing", there)
+    return lost(root, f"{root / CURRENT} is missing", there)
 
 
-def start_writing(root: Path, rebuild: bool) -> str | None:
-    """The name of the generation that a writer goes on from, what a killed one left removed.
-
-    None where there is no warehouse. Nothing is removed before it is certain what is published;
-    raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
-    """
-    there = generations(root)
-    try:
-        current = current_name(root)
-        if current is None and not set(there.values()) <= {1}:
-            raise no_current(root)
-        if current is not None and current not in there:
-            raise _lost(root, f"{root / current}, which CURRENT names, is missing", there)
-    except WarehouseDamaged:
-        if not rebuild:
-            raise
-        return max(there, key=there.__getitem__, default=None)
-    if current is None and there:
-        # Killed between the two last steps of the first commit: generation 1 is whole.
-        current = next(iter(there))
-        point(root, current)
-    retire(root, 0 if current is None else there[current])
-    return current
-
-
-def _lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
+def lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
+    """What to say where ``what`` is gone of a warehouse of these generations."""
     newest = list(there)[-1] if there else "none"
     return WarehouseDamaged(
         f"{what} (newest generation there: {newest}); write the name of the newest into "
         f"{root / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild --warehouse {root}"
     )
-
-
-def retire(root: Path, current: int) -> list[str]:
-    """Remove what nobody can need: old generations beyond the kept that no reader keeps,
-    unpublished ones, and files of tables that none of the others lists.
-
-    Only under the writer's lock. Returns the names of what was removed.
-    """
-    there = generations(root)
-    old = sorted(number for number in set(there.values()) if number < current)
-    kept = {current, *old[-KEPT_GENERATIONS:]}
-    removed = [name for name, n in there.items() if n not in kept and remove_unpinned(root / name)]
-    try:
-        listed = {file.file for one in lists(root) for file in one.files()}
-    except WarehouseDamaged:
-        return removed  # What a list that cannot be read holds is not known, so all of it stays.
-    for path in sorted((root / TABLES).glob("*.parquet")):
-        if path.name not in listed and not path.name.startswith(PRIVATE):
-            path.unlink()
-            removed.append(path.name)
-    return removed

@@ -3,6 +3,7 @@
 Up to version 3 a generation was one DuckDB file, ``warehouse-<n>.duckdb``.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -75,14 +76,14 @@ def _unreadable(path: Path, error: Exception) -> WarehouseDamaged:
     )
 
 
-def old_tables(path: Path) -> tuple[dict[str, pa.Table], pa.Table]:
-    """Every table of a generation of version 3, and its rejections."""
+def old_tables(path: Path, advance: Callable[[int], None]) -> tuple[dict[str, pa.Table], pa.Table]:
+    """Every table of a generation of version 3, and its rejections; ``advance`` gets 1 for each."""
     with attach_old(path) as connection:
         try:
-            tables = {
-                name: connection.sql(f"from store.{name}").to_arrow_table()
-                for name in (*BATCHES, "rejections")
-            }
+            tables = {}
+            for name in (*BATCHES, "rejections"):
+                tables[name] = connection.sql(f"from store.{name}").to_arrow_table()
+                advance(1)
         except duckdb.Error as error:
             raise _unreadable(path, error) from error
     rejections = tables.pop("rejections").select(REJECTIONS.names).cast(REJECTIONS)

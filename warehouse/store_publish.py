@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.store_files import database_explained
-from warehouse.store_list import Generation, Segment, save
+from warehouse.store_list import Generation, Segment
 from warehouse.store_tables import merged, without, write_rejections, write_segment
+from warehouse.store_turnover import save
 
 #: So many segments of like size become one, so that a reader opens few files and a row is written
 #: again only a few times: 8 segments of up to 7 cells, of up to 63, and so on.

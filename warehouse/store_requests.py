@@ -1,6 +1,7 @@
 """One Parquet file of requests per source: a row group per cell, private until it is whole."""
 
 import os
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_files import PRIVATE, REQUESTS, put
-from warehouse.store_tables import COMPRESSION
+from warehouse.store_files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
 
 _DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
 
@@ -24,7 +24,7 @@ class RequestFile:
 
     def __init__(self, root: Path) -> None:
         self._folder = root / REQUESTS
-        self._private = self._folder / f"{PRIVATE}{os.getpid()}-requests.parquet"
+        self._private = private_requests(root)
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parquet")
@@ -41,14 +41,35 @@ class RequestFile:
 
     def finish(self) -> dict[str, Any] | None:
         """Publish the file and return its row of ``request_files``; None if nothing was written."""
+        written = self.whole()
+        if written is not None:
+            publish(self._private, self._folder / written["file"])
+        return written
+
+    def whole(self) -> dict[str, Any] | None:
+        """Write the file to its end; its row of ``request_files``, None if nothing was written.
+
+        It stays private, and is at ``private``: whoever lists it gives it its name (``placed``).
+        """
         if self._writer is None:
             return None
         self._wait()
         self._writer.close()
-        return put_requests(self._private, self._rows)
+        sync(self._private)
+        return row_of(self._private, self._rows)
+
+    @property
+    def private(self) -> Path:
+        """Where the file is until it is published."""
+        return self._private
 
     def discard(self) -> None:
         """Leave nothing behind. Harmless after ``finish``."""
+        self.close()
+        self._private.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file, which stays where it is."""
         self._thread.shutdown()
         if self._writer is not None and self._writer.is_open:
             # Closing writes a footer, which a full disk refuses; the file goes away either way.
@@ -56,17 +77,23 @@ class RequestFile:
                 self._writer.close()
             except OSError:
                 self._writer = None
-        self._private.unlink(missing_ok=True)
 
     def _wait(self) -> None:
         if self._written is not None:
             self._written.result()
 
 
-def put_requests(private: Path, rows: int) -> dict[str, Any]:
-    """Publish a finished file. Return its row of ``request_files``."""
-    path = put(private, private.parent)
-    return {"file": path.name, "sha256": path.stem, "rows": rows, "bytes": path.stat().st_size}
+def private_requests(root: Path) -> Path:
+    """Where a request file is until it has its name: a new path with every call."""
+    # The moment too: a source that waits for its commit outlives the process that read it.
+    return root / REQUESTS / f"{PRIVATE}{os.getpid()}-{time.monotonic_ns()}-requests.parquet"
+
+
+def row_of(private: Path, rows: int) -> dict[str, Any]:
+    """The row of ``request_files`` that a finished file will have."""
+    digest = sha256_of(private)
+    size = private.stat().st_size
+    return {"file": f"{digest}.parquet", "sha256": digest, "rows": rows, "bytes": size}
 
 
 def parquet_writer(path: Path) -> pq.ParquetWriter:

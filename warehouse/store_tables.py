@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.store_connection import memory_connection, quoted, sql_text
-from warehouse.store_files import PRIVATE, TABLES, put
+from warehouse.store_files import COMPRESSION, PRIVATE, TABLES, put
 from warehouse.store_list import File, Generation, Segment
 from warehouse.store_rows import BATCHES, REJECTIONS
 
-COMPRESSION = "zstd"
 _ROW_GROUP = 65_536
 #: In what order rows lie in a file, so that a page's query reads few row groups.
 _ORDER = {
@@ -102,7 +101,7 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
                 connection.close()
                 raise _damaged(root, error) from error
         else:
-            connection.register("nothing", schema.empty_table())
+            connection.register("nothing", pa.Table.from_batches([], schema))
             connection.execute(f"create table {name} as from nothing")
             connection.unregister("nothing")
     return connection

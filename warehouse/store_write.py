@@ -9,16 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from warehouse import published
-from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Rejection, Source
+from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import REQUESTS, full_disk_explained, refuse_bundle, remove_private
-from warehouse.store_list import Generation, load, number_of, start_writing
+from warehouse.store_list import Generation, load, number_of
 from warehouse.store_lock import writer_lock
 from warehouse.store_old import require_our_schema
+from warehouse.store_placing import placed, take_back
 from warehouse.store_publish import Batch, publish_generation
-from warehouse.store_requests import RequestFile
-from warehouse.store_rows import BATCHES, REJECTIONS, Rows, add_cell, as_table, source_row
+from warehouse.store_rows import BATCHES, REJECTIONS
 from warehouse.store_tables import attach_parts
+from warehouse.store_turnover import start_writing
 
 
 @dataclass
@@ -36,10 +37,12 @@ def open_writer(
     wait: bool = True,
     on_wait: Callable[[str], None] | None = None,
     rebuild: bool = False,
+    while_waiting: Callable[[], None] = lambda: None,
 ) -> Iterator["Writer"]:
     """The only writer of the warehouse at ``root``, made if it is not there.
 
-    ``on_wait`` gets one sentence if another process is writing. ``rebuild`` starts from nothing
+    ``on_wait`` gets one sentence if another process is writing; ``while_waiting`` is then called
+    again and again, and what it raises ends the waiting. ``rebuild`` starts from nothing
     and replaces, at the first commit, what was there. What was not committed is dropped.
     Raises WarehouseBusy (with ``wait=False``), WarehouseOutdated and WarehouseDamaged.
     """
@@ -47,9 +50,15 @@ def open_writer(
     refuse_bundle(root)
     with full_disk_explained(root):
         (root / REQUESTS).mkdir(parents=True, exist_ok=True)
-        with writer_lock(root, wait, on_wait):
+        with writer_lock(root, wait, on_wait, while_waiting):
             remove_private(root)
-            yield Writer(root, start_writing(root, rebuild), rebuild)
+            name = start_writing(root, rebuild)
+            take_back(root)
+            try:
+                yield Writer(root, name, rebuild)
+            finally:
+                remove_private(root)
+                take_back(root)
 
 
 class Writer:
@@ -66,7 +75,7 @@ class Writer:
         self._base = self._read_base()
         self._rejections = dict(self._base.rejections)
         self._forgotten: set[str] = set()
-        self._pending: dict[str, dict[str, pa.Table]] = {}
+        self._pending: dict[str, Draft] = {}
         self._next_cell = self._from.next_cell
 
     def known(self, source_id: str) -> bool:
@@ -77,7 +86,9 @@ class Writer:
 
     def forget(self, source_id: str) -> None:
         """Drop a source, so that it can be added anew; takes effect with the commit."""
-        self._pending.pop(source_id, None)
+        waiting = self._pending.pop(source_id, None)
+        if waiting is not None:
+            waiting.discard()
         if source_id in self._base.sources:
             self._forgotten.add(source_id)
 
@@ -89,19 +100,23 @@ class Writer:
         """
         if self.known(source.source_id):
             return 0
-        file = RequestFile(self.root)
         try:
             with full_disk_explained(self.root):
-                tables = self._read(source, cells, file)
+                draft = write_draft(self.root, source, cells)
         except BaseException:
             self._forgotten.discard(source.source_id)
             raise
-        finally:
-            file.discard()
-        self._pending[source.source_id] = tables
-        self._next_cell += tables["cells"].num_rows
-        self._rejections.pop(source.path, None)
-        return int(tables["cells"].num_rows)
+        return self.adopt(draft)
+
+    def adopt(self, draft: Draft) -> int:
+        """Take in what was read elsewhere; returns the number of cells (0 if it is known)."""
+        if self.known(draft.source_id):
+            draft.discard()
+            return 0
+        self._pending[draft.source_id] = draft.numbered(self._next_cell)
+        self._next_cell += draft.cells
+        self._rejections.pop(draft.path, None)
+        return draft.cells
 
     def reject(self, rejection: Rejection) -> None:
         """Remember that a file was not taken in; saying the same twice changes nothing."""
@@ -120,7 +135,7 @@ class Writer:
         warehouse)."""
         if not self._changed():
             return self._number
-        with full_disk_explained(self.root):
+        with full_disk_explained(self.root), placed(self.root, self._files()):
             self._from = publish_generation(self.root, self._from, self._number + 1, self._batch())
         self._number, self._rebuild = self._from.number, False
         self._base = self._read_base()
@@ -137,12 +152,12 @@ class Writer:
         )
 
     def _batch(self) -> Batch:
-        now = datetime.now(UTC)
+        now, drafts = datetime.now(UTC), self._pending.values()
         return Batch(
             tables={
-                name: pa.concat_tables([tables[name] for tables in self._pending.values()])
+                name: pa.concat_tables([one.tables[name] for one in drafts if name in one.tables])
                 for name in BATCHES
-                if self._pending
+                if any(name in one.tables for one in drafts)
             },
             forgotten=sorted(self._forgotten),
             rejections=None if self._rejections == self._base.rejections else self._rejected(now),
@@ -161,25 +176,13 @@ class Writer:
         ]  # fmt: skip
         return pa.Table.from_pylist(rows, schema=REJECTIONS)
 
-    def _read(
-        self, source: Source, cells: Iterable[Cell], file: RequestFile
-    ) -> dict[str, pa.Table]:
-        rows: Rows = {name: [] for name in BATCHES}
-        rows["sources"].append(source_row(source))
-        for number, cell in enumerate(cells, self._next_cell):
-            add_cell(rows, number, source.source_id, cell)
-            if cell.requests is not None and cell.requests.num_rows:
-                file.write(cell.requests)
-                rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
-        _require_distinct(rows, source)
-        tables = {name: as_table(name, rows[name]) for name in BATCHES}
-        written = file.finish()
-        if written is not None:
-            name = written["file"]
-            placed = [{**row, "file": name} for row in rows["cell_requests"]]
-            tables["request_files"] = as_table("request_files", [written])
-            tables["cell_requests"] = as_table("cell_requests", placed)
-        return tables
+    def _files(self) -> dict[Path, str]:
+        """The private request files that wait, and the names that they get."""
+        return {
+            draft.requests: draft.tables["request_files"].column("file")[0].as_py()
+            for draft in self._pending.values()
+            if draft.requests is not None
+        }
 
     def _read_base(self) -> _Base:
         with attach_parts(self.root, self._from) as connection:
@@ -190,9 +193,3 @@ class Writer:
             rejections={row["path"]: row["reason"] for row in rejected},
             rejected_at={row["path"]: row["rejected_at"] for row in rejected},
         )
-
-
-def _require_distinct(rows: Rows, source: Source) -> None:
-    identities = [row["cell_id"] for row in rows["cells"]]
-    if len(set(identities)) != len(identities):
-        raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")

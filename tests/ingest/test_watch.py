@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ingest.limits import Limits
 from ingest.pipeline import Options
 from ingest.watch import Asked, watch
 from ingest.watch_health import Health, read_health
@@ -355,7 +356,8 @@ def test_a_batch_that_is_told_to_end_is_published_as_far_as_it_came(
     for n in range(5):
         placed(f"drop-{n}")
 
-    asked = Asked((watching.folder,), watching.root, Options(), interval=0.1)
+    one_at_a_time = Options(limits=Limits(workers=1))
+    asked = Asked((watching.folder,), watching.root, one_at_a_time, interval=0.1)
     watch(asked, StopOnceOneIsRead(watching.root), Lines())
 
     assert watching.run_ids() == ["drop-0"]

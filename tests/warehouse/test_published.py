@@ -22,8 +22,8 @@ def test_a_table_is_kept_once_and_a_newer_one_of_its_name_replaces_it(tmp_path: 
 def test_a_name_never_leads_out_of_its_folder(tmp_path: Path) -> None:
     published.keep(tmp_path, "../../published-evil.yaml", "a: 1")
 
-    (kept,) = (tmp_path / published.FOLDER).iterdir()
-    assert kept.parent == tmp_path / published.FOLDER
+    (kept,) = (tmp_path / published.PUBLISHED).iterdir()
+    assert kept.parent == tmp_path / published.PUBLISHED
 
 
 def test_only_files_that_say_so_are_tables(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from warehouse.rows import Measurement, Rejection
 from warehouse.store import Reader, current_generation, open_writer
 from warehouse.store_connection import sql_text
 from warehouse.store_files import full_disk_explained
-from warehouse.store_list import current_name, generations, load, save
+from warehouse.store_list import current_name, generations, load
+from warehouse.store_turnover import save
 
 
 def _ids(root: Path) -> list[str]:

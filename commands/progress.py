@@ -1,0 +1,51 @@
+"""One progress bar for people, shown only when a command takes longer than a second."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_DELAY = 1.0
+
+
+@contextmanager
+def progress(what: str, total: int, as_bytes: bool = True) -> Iterator[Callable[[int], None]]:
+    """A function that takes how much was done since; draws on stderr where that is a terminal.
+
+    ``total``, in bytes or in steps, is what all of it will add up to.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    with _bar(what, total, as_bytes) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str, total: int, as_bytes: bool) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )  # fmt: skip
+
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+        DownloadColumn() if as_bytes else MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    task = bar.add_task(what, total=total)
+    delayed = threading.Timer(_DELAY, bar.start)
+    delayed.daemon = True
+    delayed.start()
+    try:
+        yield lambda done: bar.advance(task, done)
+    finally:
+        delayed.cancel()
+        delayed.join()
+        bar.stop()

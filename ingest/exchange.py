@@ -1,0 +1,85 @@
+"""What passes between the command and the processes that read: a task there, one result back."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ingest.discovery import Unit
+from ingest.facts_file import FactsFile
+from ingest.limits import Allowed, Limits
+from warehouse.store_draft import Draft
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; ``settings`` are validated facts of ``--set``."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    keep_text: bool = False
+    replace: bool = False
+    limits: Limits = field(default_factory=Limits)
+    facts: FactsFile | None = None
+    """What ``--facts`` tells of each result by its path."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all tasks of a process share: the warehouse, and the folder that paths start from."""
+
+    root: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Task:
+    """One unit to read, its place in the order of the units, and what reading it may take."""
+
+    number: int
+    unit: Unit
+    options: Options
+    allowed: Allowed
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether the warehouse holds this content already; the answer is a bool."""
+
+    source_id: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A result, ready to be adopted. ``former``: contents that it replaces, since it has grown."""
+
+    draft: Draft
+    former: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """Content that the warehouse holds already."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table that can be read; it is kept as it is."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The unit is no result, in one sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class NotWritten:
+    """The warehouse cannot be written, in one sentence; that is no fault of the unit."""
+
+    sentence: str
+
+
+Result = Read | Known | Table | Refused | NotWritten

@@ -1,0 +1,190 @@
+"""Reads one unit: opens it, asks whether it is known, parses, checks, cleans, writes a draft.
+
+What is wrong with the unit is raised as InvalidInput; what is wrong with the warehouse as another
+DraftboardError.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+from pydantic import ValidationError
+
+from ingest.acceptance import finished
+from ingest.attainment import with_attainment
+from ingest.belonging import with_companions
+from ingest.checks import require_storable
+from ingest.clean import clean_cell, clean_text
+from ingest.discovery import Unit, unreadable
+from ingest.exchange import Known, Options, Read, Result, Table
+from ingest.formats import drop as drops
+from ingest.formats import vllm_sweep
+from ingest.meta_file import facts_beside
+from ingest.model import Content, Context, Parsed
+from ingest.read import open_content
+from ingest.secrets import scrub
+from ingest.sniff import is_report, sniff
+from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
+from warehouse.rows import Cell, Source
+from warehouse.store_draft import write_draft
+from warehouse.store_files import full_disk_explained
+
+#: Whether the warehouse holds the content of this hash.
+IsKnown = Callable[[str], bool]
+
+#: A published table is YAML; results are JSON.
+_TABLES = (".yaml", ".yml")
+#: Up to here hashing takes less than decoding by far: bytes.
+_SMALL = 4 << 20
+
+
+def read_unit(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
+    """What the unit holds; its requests are written into the warehouse at ``root``, privately."""
+    told = _told(unit, options)
+    if unit.is_drop:
+        return _drop(unit, told, root, is_known)
+    if unit.path.suffix in _TABLES and not is_report(unit.path):
+        return _table(unit)
+    return _file(unit, told, root, is_known)
+
+
+def _told(unit: Unit, options: Options) -> Options:
+    """Return the options for one result: ``--set`` wins over ``--facts``, that over a
+    ``meta.json``. A drop has a record that says it all.
+    """
+    try:
+        facts = {} if unit.is_drop else facts_beside(unit.path)
+        facts |= {} if options.facts is None else options.facts.of(unit.path)
+    except UnknownKey as error:
+        raise InvalidInput(str(error)) from None
+    return replace(options, settings=facts | options.settings, facts=None)
+
+
+def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
+    content = _open(unit.path)
+    vllm_sweep.check_not_failure(content)
+    small = content.data.nbytes < _SMALL
+    if small and is_known(content.sha256()):
+        return Known()
+    # A large one is decoded before it is known whether it is new, while another core hashes it.
+    parsed = _parse(content, Context(content.sha256, options.settings, options.keep_text))
+    source_id = content.sha256()
+    if not small and is_known(source_id):
+        return Known()
+    source = _source(unit, source_id, content, parsed, options)
+    return replace(_draft(source, parsed.cells, options, root), former=tuple(parsed.former))
+
+
+def _table(unit: Unit) -> Result:
+    """A published table: read once to see that it can be, and kept as it is."""
+    # Not above: it is rare, and takes as long to import as a hundred small reports to read.
+    from analysis.published.claims import judge
+    from analysis.published.claims_file import read_claims
+
+    try:
+        text = unit.path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = unreadable(error) if isinstance(error, OSError) else "This is no text in UTF-8."
+        raise InvalidInput(why) from None
+    judge(read_claims(text, unit.path.name))
+    return Table(unit.path.name, text)
+
+
+def _drop(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
+    try:
+        drop = drops.open_drop(unit.path)
+    except OSError as error:
+        raise InvalidInput(unreadable(error)) from None
+    content = None if drop.report is None else _open(drop.report)
+    source_id = drop.source_id(None if content is None else content.sha256())
+    if is_known(source_id):
+        return Known()
+    facts = drop.facts() | options.settings
+    if content is None:
+        cells: Iterator[Cell] = iter([drops.failed_cell(drop, source_id, options.settings)])
+        parsed = Parsed(drops.NAME, {}, cells)
+    else:
+        parsed = _parse(content, Context(lambda: source_id, facts, options.keep_text))
+        parsed = replace(parsed, cells=drops.with_drop(parsed.cells, drop))
+    source = replace(
+        _source(unit, source_id, content, parsed, options),
+        format=drops.NAME,
+        provenance=drop.record.provenance,
+        commands=drop.record.commands,
+        environment=drop.record.environment,
+        report_config=scrub(parsed.report_config) | {"record": drops.how_it_went(drop.record)},
+    )
+    return _draft(source, parsed.cells, options, root)
+
+
+def _open(path: Path) -> Content:
+    try:
+        return with_companions(open_content(path))
+    except OSError as error:
+        raise InvalidInput(unreadable(error)) from None
+
+
+def _parse(content: Content, context: Context) -> Parsed:
+    try:
+        return sniff(content).parse(content, context)
+    except BROKEN as error:
+        raise InvalidInput(sentence(error)) from None
+
+
+def _source(
+    unit: Unit, source_id: str, content: Content | None, parsed: Parsed, options: Options
+) -> Source:
+    return Source(
+        source_id=source_id,
+        path=clean_text(str(unit.path)),
+        format=parsed.format,
+        bytes=unit.bytes if content is None else content.data.nbytes,
+        settings=scrub(options.settings),
+        report_config=scrub(parsed.report_config),
+    )
+
+
+def _draft(source: Source, cells: Iterator[Cell], options: Options, root: Path) -> Read:
+    try:
+        with full_disk_explained(root):
+            return Read(write_draft(root, source, _ready(cells, options.keep_text)))
+    except OSError as error:
+        raise DraftboardError(
+            f"{root} could not be written ({error.strerror or error}): what was published stays; "
+            "look at its disk, then run the same command again."
+        ) from None
+
+
+def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
+    """The cells as they are stored; whatever a broken report makes parsing raise is InvalidInput."""
+    any_cell = False
+    try:
+        for cell in cells:
+            any_cell = True
+            require_storable(cell)
+            yield finished(with_attainment(clean_cell(cell, keep_text)))
+    except BROKEN as error:
+        raise InvalidInput(sentence(error)) from None
+    if not any_cell:
+        raise InvalidInput("This report holds no benchmark, so there is nothing to take in.")
+
+
+#: What parsing foreign data may raise where an adapter did not foresee it.
+BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
+
+
+def sentence(error: BaseException) -> str:
+    """Why a unit is refused whose reading raised this."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "This is nested too deep to be a result: look at what it holds, or copy it again."
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"This report's {where} is out of range: {first['msg']}."
+    if isinstance(error, msgspec.DecodeError):
+        return f"This report cannot be read: {error}."
+    said = " ".join(str(error).split())[:200]
+    return f"This report is not built like any known one ({type(error).__name__}: {said})."
