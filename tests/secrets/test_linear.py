@@ -18,18 +18,18 @@ PIECES = (
     "ab.", "a-", "é", "token", "token=", "token='", 'token="', "token: \\", "token=[", "api key ",
     "password ", "password is ", "Bearer ", "Basic ", "Authorization: ", "Cookie: ", "--a ",
     "--token ", "-p ", "-u a:", "wandb login ", "wandb login --a ", "mysql ", "sshpass -p", "ENV A ",
-    "-e A=", "name: A_TOKEN ", "name: A_TOKEN, value: ", "<token>", "?key=", "eyJ", "eyJabcdefgh.",
+    "-e A=", "name: A_TOKEN ", "name: A_TOKEN, value: ", "<token>", "?key=", "a_key:", "Api_Key:", "pass=", "eyJ", "eyJabcdefgh.",
     "xoxb-", "MII", "hooks.slack.com/services/", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY----- token=x ", "-----BEGIN PRIVATE KEY-----\na\n", "/home/",
 )  # fmt: skip
 #: What is quadratic takes 16 times as long for four times the length; nothing may take half of it.
-_LENGTH, _TIMES, _MOST = 24_000, 4, 8.0
+_LENGTH, _TIMES, _MOST = 12_000, 4, 8.0
 
 
 def _seconds(work: Callable[[str], object], text: str) -> float:
     """Of this thread's processor, at best: others on the machine do not count."""
     best = float("inf")
-    for _ in range(4):
+    for _ in range(3):
         began = time.thread_time()
         work(text)
         best = min(best, time.thread_time() - began)
@@ -44,21 +44,31 @@ def _ratio(work: Callable[[str], object], piece: str) -> float:
     return _seconds(work, often) / max(_seconds(work, once), 2.5e-4)
 
 
-@pytest.mark.parametrize("piece", [*PIECES, *(make("x")[0] + " " for make in FORMS.values())])
+def _is_linear(work: Callable[[str], object], piece: str) -> bool:
+    return any(_ratio(work, piece) < _MOST for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    "piece", [*PIECES, *(make("x")[0] + " " for make in list(FORMS.values())[::8])]
+)
 def test_four_times_the_text_takes_about_four_times_as_long(piece: str) -> None:
-    assert min(_ratio(scrub_text, piece) for _ in range(2)) < _MOST
-    assert min(_ratio(public, piece) for _ in range(2)) < _MOST
+    assert _is_linear(scrub_text, piece)
+
+
+@pytest.mark.parametrize("piece", ["-", "/home/", "/home/a ", "token="])
+def test_so_does_making_a_text_public(piece: str) -> None:
+    assert _is_linear(public, piece)
 
 
 @pytest.mark.parametrize("piece", ["-", "\u202e", "token=", "\x00"])
 def test_so_does_cleaning_a_text(piece: str) -> None:
-    assert _ratio(clean_text, piece) < _MOST
+    assert _is_linear(clean_text, piece)
 
 
 @pytest.mark.parametrize("piece", ["a", "A", "A_", "aB", "9", "_", "-"])
 def test_of_a_name_only_the_end_counts(piece: str) -> None:
     assert secrecy(piece * 100_000 + "_TOKEN") == "certain"
-    assert _ratio(secrecy, piece) < _MOST
+    assert _is_linear(secrecy, piece)
 
 
 @pytest.mark.parametrize("piece", ['\\"', '"', "NaN ", '"\\'])
@@ -67,7 +77,7 @@ def test_so_does_reading_what_is_no_number(piece: str) -> None:
         with pytest.raises(ValueError, match="stop"):
             decoded(memoryview(b"NaN " + text.encode()), _stop)
 
-    assert _ratio(read, piece) < _MOST
+    assert _is_linear(read, piece)
 
 
 def _stop(data: bytes | memoryview) -> None:
@@ -81,3 +91,8 @@ def _stop(data: bytes | memoryview) -> None:
 def test_a_text_of_hyphens_stays_as_it_is() -> None:
     text = "-" * 12_000
     assert scrub_text(text) == text
+
+
+def test_a_credential_of_any_length_is_taken_out_whole() -> None:
+    for text in ("HF_TOKEN=", "?key=", "--api-key ", "X-Api-Key: ", "client_secret%3D"):
+        assert scrub_text(text + "a1B2" * 2000 + " end").endswith("[removed] end")

@@ -41,6 +41,8 @@ _BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
 _TO_END = re.compile(r"[^\r\n\"']*")
 _WHOLE_LINE = ("cookie", "cookies", "authorization")
 _QUOTED = 4096
+#: So much of a value tells whether it is a credential; a longer one is not read again and again.
+_HEAD = 512
 _LAST_WORD = re.compile(r"[A-Za-z]+$")
 _BEFORE = frozenset({"api", "access", "secret", "private", "account", "signing", "auth", "license"})
 
@@ -94,8 +96,10 @@ def _named(text: str) -> Iterator[_Span]:
         if sure is None:
             continue
         ends = _TO_END if found[1].lower().endswith(_WHOLE_LINE) else _BARE
-        span = _value(text, found.end(), _BARE_IN_PERCENT if "%" in found[2] else ends)
+        ends = _BARE_IN_PERCENT if "%" in found[2] else ends
+        span = _value(text, found.end(), ends)
         if _is_secret(text, span, sure, _prose(found[2], found[1])):
+            span = _whole(text, span, ends)
             yield span
             at = span[1]
 
@@ -126,8 +130,16 @@ def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
         return start, end
     scheme = None if ends is _TO_END else _SCHEME.match(text, start)
     start = scheme.end() if scheme else start
-    value = ends.match(text, start)
+    value = ends.match(text, start, start + _HEAD)
     return start, value.end() if value else start
+
+
+def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
+    """The span to the end of its value, of which only a head was looked at."""
+    if span[1] - span[0] < _HEAD:
+        return span
+    more = ends.match(text, span[1])
+    return span[0], more.end() if more else span[1]
 
 
 def _closing(text: str, start: int, quote: str) -> int | None:
@@ -161,13 +173,19 @@ def _options(text: str) -> Iterator[_Span]:
         if sure is None or text[span[0] : span[0] + 1] == "-":
             continue
         if _is_secret(text, span, sure, prose=False):
+            span = _whole(text, span)
             yield span
             at = span[1]
 
 
 def _announced(text: str) -> Iterator[_Span]:
+    end = 0
     for at, judge in sorted(announced(text), key=lambda one: one[0]):
+        if at < end:
+            continue
         span = _value(text, at)
         value = text[span[0] : span[1]]
         if not is_none(value) and not value.startswith(REMOVED) and judge(value):
+            span = _whole(text, span)
             yield span
+            end = span[1]
