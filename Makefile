@@ -1,13 +1,14 @@
-# make demo | check | test | test-long | truth | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
+# make demo | check | test | test-long | truth | fuzz | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
 # make lab LAB=quick | full | costly: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
 LAB ?= full
+SECONDS ?= 600
 BIN := .venv/bin
 export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 
 .DEFAULT_GOAL := test
-.PHONY: demo check test test-long truth lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
+.PHONY: demo check test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
 
 install: .venv/.installed
 
@@ -34,6 +35,7 @@ check: lint
 test: lint lab-test-envs
 	$(BIN)/pytest -n 2 --dist loadfile -m "not alone and not long" --durations 10
 	$(BIN)/pytest -m "alone and not long" --durations 10
+	$(BIN)/python -m tests.fuzz --seconds 60
 
 # Another twenty: whole nights, the whole quick lab, clusters whose nodes are killed, one after the other.
 test-long: install lab-test-envs
@@ -43,6 +45,11 @@ test-long: install lab-test-envs
 # make truth TRUTH="--only decisions --trials 400" for a part.
 truth: install
 	$(BIN)/python -m tests.truth $(TRUTH)
+
+# Changed samples of every format through the real ingest; what breaks it, and the sum over all runs, lie in .fuzz.
+# make fuzz SECONDS=3600 FUZZ="--only guidellm"
+fuzz: install
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(FUZZ)
 
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 
@@ -72,5 +79,5 @@ bench: install
 	$(BIN)/python -m benchmarks --write docs/performance.md $(BENCH)
 
 clean:
-	rm -rf .venv data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

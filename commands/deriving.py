@@ -14,9 +14,11 @@ def derive_facts(root: Path) -> None:
     if cells_held(root) < LEAST_CELLS:
         return
     from answers.derive import derive
+    from commands.working import working
 
     try:
-        derive(root)
+        with working("deriving what pages show"):
+            derive(root)
     except (DraftboardError, OSError):
         # Nothing is lost: facts that are not kept are computed by whoever asks for them.
         return

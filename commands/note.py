@@ -61,7 +61,8 @@ def _write(root: Path, text: str | None, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(json.dumps(as_json(event)))
     else:
-        click.echo(f"Noted on {target.name} by {author}.")
+        left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
+        click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
 
 
 def _target(root: Path, given: dict[str, Any]) -> "Target":

@@ -32,5 +32,23 @@ def show_table(
     console.print(table)
 
 
+def width() -> int | None:
+    """How many letters a line of the terminal has; None where the output is none."""
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def end_of_path(path: str, letters: int) -> str:
+    """The path, from its end as much as fits: whole parts behind ``…/``, else its last letters.
+
+    The beginnings of paths are alike, their ends tell them apart.
+    """
+    if len(path) <= letters:
+        return path
+    kept = path[-(letters - 1) :]
+    part = kept.find("/")
+    return "…" + (kept[part:] if 0 <= part < len(kept) - 1 else kept)
+
+
 def _is_numeric(text: str) -> bool:
     return text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""}

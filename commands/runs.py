@@ -10,6 +10,11 @@ import click
 from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
 
 Row = dict[str, Any]
+#: A path is shown with at least so many letters of its end.
+_LEAST_PATH = 24
+_FIRST, _PATH = "started (UTC)", "from"
+#: Columns of the warehouse that hold JSON as text.
+_NESTED = ("commands", "environment", "settings", "report_config")
 
 
 def _said(value: Any) -> str:
@@ -23,7 +28,7 @@ def _said(value: Any) -> str:
 #: Header and what stands under it; the rest of what is known of a run is in ``--json``.
 COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     (
-        "started (UTC)",
+        _FIRST,
         lambda r: f"{r['started_at']:%Y-%m-%d %H:%M}" if r["started_at"] else "unknown",
     ),
     ("model", lambda r: _said(r["model"])),
@@ -35,7 +40,7 @@ COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("errored", lambda r: str(r["errored"])),
     ("evidence", lambda r: _said(r["evidence"])),
     ("excluded", lambda r: r["excluded"] or ""),
-    ("from", lambda r: _said(r["path"])),
+    (_PATH, lambda r: _said(r["path"])),
 )
 
 
@@ -50,18 +55,39 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard runs --dataset code --json
     """
-    from commands.output import show_table
     from warehouse import queries
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
-        click.echo(json.dumps(rows, default=str, indent=1))
+        click.echo(json.dumps([_nested(row) for row in rows], default=str, indent=1))
         return
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
         return
+    _show(rows)
+
+
+def _nested(row: Row) -> Row:
+    return row | {name: json.loads(row[name]) for name in _NESTED if row[name]}
+
+
+def _show(rows: list[Row]) -> None:
+    """One table. On a terminal what all runs share is said once, and of a path its end is shown."""
+    from commands.output import end_of_path, show_table, width
+
     excluded = any(row["excluded"] for row in rows)
-    columns = [column for column in COLUMNS if excluded or column[0] != "excluded"]
-    show_table([name for name, _ in columns], [[show(row) for _, show in columns] for row in rows])
+    header = [name for name, _ in COLUMNS if excluded or name != "excluded"]
+    lines = [{name: show(row) for name, show in COLUMNS} for row in rows]
+    letters = width()
+    if letters is not None:
+        shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
+        if len(rows) > 1 and shared:
+            click.echo("All: " + ", ".join(f"{name} {lines[0][name]}" for name in shared))
+            header = [name for name in header if name not in shared]
+        taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
+                    for name in header[:-1])  # fmt: skip
+        for line in lines:
+            line[_PATH] = end_of_path(line[_PATH], max(letters - taken, _LEAST_PATH))
+    show_table(header, [[line[name] for name in header] for line in lines])

@@ -8,6 +8,7 @@ import click
 
 from commands.decide_options import question_from, question_options
 from commands.options import filter_options, warehouse_option
+from commands.working import working
 from warehouse.errors import InvalidInput
 
 #: Streamlit tells whoever uses its cache outside a page that there is no page.
@@ -41,7 +42,7 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
         question_from(given), given["subject"], _paying(given), given["tokens_per_day"],
         given["link"],
     )  # fmt: skip
-    with Reader(warehouse_path(warehouse)) as reader:
+    with Reader(warehouse_path(warehouse)) as reader, working("writing the report"):
         text = html(collected(reader, wanted))
     try:
         out.write_text(text, encoding="utf-8")

@@ -8,10 +8,11 @@ TARGET = Path(__file__).with_name("definitions.md")
 HEAD = """# Definitions
 
 Made from `warehouse/catalogue.py` by `python docs/make_definitions.py`; change it there. Values are stored in
-these units. Ratios are 0-1. Unknown is empty, never zero.
+these units. Ratios are 0-1. Unknown is empty, never zero. A report with a value that is not possible is
+rejected; one beyond what is usual is taken in with the flag `beyond_usual`.
 
-| key | name | unit | better | statistics | definition |
-|---|---|---|---|---|---|
+| key | name | unit | better | statistics | possible | usual up to | definition |
+|---|---|---|---|---|---|---|---|
 """
 TAIL = """
 ## Words
@@ -32,7 +33,10 @@ TAIL = """
 def row(metric: Metric) -> str:
     """One line of the table."""
     statistics = "mean, percentiles" if metric.distribution else "mean"
-    cells = (f"`{metric.key}`", metric.label, metric.unit, metric.better, statistics)
+    possible = f"{metric.lowest:g} to {metric.highest:,.10g}"
+    usual = f"{metric.doubtful:,.10g}" if metric.doubtful < metric.highest else ""
+    named = (f"`{metric.key}`", metric.label, metric.unit, metric.better)
+    cells = (*named, statistics, possible, usual)
     return "| " + " | ".join((*cells, metric.definition)) + " |\n"
 
 

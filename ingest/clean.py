@@ -22,11 +22,15 @@ def clean_text(text: str) -> str:
 
 
 def clean_cell(cell: Cell, keep_text: bool) -> Cell:
-    """The cell without credentials in facts and request texts, and without infinite measurements."""
+    """The cell without credentials in any of its texts, and without infinite measurements."""
+    told: dict[str, Any] = {
+        name: clean_text(value) for name, value in vars(cell).items() if isinstance(value, str)
+    }
     return replace(
         cell,
+        **told,
         facts=_clean_facts(cell.facts),
-        run_id=clean_text(cell.run_id),
+        flags=tuple(replace(flag, sentence=clean_text(flag.sentence)) for flag in cell.flags),
         measurements=tuple(m for m in cell.measurements if math.isfinite(m.value)),
         requests=None if cell.requests is None else _clean_requests(cell.requests, keep_text),
     )

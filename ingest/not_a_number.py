@@ -12,7 +12,8 @@ FLAG = Flag(
     "not_a_number", "warning",
     "The report holds NaN or Infinity where a number belongs; these values count as unknown.",
 )  # fmt: skip
-_WORDS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+#: A text that never ends reaches to the end, so that it is looked at once.
+_WORDS = re.compile(rb'"(?:[^"\\]++|\\(?s:.))*+(?:"|\\?\Z)|-?Infinity|NaN')
 _Read = TypeVar("_Read")
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from ingest.pipeline import Outcome
+from ingest.secrets import scrub_text
 
 
 class Lines:
@@ -17,7 +18,7 @@ class Lines:
 
     def say(self, text: str) -> None:
         """One line for people; a reader of JSON gets it on stderr."""
-        click.echo(f"{_now()}  {text}", err=self._as_json)
+        click.echo(f"{_now()}  {scrub_text(text)}", err=self._as_json)
 
     def batch(self, outcome: Outcome) -> None:
         """What one batch did, and why some of it was not taken in."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from nightly import history, stages
@@ -14,6 +14,7 @@ from nightly.stages import Came, Night
 from nightly.words import EXIT, outcome_of
 from warehouse.errors import RunnerError
 from warehouse.nights import STAGES, NightSummary, Stage, StageName
+from warehouse.secrets.texts import scrub_text
 
 #: A night that is not whole is taken up again by a call so soon after its start; a timer's next
 #: call, a day later, begins a new one.
@@ -147,6 +148,7 @@ def _stage(night: Night, name: StageName) -> None:
     began = time.monotonic()
     try:
         came = _needs(night, name) or stages.WORK[name](night)
+        came = replace(came, said=scrub_text(came.said))
         said: dict[str, object] = {"status": came.status, "said": came.said}
     finally:
         # Also where it is interrupted: the time was spent.

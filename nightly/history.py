@@ -6,10 +6,12 @@ from pathlib import Path
 from nightly.place import write_whole
 from nightly.words import markdown
 from warehouse.nights import STAMP, NightSummary, folder
+from warehouse.secrets.values import scrub
 
 
 def write(root: Path, night: NightSummary) -> Path:
     """Put a summary in place, as JSON and as Markdown; a night that goes on replaces its own."""
+    night = NightSummary.model_validate(scrub(night.model_dump()))
     name = night.started.astimezone(UTC).strftime(STAMP)
     path = folder(root) / night.study / f"{name}.json"
     write_whole(path.with_suffix(".md"), markdown(night))

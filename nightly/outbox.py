@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, ValidationError
 from nightly.events import Event, Kind, Told
 from nightly.place import write_whole
 from warehouse.nights import Part, folder
+from warehouse.secrets.texts import scrub_text
 
 FILE = ".outbox.json"
 #: After so long nobody needs to hear of it any more.
@@ -63,7 +64,13 @@ def write(root: Path, study: str, box: Outbox) -> None:
 def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
     """Return the outbox with the messages of new events added, told in ``night``."""
     now = datetime.now(UTC)
-    new = [Message(kind=e.kind, title=e.title, body=e.body, to=tuple(to), made=now) for e in found]
+    new = [
+        Message(
+            kind=event.kind, title=scrub_text(event.title), body=scrub_text(event.body),
+            to=tuple(to), made=now,
+        )
+        for event in found
+    ]  # fmt: skip
     series = box.series | {name: night for event in found for name in event.series}
     keys = (*box.keys, *(event.key for event in found))[-_REMEMBERED:]
     return Outbox(keys=keys, series=series, waiting=(*box.waiting, *new))

@@ -7,7 +7,7 @@ a result: a reader leaves out the runs whose last word is an exclusion (``store_
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ import msgspec
 
 from warehouse.errors import InvalidInput
 from warehouse.lines import append
+from warehouse.secrets.texts import scrub_text
 from warehouse.store_files import full_disk_explained
 
 FILE = "annotations.jsonl"
@@ -69,10 +70,13 @@ class Annotation:
 
 
 def annotation(action: Action, target: Target, text: str, author: str) -> Annotation:
-    """One event of now. Raises InvalidInput for a text, an author or a target that may not be."""
-    said = Annotation(datetime.now(UTC), author.strip(), action, target, text.strip())
-    problem = _problem(said)
-    if problem:
+    """One event of now, without credentials that stand in it.
+
+    Raises InvalidInput for a text, an author or a target that may not be.
+    """
+    given = Annotation(datetime.now(UTC), author.strip(), action, target, text.strip())
+    said = replace(given, author=scrub_text(given.author), text=scrub_text(given.text))
+    for problem in filter(None, map(_problem, (given, said))):
         raise InvalidInput(problem)
     return said
 

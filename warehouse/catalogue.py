@@ -63,13 +63,23 @@ class Metric:
     """What a change for the better and one for the worse are called."""
     lowest: float = 0.0
     highest: float = float("inf")
-    """A value outside is a mistake of a report: it is rejected."""
+    """What cannot be is outside, whatever is measured: it is rejected. The same holds of a request's."""
+    doubtful: float = float("inf")
+    """Above it a value was never seen anywhere: it is taken in with a flag."""
 
     @property
     def statistics(self) -> tuple[str, ...]:
         """The statistics that a measurement of it may carry."""
         return STATISTICS if self.distribution else ("mean",)
 
+
+#: A time beyond a week is a clock's mistake. A cell lasts no longer than a month.
+_WEEK_S = 7 * 86_400.0
+_WEEK_MS = _WEEK_S * 1000
+LONGEST_CELL_S = 31 * 86_400.0
+#: So many requests of a cell nobody could keep.
+MOST_REQUESTS = 1_000_000_000
+_MOST_TOKENS = 2.0**31 - 1
 
 METRICS: dict[str, Metric] = {
     m.key: m
@@ -79,17 +89,20 @@ METRICS: dict[str, Metric] = {
             "Output tokens of completed requests inside the measured window / window length; "
             "tokens are spread evenly between a request's first and last token.",
             changes=("more output tokens per second", "fewer output tokens per second"),
+            highest=1e9, doubtful=1e7,
         ),
         Metric(
             "total_throughput", "Total throughput", "tok/s", "higher", 1,
             "Prompt and output tokens of completed requests inside the measured window / window "
             "length; prompt tokens count at the first token.",
             changes=("more tokens per second", "fewer tokens per second"),
+            highest=1e10, doubtful=1e8,
         ),
         Metric(
             "request_throughput", "Request throughput", "req/s", "higher", 3,
             "Completed requests that ended inside the measured window / window length.",
             changes=("more requests per second", "fewer requests per second"),
+            highest=1e8, doubtful=1e5,
         ),
         Metric(
             "request_attainment", "Rate attained", "ratio", "higher", 3,
@@ -97,6 +110,7 @@ METRICS: dict[str, Metric] = {
             "second offered. A report without requests: its request throughput / rate offered, "
             "which the wait for the last requests lowers.",
             changes=("more of the offered rate", "less of the offered rate"),
+            highest=1e3, doubtful=10.0,
         ),
         Metric(
             "ttft", "Time to first token (TTFT)", "ms", "lower", 1,
@@ -104,6 +118,7 @@ METRICS: dict[str, Metric] = {
             "measured window.", distribution=True,
             request=PerRequest(lambda r: (r.first_token - r.start) * 1000, "first token"),
             changes=("shorter time to first token", "longer time to first token"),
+            highest=_WEEK_MS, doubtful=3.6e6,
         ),
         Metric(
             "itl", "Inter-token latency (ITL)", "ms", "lower", 2,
@@ -114,6 +129,7 @@ METRICS: dict[str, Metric] = {
                 weight=lambda r: r.gaps,
             ),
             changes=("shorter gap between tokens", "longer gap between tokens"),
+            highest=_WEEK_MS, doubtful=60_000,
         ),
         Metric(
             "tpot", "Time per output token (TPOT)", "ms", "lower", 2,
@@ -123,32 +139,38 @@ METRICS: dict[str, Metric] = {
                 lambda r: (r.finished - r.start) * 1000 / r.tokens, weight=lambda r: r.tokens
             ),
             changes=("less time per output token", "more time per output token"),
+            highest=_WEEK_MS, doubtful=3.6e6,
         ),
         Metric(
             "chunk_gap", "Gap between streamed chunks", "ms", "lower", 2,
             "Gap between streamed chunks. vLLM's bench calls this ITL; with speculation a chunk "
             "holds several tokens, so it is never mixed with ITL.", distribution=True,
             changes=("shorter gap between chunks", "longer gap between chunks"),
+            highest=_WEEK_MS, doubtful=600_000,
         ),
         Metric(
             "request_latency", "Request latency", "s", "lower", 2,
             "Request sent to last token, over completed requests.", distribution=True,
             request=PerRequest(lambda r: r.ended - r.start),
             changes=("shorter request latency", "longer request latency"),
+            highest=_WEEK_S, doubtful=21_600,
         ),
         Metric(
             "prompt_tokens", "Prompt length", "tokens", "neither", 0,
             "Prompt tokens per completed request, as counted by the server.", distribution=True,
             request=PerRequest(lambda r: r.prompt_tokens),
+            highest=_MOST_TOKENS, doubtful=1.1e7,
         ),
         Metric(
             "output_tokens", "Output length", "tokens", "neither", 0,
             "Output tokens per completed request, as counted by the server.", distribution=True,
             request=PerRequest(lambda r: r.output_tokens),
+            highest=_MOST_TOKENS, doubtful=2e6,
         ),
         Metric(
             "achieved_concurrency", "Achieved concurrency", "requests", "neither", 1,
             "Requests in flight, averaged over the measured window.",
+            highest=1e8, doubtful=1e5,
         ),
         Metric(
             "error_rate", "Error rate", "ratio", "lower", 4,
@@ -161,7 +183,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             "mean_acceptance_length", "Mean acceptance length", "tokens/step", "higher", 2,
             "1 + accepted draft tokens / drafts: tokens per verification step, bonus token "
-            "included.", lowest=1.0,
+            "included.", lowest=1.0, highest=1001.0, doubtful=65.0,
         ),
     )
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from commands.progress import progress
+from commands.working import working
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
@@ -64,7 +65,8 @@ def info(root: Path, as_json: bool) -> None:
 @click.pass_context
 def check(ctx: click.Context, root: Path, as_json: bool) -> None:
     """Verify hashes, orphans (unless a writer is at work) and references; exits 1 on a finding."""
-    findings = maintenance.check(root, on_busy=_say)
+    with working("checking every file"):
+        findings = maintenance.check(root, on_busy=_say)
     if as_json:
         click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -79,7 +81,7 @@ def check(ctx: click.Context, root: Path, as_json: bool) -> None:
 def compact(root: Path) -> None:
     """Merge small segments, and small request files to about a million rows each."""
     _require(root)
-    with open_writer(root, on_wait=_say):
+    with open_writer(root, on_wait=_say), working("merging files"):
         merged = compaction.compact(root)
     click.echo(f"Merged {merged} request files.")
 
@@ -96,7 +98,7 @@ def compact(root: Path) -> None:
 def gc(root: Path, grace: float) -> None:
     """Remove old generations and files that nothing lists."""
     _require(root)
-    with open_writer(root, on_wait=_say):
+    with open_writer(root, on_wait=_say), working("removing what nothing lists"):
         removed = maintenance.collect_garbage(root, _require(root), grace)
     click.echo(f"Removed {len(removed)} files.")
 
@@ -127,7 +129,8 @@ def convert(root: Path) -> None:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="FILE.duckdb or FOLDER")
 def export_command(root: Path, out: Path) -> None:
     """Write one plain database, or a folder of Parquet files."""
-    written = export.export(root, out)
+    with working(f"writing {out.name}"):
+        written = export.export(root, out)
     click.echo(f"Wrote {len(written)} files to {out}.")
     excluded = len(annotations.excluded_runs(root))
     if excluded:

@@ -10,7 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
-Positive = Annotated[int, Field(ge=1)]
+#: Beyond these a number is a mistake; a seed may be any that 64 bits hold.
+_MOST = 2**31 - 1
+Positive = Annotated[int, Field(ge=1, le=_MOST)]
+Place = Annotated[int, Field(ge=0, le=_MOST)]
+Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 #: What stands behind the numbers. Anything but "gpu" carries a badge wherever it is shown.
 Evidence = Literal["gpu", "cpu", "mock", "dummy_weights", "simulated"]
@@ -23,7 +27,7 @@ class Facts(BaseModel):
 
     study: Text | None = None
     arm: Text | None = Field(None, description="The study's own name of the arm")
-    repeat: Annotated[int, Field(ge=0)] | None = None
+    repeat: Place | None = None
     launch: Text | None = Field(None, description="Cells with the same one shared a server start")
 
     model: Text | None = None
@@ -44,15 +48,17 @@ class Facts(BaseModel):
         None, description="Hash over the sorted hashes of the prompts of this cell"
     )
     request_format: Literal["chat_completions", "text_completions"] | None = None
-    temperature: Annotated[float, Field(ge=0)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=1000)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     max_tokens: Positive | None = None
     ignore_eos: bool | None = None
 
     load_profile: Text | None = Field(None, description="concurrent, constant, poisson, …")
     concurrency: Positive | None = None
-    rate: Annotated[float, Field(gt=0)] | None = Field(None, description="Requests per second")
+    rate: Annotated[float, Field(gt=0, le=1e8)] | None = Field(
+        None, description="Requests per second"
+    )
     trace: Text | None = Field(None, description="Name of the trace that was replayed")
 
     spec_method: Text | None = Field(None, description='"none" for a baseline; None: unknown')
@@ -81,7 +87,7 @@ class Record(Facts):
     )
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    order: Annotated[int, Field(ge=0)] | None = Field(
+    order: Place | None = Field(
         None, description="Place of the cell in the order in which the study ran"
     )
     attempt: Positive | None = Field(None, description="1 unless earlier attempts failed")

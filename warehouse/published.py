@@ -9,11 +9,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.secrets.texts import scrub_text
+from warehouse.secrets.words import REMOVED
 from warehouse.store_files import PUBLISHED, full_disk_explained
 
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.
 NAMES = re.compile(r"published-.+\.ya?ml")
 _HASHED = 16
+_BARE = re.compile(rf"(?m)((?:^|[:-])[ \t]+){re.escape(REMOVED)}")
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,14 @@ def is_table(path: Path) -> bool:
 
 
 def keep(root: Path, name: str, text: str) -> bool:
-    """Add a table; False where it is there already. Another text of the same name replaces it."""
+    """Add a table without credentials; False where it is there already.
+
+    Another text of the same name replaces it.
+    """
     folder = root / PUBLISHED
-    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", scrub_text(name))
+    # Without quotes YAML would take what stands in its place for a list.
+    text = _BARE.sub(rf"\1'{REMOVED}'", scrub_text(text))
     there = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:_HASHED]}-{safe}"
     if there.exists():
         return False

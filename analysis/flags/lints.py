@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
-from analysis.flags import validity
+from analysis.flags import numbers, validity
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity
@@ -217,5 +217,5 @@ def _list(values: Sequence[float]) -> str:
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
     _counts, _stopping, _load, _neighbours, _speed, _lengths, _reading, _evidence,
-    validity.verification, validity.drafting, _acceptance, _positions,
+    validity.verification, validity.drafting, _acceptance, _positions, *numbers.CHECKS,
 )  # fmt: skip

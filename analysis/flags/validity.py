@@ -11,7 +11,7 @@ Flags = Iterator[Flag]
 DECIDES_NOTHING: frozenset[str] = frozenset(
     {
         "error_rate_high", "lossy_verification", "synthetic_acceptance", "never_speculated",
-        "baseline_drafts",
+        "baseline_drafts", "statistics_disagree", "more_than_requests_hold",
     }
 )  # fmt: skip
 

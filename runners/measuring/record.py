@@ -17,6 +17,7 @@ from runners.surroundings import gpu, provenance
 from runners.surroundings.privacy import public
 from runners.surroundings.tools import tool
 from warehouse.contract import Evidence, Record
+from warehouse.secrets.values import scrub
 
 _LOG_LINES = 40
 #: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
@@ -133,7 +134,7 @@ def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
         "commands": {name: public(words) for name, words in commands.items() if words},
         "environment": setting.environment | public(happened.notes),
     }
-    return Record.model_validate(said)
+    return Record.model_validate(scrub(said))
 
 
 def _fetched(setting: Setting) -> dict[str, Any]:

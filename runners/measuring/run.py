@@ -23,10 +23,12 @@ from runners.serving.server import Remote, ServerSpec
 from runners.serving.target_url import engine_facts
 from runners.surroundings.gpu import PowerMeter
 from runners.surroundings.host import Host, LocalHost, RemoteHost
-from runners.surroundings.privacy import REMOVED, is_secret_name
 from runners.surroundings.tools import tool
 from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
+from warehouse.secrets.names import is_secret_name
+from warehouse.secrets.texts import scrub_text
+from warehouse.secrets.words import REMOVED
 
 #: The first vLLM that takes --per-request-spec-decode-metrics.
 _PER_REQUEST_SINCE = (0, 32)
@@ -200,4 +202,4 @@ def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
         if is_secret_name(name):
             text = text.replace(value, REMOVED)
     layout.root.mkdir(parents=True, exist_ok=True)
-    (layout.root / "study.yaml").write_text(text, encoding="utf-8")
+    (layout.root / "study.yaml").write_text(scrub_text(text), encoding="utf-8")

@@ -17,21 +17,10 @@ from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import speculative_config
 from runners.serving.server import ALWAYS
 from runners.surroundings import gpu, machine
-from runners.surroundings.privacy import is_secret_name, public
+from runners.surroundings.privacy import public
 from runners.surroundings.tools import Kind, tool
-
-#: environment variables that change what a server does
-_TELLING = (
-    "VLLM_",
-    "CUDA_",
-    "NCCL_",
-    "TORCH_",
-    "PYTORCH_",
-    "OMP_",
-    "HF_HUB_",
-    "TRITON_",
-    "GUIDELLM_",
-)
+from warehouse.secrets.names import is_secret_name, may_be_written
+from warehouse.secrets.words import REMOVED
 
 _KINDS: tuple[Kind, ...] = ("vllm", "guidellm")
 
@@ -127,11 +116,18 @@ def revisions(study: Study, variant: Variant) -> Revisions:
 
 
 def variables(study: Study) -> dict[str, str]:
-    """Environment variables that the server gets and that change what it does, no credentials."""
+    """Environment variables that the server gets and that change what it does, no credentials.
+
+    Of those that only the study sets and that are on no list the names stay, not the values.
+    """
     merged = {**ALWAYS, **os.environ, **study.environment}
-    telling = {name: value for name, value in merged.items() if name.startswith(_TELLING)}
-    telling |= study.environment
-    return {name: value for name, value in sorted(telling.items()) if not is_secret_name(name)}
+    listed = {name: value for name, value in merged.items() if may_be_written(name)}
+    unlisted = {
+        name: REMOVED
+        for name in study.environment
+        if name not in listed and not is_secret_name(name)
+    }
+    return dict(sorted({**unlisted, **listed}.items()))
 
 
 def _revision(study: Study, model: str, revision: str | None) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.flags.lints import DECIDES_NOTHING, lint, measured
 from analysis.flags.lints_across import lengths_differ
-from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Sample
+from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Origin, Sample
 
 Build = Callable[..., Cell]
 
@@ -17,6 +17,9 @@ def accepted(**changes: Any) -> tuple[Acceptance, ...]:
         "source": "counters", "drafts": 100, "draft_tokens": 300, "accepted_tokens": 210,
         "rate": 0.7, "mean_length": 3.1, "by_position": (0.9, 0.7, 0.5),
     }  # fmt: skip
+    if {"rate", "mean_length"} & changes.keys():
+        # Not of these counts any more.
+        changes = {"accepted_tokens": None, **changes}
     return (Acceptance(**{**values, **changes}),)
 
 
@@ -24,6 +27,11 @@ def others(*cores: float) -> tuple[Sample, ...]:
     """Samples of the cores that other processes kept busy, among other series."""
     running = tuple(Sample(at, "num_requests_running", 8.0) for at in range(3))
     return running + tuple(Sample(at, "cpu_cores_used_by_others", c) for at, c in enumerate(cores))
+
+
+def told(origin: Origin, values: dict[str, float]) -> tuple[Measurement, ...]:
+    """Statistics of the time to the first token."""
+    return tuple(Measurement(origin, "ttft", name, value) for name, value in values.items())
 
 
 OLD = {"schema_generation": "G2a", "load_generator_version": "0.4.0"}
@@ -34,13 +42,13 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
      {"requests_complete": False, "requests": REQUEST_SCHEMA.empty_table()}, "40"),
     ("summary_only", "info", {"requests_complete": False}, "its own values stand"),
     ("errors", "warning", {"completed": 39, "errored": 1}, "1 of 40 requests failed (2.5%"),
-    ("errors", "info", {"completed": 999, "errored": 1}, "1 of 1000"),
+    ("errors", "info", {"requests_made": 1000, "completed": 999, "errored": 1}, "1 of 1000"),
     # 3 of 40 are 7.5 %.
     ("error_rate_high", "error", {"completed": 37, "errored": 3}, "3 of 40 requests failed (7.5%)"),
-    ("no_completed_requests", "error", {"completed": 0}, "No request"),
+    ("no_completed_requests", "error", {"completed": 0, "incomplete": 40}, "No request"),
     ("stopped_early", "warning", {"stop_reason": "over_saturation"}, "over saturation"),
     ("stopped_early", "warning", {"stop_reason": "max_error_rate"}, "max error rate"),
-    ("few_prompts", "warning", {"requests_made": 39}, "39 requests at concurrency 8"),
+    ("few_prompts", "warning", {"requests_made": 39, "completed": 39}, "39 requests at concurrency 8"),
     ("low_concurrency", "warning", {"measured": {("achieved_concurrency", "mean"): 7.1}}, "7.1"),
     ("busy_machine", "warning", {"samples": others(0.9, 1.4)}, "1.15 cores"),
     # 8 streams x 1000 / 10 ms = 800 tok/s; 5 % are tolerated: 840.
@@ -81,6 +89,17 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     # 0.9 + 0.7 + 0.2 = 1.8, but 3.1 - 1 = 2.1.
     ("positions_do_not_add_up", "error",
      {"acceptance": accepted(by_position=(0.9, 0.7, 0.2))}, "1.800"),
+    ("beyond_usual", "warning", {"measured": {("request_throughput", "mean"): 2e5}}, "200,000"),
+    ("counts_differ", "warning", {"requests_made": 50}, "40 requests ended"),
+    ("statistics_disagree", "error",
+     {"measurements": told("reported", {"min": 10.0, "max": 20.0, "mean": 30.0})}, "a mean of 30"),
+    ("more_than_requests_hold", "error",
+     {"measurements": (Measurement("reported", "request_throughput", "mean", 90.0),)}, "5,400"),
+    ("reported_differs", "warning",
+     {"measurements": (*told("reported", {"mean": 100.0}), *told("canonical", {"mean": 50.0}))},
+     "the report says 100.0, its requests give 50.0 ms"),
+    ("acceptance_disagrees", "error",
+     {"acceptance": accepted(rate=0.9, accepted_tokens=210)}, "0.900, but its counts give 0.700"),
 ]  # fmt: skip
 
 

@@ -13,10 +13,11 @@ import pytest
 from runners.planning.study import Study
 from runners.probes import interpreter
 from runners.surroundings import gpu, machine, provenance
-from runners.surroundings.privacy import REMOVED, public
+from runners.surroundings.privacy import public
 from runners.surroundings.tools import tool
 from tests.runners.conftest import lab_executable
 from warehouse.errors import RunnerError
+from warehouse.secrets.words import REMOVED
 
 StudyOf = Callable[..., Study]
 

@@ -1,0 +1,198 @@
+"""Doubts about the numbers of one cell: beyond what is usual, or at odds with one another.
+
+What cannot be at all is rejected at ingest (``ingest/checks.py``). All limits stand in the catalogue.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warehouse.catalogue import METRICS, Metric
+from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Origin
+
+Flags = Iterator[Flag]
+Values = dict[str, float]
+
+#: Sample standard deviations reach 0.71 of the range, those of a population half of it.
+_WIDEST_STD = 0.75
+#: Reports round, and weigh means a little differently from one another.
+_ROUNDED = 0.02
+#: How far a report's own mean may be from the one that its requests give. Releases of GuideLLM count
+#: tokens per second in ways that differ by up to 19 %.
+_APART: dict[str, float] = {
+    "ttft": 1.2, "itl": 1.2, "request_latency": 1.2, "prompt_tokens": 1.2, "output_tokens": 1.2,
+    "output_throughput": 1.35, "total_throughput": 1.35, "request_throughput": 1.35,
+}  # fmt: skip
+#: Says of a cell that its window was cut to the activity, so that its rates are others.
+_CUT = "window_outlives_activity"
+#: So many times what the requests hold may be counted: prompts count at once.
+_MORE = 1.25
+
+
+def unusual(cell: Cell) -> Flags:
+    """Values that may be true and that nobody has seen."""
+    seen: set[str] = set()
+    for one in cell.measurements:
+        metric = METRICS[one.metric]
+        if one.value > metric.doubtful and one.metric not in seen:
+            seen.add(one.metric)
+            yield Flag(
+                "beyond_usual",
+                "warning",
+                f"{metric.label} of {one.value:,.10g} {metric.unit} ({one.origin} "
+                f"{one.statistic}) is beyond what has been seen anywhere "
+                f"({metric.doubtful:,.10g}); look at its clock and its units.",
+            )
+
+
+def counts(cell: Cell) -> Flags:
+    """Whether the requests of the report are as many as it says."""
+    told = (cell.completed, cell.errored, cell.incomplete)
+    made = cell.requests_made
+    if made is not None and sum(told) != made and (sum(told) > made or cell.requests_complete):
+        yield _counts(f"{sum(told)} requests ended in one way or another, but {made} were made")
+    if cell.requests is None:
+        return
+    status = cell.requests["status"].to_pandas().value_counts()
+    words = (COMPLETED, ERRORED, INCOMPLETE)
+    for word, count in zip(words, told, strict=True):
+        rows = int(status.get(word, 0))
+        # Fewer rows than requests are a part of them, which is said otherwise.
+        if rows > count:
+            yield _counts(f"it holds {rows} {word} requests and counts {count}")
+
+
+def _counts(what: str) -> Flag:
+    return Flag("counts_differ", "warning", f"The report contradicts itself: {what}.")
+
+
+def spread(cell: Cell) -> Flags:
+    """Whether mean, deviation, lowest and highest value can belong to one set of values."""
+    for (origin, key), values in _distributions(cell).items():
+        why = _at_odds(values)
+        if why:
+            metric = METRICS[key]
+            yield Flag(
+                "statistics_disagree",
+                "error",
+                f"The {origin} {metric.label} cannot be of one set of values: {why} {metric.unit}.",
+            )
+
+
+def _distributions(cell: Cell) -> dict[tuple[Origin, str], Values]:
+    found: dict[tuple[Origin, str], Values] = {}
+    for one in cell.measurements:
+        if METRICS[one.metric].distribution:
+            found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
+    return found
+
+
+def _at_odds(values: Values) -> str:
+    low, high, mean, std = (values.get(name) for name in ("min", "max", "mean", "std"))
+    if mean is not None and low is not None and mean < low - _slack(low):
+        return f"a mean of {mean:g} is below the lowest, {low:g}"
+    if mean is not None and high is not None and mean > high + _slack(high):
+        return f"a mean of {mean:g} is above the highest, {high:g}"
+    if std is not None and low is not None and high is not None:
+        widest = _WIDEST_STD * (high - low)
+        if std > widest + _slack(high):
+            return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
+    return ""
+
+
+def _slack(value: float) -> float:
+    return max(_ROUNDED * abs(value), 0.01)
+
+
+def tokens(cell: Cell) -> Flags:
+    """Whether more passed in the measured window than all requests of the run can hold."""
+    said = _means(cell, "reported")
+    # Some releases count the tokens of requests that were cut off too.
+    everyone = cell.completed + cell.errored + cell.incomplete
+    if not everyone:
+        return  # a report that does not count them
+    for key, what, each in (
+        ("request_throughput", "requests", 1.0),
+        ("output_throughput", "output tokens", said.get("output_tokens")),
+        ("total_throughput", "tokens", _sum(said.get("prompt_tokens"), said.get("output_tokens"))),
+    ):
+        rate = said.get(key)
+        if not cell.duration or each is None or rate is None:
+            continue
+        passed, held = rate * cell.duration, each * everyone
+        if passed > _MORE * held + max(each, 1):
+            yield Flag(
+                "more_than_requests_hold",
+                "error",
+                f"{rate:,.1f} {METRICS[key].unit} over {cell.duration:.1f} s are {passed:,.0f} "
+                f"{what}, but the {everyone} requests hold {held:,.0f}.",
+            )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def recomputed(cell: Cell) -> Flags:
+    """Whether the report's own means are those of its requests."""
+    said, found = _means(cell, "reported"), _means(cell, "canonical")
+    cut = any(flag.name == _CUT for flag in cell.flags)
+    for key, most in _APART.items():
+        if cut and key.endswith("throughput"):
+            continue
+        one, other = said.get(key), found.get(key)
+        if one is None or other is None or not _apart(one, other, most):
+            continue
+        metric = METRICS[key]
+        yield Flag(
+            "reported_differs",
+            "warning",
+            f"{metric.label}: the report says {_shown(metric, one)}, its requests give "
+            f"{_shown(metric, other)} {metric.unit}; what is recomputed is used.",
+        )
+
+
+def _means(cell: Cell, origin: Origin) -> Values:
+    return {
+        one.metric: one.value
+        for one in cell.measurements
+        if one.origin == origin and one.statistic == "mean"
+    }
+
+
+def _apart(one: float, other: float, most: float) -> bool:
+    low, high = sorted((one, other))
+    return high > most * low and high - low > 0.01
+
+
+def _shown(metric: Metric, value: float) -> str:
+    return f"{value:,.{metric.decimals}f}"
+
+
+def acceptance(cell: Cell) -> Flags:
+    """Whether rate and length of an acceptance are those of its own counts."""
+    for one in cell.acceptance:
+        for what, said, counted in _of_counts(one):
+            if (
+                said is not None
+                and counted is not None
+                and not np.isclose(said, counted, rtol=_ROUNDED, atol=0.005)
+            ):
+                yield Flag(
+                    "acceptance_disagrees",
+                    "error",
+                    f"The {what} by {one.source} is {said:.3f}, but its counts give {counted:.3f}.",
+                )
+
+
+def _of_counts(one: Acceptance) -> Iterator[tuple[str, float | None, float | None]]:
+    accepted = one.accepted_tokens
+    if accepted is None:
+        return
+    if one.draft_tokens:
+        yield "acceptance rate", one.rate, accepted / one.draft_tokens
+    if one.drafts:
+        yield "mean acceptance length", one.mean_length, 1 + accepted / one.drafts
+
+
+CHECKS = (unusual, counts, spread, tokens, recomputed, acceptance)

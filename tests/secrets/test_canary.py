@@ -1,0 +1,207 @@
+"""No credential that lies in a result is anywhere in what Draftboard writes; nothing else is touched."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import draftboard
+from analysis.published.claims_file import read_claims
+from ingest.pipeline import Outcome
+from ingest.watch_lines import Lines
+from nightly import history, outbox
+from nightly.events import events
+from runners.surroundings.privacy import public
+from tests.nightly.test_history import night
+from tests.secrets.forms import FORMS, STRUCTURED, ordinary
+from tests.secrets.planted import (
+    SECRETS,
+    TEXTS,
+    bench,
+    drops,
+    found_in,
+    planted,
+    report,
+    reports,
+    said_in,
+)  # fmt: skip
+from warehouse import annotations, published
+from warehouse.nights import Failure, Stage
+from warehouse.rows import Rejection
+from warehouse.secrets.texts import scrub_text
+from warehouse.secrets.values import scrub
+from warehouse.store import Reader
+
+ROOT = Path(__file__).parents[2]
+_SOURCE = re.compile(r"(?m)^  source:.*$")
+Plant = Callable[[Path, int], None]
+
+
+def _command(*words: object) -> Result:
+    return CliRunner().invoke(draftboard.cli, [str(word) for word in words])
+
+
+def _file(sample: dict[str, Any]) -> Plant:
+    def plant(folder: Path, turn: int) -> None:
+        (folder / f"{turn}.json").write_text(json.dumps(planted(sample, turn)), "utf-8")
+
+    return plant
+
+
+def _sweep(folder: Path, turn: int) -> None:
+    run = bench(True) | {"run_number": 0, "_benchmark_name": "x", "--dtype": "auto"}
+    run["speculative_config"] = {"method": "ngram", "num_speculative_tokens": 2, "model": "m"}
+    _file(run)(folder, turn)
+
+
+def _of_unknown_version(folder: Path, turn: int) -> None:
+    sample = planted(report("g4-0.8.1.json.zst"), turn)
+    sample["metadata"]["guidellm_version"] = TEXTS[turn % len(TEXTS)]
+    (folder / f"{turn}.json").write_text(json.dumps(sample), "utf-8")
+
+
+def _drop(folder: Path, turn: int) -> None:
+    # A few pairs are enough for a report with answers.
+    for place in drops() if turn < 10 else drops()[:1]:
+        drop = folder / f"{turn}" / place.parent.name
+        shutil.copytree(place, drop)
+        record = json.loads((place / "record.json").read_bytes())
+        record |= {"failure": "x", "log_excerpt": ["x"] * 6, "provenance": "x"}
+        record["commands"] = {"vllm": ["x"] * 4, "guidellm": ["x"] * 4}
+        record["server_args"] = {"a": "x", "b": ["x"], "c": {"d": "x"}}
+        record["speculative_config"] = (record.get("speculative_config") or {}) | {"e": "x"}
+        (drop / "record.json").write_text(json.dumps(planted(record, turn)), "utf-8")
+        text = TEXTS[turn % len(TEXTS)].replace("\n", " ")
+        (drop / "metrics-before.prom").write_text(f'vllm:prompt_tokens{{a="{text}"}} 1\n# {text}\n')
+
+
+FORMATS: dict[str, Plant] = {
+    **{name: _file(report(name)) for name in reports()},
+    "GuideLLM of an unknown version": _of_unknown_version,
+    "vllm bench": _file(bench(False)),
+    "vllm bench --save-detailed": _file(bench(True)),
+    "vllm bench sweep": _sweep,
+    "drop": _drop,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_credential_of_a_result_reaches_what_draftboard_writes(
+    form: str, tmp_path: Path
+) -> None:
+    """Every form stands once in every text of the format."""
+    results, root = tmp_path / "results", tmp_path / "warehouse"
+    results.mkdir()
+    for turn in range(len(TEXTS)):
+        FORMATS[form](results, turn)
+    assert found_in(said_in(results)) != []
+    told = _command("ingest", results, "--warehouse", root, "--keep-text", "--json")
+    accepted = json.loads(told.stdout)["accepted"]
+    assert accepted >= 0.9 * len(TEXTS), told.stdout[-2000:]
+    assert found_in(told.output) == []
+    assert found_in(said_in(root)) == []
+    for words in (
+        ("share", "--out", tmp_path / "bundle", "--with-texts"),
+        ("warehouse", "export", "--out", tmp_path / "export"),
+        ("report", "--out", tmp_path / "report.html"),
+        ("runs", "--json"),
+        ("verdict", "--all"),
+    ):
+        assert found_in(_command(*words, "--warehouse", root).output) == []
+    for place in ("bundle", "export"):
+        assert (tmp_path / place).is_dir()
+    assert form != "drop" or (tmp_path / "report.html").is_file()
+    shutil.rmtree(results)
+    assert found_in(said_in(tmp_path)) == []
+
+
+def test_a_credential_in_the_name_of_a_file_or_folder_is_not_kept(
+    run: Any, write: Any, tmp_path: Path
+) -> None:
+    names = [text[:200] for text in TEXTS if "/" not in text]
+    assert len([name for name in names if found_in(name)]) == len(names) > 60
+    for number, name in enumerate(names):
+        sample = bench(True) | {"date": f"20261121-09{number // 60:02d}{number % 60:02d}"}
+        write(f"in/{name}.json" if number % 2 else f"in/{name}/x.json", sample)
+        write(f"in/bad {name}.json", "{")
+    done = run(tmp_path / "in", "--json")
+    assert done.json["accepted"] == len(names)
+    assert found_in(done.out + done.err + said_in(run.root)) == []
+
+
+def test_a_published_table_is_kept_without_credentials_and_can_be_read(
+    run: Any, write: Any
+) -> None:
+    table = (ROOT / "examples" / "claims" / "published-study.yaml").read_text("utf-8")
+    for number, text in enumerate(TEXTS):
+        line = " ".join(text.split()).replace("'", "''")
+        told = _SOURCE.sub(lambda _, said=f"  source: '{line}'": said, table)
+        assert told != table
+        done = run(write(f"published-{number % 3}.yaml", told), "--json").json
+        # What is alike without its credential is known already.
+        assert done["accepted"] + done["known"] == 1
+    token = TEXTS[list(FORMS).index("hf_")]
+    told = _SOURCE.sub(f"  source: {token}", table)
+    assert run(write("published-x.yaml", told), "--json").json["accepted"] == 1
+    assert found_in(said_in(run.root)) == []
+    for one in published.kept(run.root):
+        assert read_claims(one.text, one.name)
+
+
+def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
+    run: Any, write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(write("r.json", bench(True))).status == 0
+    for text in TEXTS:
+        line = " ".join(text.split())
+        event = annotations.annotation("note", annotations.night("2026-11-21"), line, line[:80])
+        annotations.add(run.root, event)
+        stage = Stage(name="run", status="failed", said=text)
+        failed = Failure(cell="c", said=text)
+        one = night(stages=(stage,), failures=(failed,), started=datetime.now(UTC))
+        history.write(run.root, one)
+        found = events(one, None, outbox.Outbox().told, "")
+        box = outbox.queued(outbox.Outbox(), found, ["x"], "n")
+        assert box.waiting
+        outbox.write(run.root, one.study, box)
+        assert found_in(said_in(run.root)) == []
+        Lines().batch(Outcome(rejected=[Rejection(text, text)]))
+        Lines().trouble(text)
+    assert found_in(capsys.readouterr().out) == []
+    with Reader(run.root) as reader:
+        assert len(annotations.read(reader.root)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("name", [*FORMS, *(f"{{}} {name}" for name in STRUCTURED)])
+def test_every_form_is_found_wherever_it_stands(name: str) -> None:
+    make = {**FORMS, **{f"{{}} {key}": made for key, made in STRUCTURED.items()}}[name]
+    for seed in range(5):
+        value, secret = make(f"{name}{seed}")
+        held = [value, {"deep": [{"er": value}]}, [["x"], value], {"commands": {"vllm": value}}]
+        if isinstance(value, str):
+            held += [f"He said: {value} and went.", f"({value})", f"x\n{value}\ny", [value, value]]
+            held += [json.dumps({"said": value}), repr([value]), f"{value}\n" * 3]
+        for one in held:
+            clean = scrub(one)
+            assert secret not in repr(clean), (one, clean)
+            assert scrub(clean) == clean, "taken out twice"
+            assert secret not in repr(public(one))
+
+
+@pytest.mark.parametrize("value", ordinary())
+def test_an_ordinary_value_comes_through_unchanged(value: str) -> None:
+    assert scrub_text(value) == value
+    held = {"revision": value, "args": ["serve", value], "note": f"It was {value}, as planned."}
+    assert scrub(held) == held
+
+
+def test_there_are_as_many_of_them_as_promised() -> None:
+    assert len(ordinary()) == len(set(ordinary())) == 500
+    assert len(SECRETS) == len(set(SECRETS.values())) >= 100

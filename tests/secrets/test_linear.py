@@ -1,0 +1,98 @@
+"""The search for credentials takes as long as the text is, however the text was made."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ingest.clean import clean_text
+from ingest.not_a_number import decoded
+from runners.surroundings.privacy import public
+from tests.secrets.forms import FORMS
+from warehouse.secrets.names import secrecy
+from warehouse.secrets.texts import scrub_text
+
+#: Repeated, each of these keeps one of the patterns, or the cursor, busy.
+PIECES = (
+    "-", "a", "a ", "a=", "=", ":", " ", "\n", "\\", '"', "'", "[", "%3D", "://", "https://a", "@",
+    "ab.", "a-", "é", "token", "token=", "token='", 'token="', "token: \\", "token=[", "api key ",
+    "password ", "password is ", "Bearer ", "Basic ", "Authorization: ", "Cookie: ", "--a ",
+    "--token ", "-p ", "-u a:", "wandb login ", "wandb login --a ", "mysql ", "sshpass -p", "ENV A ",
+    "-e A=", "name: A_TOKEN ", "name: A_TOKEN, value: ", "<token>", "?key=", "a_key:", "Api_Key:", "pass=", "eyJ", "eyJabcdefgh.",
+    "xoxb-", "MII", "hooks.slack.com/services/", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY----- token=x ", "-----BEGIN PRIVATE KEY-----\na\n", "/home/",
+)  # fmt: skip
+#: What is quadratic takes 16 times as long for four times the length; nothing may take half of it.
+_LENGTH, _TIMES, _MOST = 12_000, 4, 8.0
+
+
+def _seconds(work: Callable[[str], object], text: str) -> float:
+    """Of this thread's processor, at best: others on the machine do not count."""
+    best = float("inf")
+    for _ in range(3):
+        began = time.thread_time()
+        work(text)
+        best = min(best, time.thread_time() - began)
+    return best
+
+
+def _ratio(work: Callable[[str], object], piece: str) -> float:
+    # The last word lets no filter pass the text over.
+    once = piece * (_LENGTH // len(piece)) + " token"
+    often = piece * (_TIMES * _LENGTH // len(piece)) + " token"
+    # Below a quarter of a millisecond a clock says nothing.
+    return _seconds(work, often) / max(_seconds(work, once), 2.5e-4)
+
+
+def _is_linear(work: Callable[[str], object], piece: str) -> bool:
+    return any(_ratio(work, piece) < _MOST for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    "piece", [*PIECES, *(make("x")[0] + " " for make in list(FORMS.values())[::8])]
+)
+def test_four_times_the_text_takes_about_four_times_as_long(piece: str) -> None:
+    assert _is_linear(scrub_text, piece)
+
+
+@pytest.mark.parametrize("piece", ["-", "/home/", "/home/a ", "token="])
+def test_so_does_making_a_text_public(piece: str) -> None:
+    assert _is_linear(public, piece)
+
+
+@pytest.mark.parametrize("piece", ["-", "\u202e", "token=", "\x00"])
+def test_so_does_cleaning_a_text(piece: str) -> None:
+    assert _is_linear(clean_text, piece)
+
+
+@pytest.mark.parametrize("piece", ["a", "A", "A_", "aB", "9", "_", "-"])
+def test_of_a_name_only_the_end_counts(piece: str) -> None:
+    assert secrecy(piece * 100_000 + "_TOKEN") == "certain"
+    assert _is_linear(secrecy, piece)
+
+
+@pytest.mark.parametrize("piece", ['\\"', '"', "NaN ", '"\\'])
+def test_so_does_reading_what_is_no_number(piece: str) -> None:
+    def read(text: str) -> None:
+        with pytest.raises(ValueError, match="stop"):
+            decoded(memoryview(b"NaN " + text.encode()), _stop)
+
+    assert _is_linear(read, piece)
+
+
+def _stop(data: bytes | memoryview) -> None:
+    import msgspec
+
+    if bytes(data[:3]) == b"NaN":
+        raise msgspec.DecodeError("JSON is malformed: invalid character (byte 0)")
+    raise ValueError("stop")
+
+
+def test_a_text_of_hyphens_stays_as_it_is() -> None:
+    text = "-" * 12_000
+    assert scrub_text(text) == text
+
+
+def test_a_credential_of_any_length_is_taken_out_whole() -> None:
+    for text in ("HF_TOKEN=", "?key=", "--api-key ", "X-Api-Key: ", "client_secret%3D"):
+        assert scrub_text(text + "a1B2" * 2000 + " end").endswith("[removed] end")

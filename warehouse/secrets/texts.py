@@ -1,0 +1,191 @@
+"""Takes credentials out of a text: by name, by what announces them, and by their own look.
+
+RE2 finds the places and a cursor that never goes back takes the values out, so the time grows with
+the length of the text and no faster. A name may have 128 letters and a quoted value 4,096.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import re2
+
+from warehouse.secrets.announced import announced
+from warehouse.secrets.names import Secrecy, secrecy
+from warehouse.secrets.shapes import scrub_shapes
+from warehouse.secrets.words import REMOVED, is_none, is_said_of, looks_random
+
+#: Without one of these no name, no announcement and no armour is in a text.
+_MAY_NAME = re2.compile(
+    r"(?i)key|token|auth|bearer|basic|pass|pwd|secret|credential|cookie|webhook|login|://|%2f%2f"
+    r"|notify.url|connection.string|[?&](?:amp;)?[a-z\-]+(?:=|%3d)|%3f|%26|-----begin"
+    r"|pat\\*[\"']?[ \t]*[=:]|(?:^|\s)-[eupa]|--env|--user"
+)
+_ARMOUR = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
+#: Lines without a space, or long words: what a key that was cut off has left.
+_BODY = re.compile(
+    r"[\s\\nr]*(?:[A-Za-z0-9+/=]{40,}+(?:\s|\\+[nr])*|[^\s\\\"']+(?:[\r\n]+|(?:\\+[nr])+|$|(?=[\"'])))*"
+)
+#: A name and what says that its value follows.
+_NAMED = re2.compile(
+    r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']|%22|%27|\])?"
+    r"([ \t]*(?:=>|:=|==?|:|%(?:25)*3[DdAa])[ \t+]*)"
+)
+#: An option and its value as two words, also as they stand in a printed list.
+_OPTION = re2.compile(r"--?([A-Za-z][\w.\-]*)(?:\\*[\"'],)?(?:\s|\\+[nrt]?)+")
+_USER = re2.compile(r"(:(?:\\*/){2}|:%2[Ff]%2[Ff])([^/?#\s\"'<>\\]+)@")
+_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+", re.I)
+_OPENING = re.compile(r"[\[(]?\s{0,8}(\\*[\"']|%22|%27)?")
+_BARE = re.compile(r"[^\s\"',;&\\}\])<]*")
+_BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
+_TO_END = re.compile(r"[^\r\n\"']*")
+_WHOLE_LINE = ("cookie", "cookies", "authorization")
+_QUOTED = 4096
+#: So much of a value tells whether it is a credential; a longer one is not read again and again.
+_HEAD = 512
+_LAST_WORD = re.compile(r"[A-Za-z]+$")
+_BEFORE = frozenset({"api", "access", "secret", "private", "account", "signing", "auth", "license"})
+
+_Span = tuple[int, int]
+
+
+def scrub_text(text: str) -> str:
+    """A text without credentials; texts that cannot hold one come back as they are."""
+    if not text.isascii():
+        # A lone surrogate, which JSON can spell, is no UTF-8.
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    if _MAY_NAME.search(text):
+        for spans in (_armoured, _named, _options, _announced):
+            text = _without(text, spans(text))
+        text = _USER.sub(_without_user, text)
+    return scrub_shapes(text)
+
+
+def _without(text: str, spans: Iterator[_Span]) -> str:
+    """The text with each span replaced; spans come in order."""
+    parts, at = [], 0
+    for start, end in spans:
+        if start >= at:
+            parts += [text[at:start], REMOVED]
+            at = end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def _without_user(found: Any) -> str:
+    return str(found[0]) if found[2] in ("git", REMOVED) else f"{found[1]}{REMOVED}@"
+
+
+def _armoured(text: str) -> Iterator[_Span]:
+    """The bodies of private keys; of one that was cut off, all that looks like it."""
+    ends = True
+    for found in _ARMOUR.finditer(text):
+        if text.startswith(REMOVED, found.end()):
+            continue
+        end = text.find("-----END", found.end()) if ends else -1
+        ends = end >= 0
+        body = _BODY.match(text, found.end())
+        yield found.end(), end if ends else body.end() if body else found.end()
+
+
+def _named(text: str) -> Iterator[_Span]:
+    at = 0
+    for found in _NAMED.finditer(text):
+        if found.start(1) < at:
+            continue
+        sure = secrecy(_whole_name(text, found.start(1), found[1]))
+        if sure is None:
+            continue
+        ends = _TO_END if found[1].lower().endswith(_WHOLE_LINE) else _BARE
+        ends = _BARE_IN_PERCENT if "%" in found[2] else ends
+        span = _value(text, found.end(), ends)
+        if _is_secret(text, span, sure, _prose(found[2], found[1])):
+            span = _whole(text, span, ends)
+            yield span
+            at = span[1]
+
+
+def _whole_name(text: str, start: int, name: str) -> str:
+    """With the word before it, as in "API key", and without the %22 of a quote."""
+    if text[start - 1 : start] == "%":
+        return name[2:]
+    if text[start - 1 : start] == " " and name.lower() in ("key", "keys", "token"):
+        before = _LAST_WORD.search(text[max(0, start - 16) : start - 1])
+        if before and before[0].lower() in _BEFORE:
+            return f"{before[0]}_{name}"
+    return name
+
+
+def _prose(separator: str, name: str) -> bool:
+    """``token: expired`` may be a sentence, ``token=…`` and ``HF_TOKEN: …`` are none."""
+    return separator.strip() == ":" and separator != ":" and name.isalpha()
+
+
+def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
+    """Where the value that begins here stands, without its quotes; ``ends``: one without quotes."""
+    if text.startswith(REMOVED, at):
+        return at, at + len(REMOVED)
+    opening = _OPENING.match(text, at)
+    start, quote = (opening.end(), opening[1]) if opening else (at, None)
+    if quote and (end := _closing(text, start, quote)) is not None:
+        return start, end
+    scheme = None if ends is _TO_END else _SCHEME.match(text, start)
+    start = scheme.end() if scheme else start
+    value = ends.match(text, start, start + _HEAD)
+    return start, value.end() if value else start
+
+
+def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
+    """The span to the end of its value, of which only a head was looked at."""
+    if span[1] - span[0] < _HEAD:
+        return span
+    more = ends.match(text, span[1])
+    return span[0], more.end() if more else span[1]
+
+
+def _closing(text: str, start: int, quote: str) -> int | None:
+    """Where the quote closes that was opened; one that is escaped is none."""
+    at, limit = start, min(len(text), start + _QUOTED)
+    while (at := text.find(quote, at, limit)) >= 0:
+        if quote.startswith("\\") or text[at - 1] != "\\" or at == start:
+            return at
+        at += 1
+    return None
+
+
+def _is_secret(text: str, span: _Span, sure: Secrecy, prose: bool) -> bool:
+    value = text[span[0] : span[1]]
+    if is_none(value) or value.startswith(REMOVED):
+        return False
+    if sure == "perhaps":
+        return looks_random(value)
+    quoted = text[span[0] - 1 : span[0]] in ("'", '"')
+    return quoted or not prose or not is_said_of(value)
+
+
+def _options(text: str) -> Iterator[_Span]:
+    at = 0
+    for found in _OPTION.finditer(text):
+        before = text[found.start() - 1 : found.start()]
+        if found.start() < at or before not in ("", " ", "\t", "\n", "'", '"', "[", "(", "=", ","):
+            continue
+        sure = secrecy(found[1])
+        span = _value(text, found.end())
+        if sure is None or text[span[0] : span[0] + 1] == "-":
+            continue
+        if _is_secret(text, span, sure, prose=False):
+            span = _whole(text, span)
+            yield span
+            at = span[1]
+
+
+def _announced(text: str) -> Iterator[_Span]:
+    end = 0
+    for at, judge in sorted(announced(text), key=lambda one: one[0]):
+        if at < end:
+            continue
+        span = _value(text, at)
+        value = text[span[0] : span[1]]
+        if not is_none(value) and not value.startswith(REMOVED) and judge(value):
+            span = _whole(text, span)
+            yield span
+            end = span[1]
