@@ -19,6 +19,8 @@ _SECRET = re.compile(
     r"|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)|(?<=://)[^/\s@\"']+(?=@)"
 )
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"':,]+|(?<![\w.])/root(?=[/\s\"':,]|$)")
+#: credentials that came from elsewhere, e.g. the file of an API key
+_HIDDEN: set[str] = set()
 #: an option whose value is a secret, as one word of a command line or as two
 _SECRET_OPTION = re.compile(r"^--?[\w.-]*(?:api-?key|token|secret|password|auth)$", re.IGNORECASE)
 
@@ -35,6 +37,11 @@ def public(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_word(value, place) for place in range(len(value))]
     return value
+
+
+def hide(secret: str) -> None:
+    """Take this credential out of everything that is made fit for a record from now on."""
+    _HIDDEN.add(secret)
 
 
 def is_secret_name(name: str) -> bool:
@@ -69,8 +76,9 @@ def _public_text(text: str) -> str:
 
 
 def _own_secrets() -> list[str]:
-    """Credentials of this process's environment, wherever they were copied to."""
-    return [v for name, v in os.environ.items() if len(v) >= 8 and is_secret_name(name)]
+    """Credentials of this process's environment, wherever they were copied to, and hidden ones."""
+    found = [v for name, v in os.environ.items() if len(v) >= 8 and is_secret_name(name)]
+    return [*found, *_HIDDEN]
 
 
 def _user() -> str | None:
