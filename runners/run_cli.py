@@ -84,7 +84,8 @@ def run(
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
         require_one_arm(cells)
     more = [word for term in only for word in ("--only", term)]
-    job = Job(study, results, (), (*more, *(["--yes"] if given["yes"] else [])))
+    more += ["--yes"] if given["yes"] else []
+    job = Job(study, results, (), tuple(more), software=asked.now.software)
     with (
         ended_by_signals(
             "stopped; the cell at work is abandoned, the same command goes on from here"

@@ -308,6 +308,7 @@ def test_methods_that_vllm_knows_are_confirmed(study_of: StudyOf) -> None:
         ("lookahead", "Write method: ngram"),
         ("egle3", "Write eagle3"),
         ("zzz", "It has draft_model, dspark, eagle3"),
+        ("pards", "It has draft_model, dspark, eagle3"),
     ],
 )
 def test_an_unknown_method_is_mended_by_what_is_meant_and_not_by_chance(
