@@ -138,7 +138,8 @@ def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
     replaced = (*found.good, *found.changed) if fresh else found.changed
     if replaced:
         _confirm(found, replaced, yes)
-        resume.set_aside((found.found[cell.key].folder for cell in replaced), asked.layout)
+        folders = [found.found[cell.key].folder for cell in replaced]
+        resume.set_aside(folders, asked.layout, replaced=fresh)
         found = asked.look()
     _say(f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run")
     write_study_copy(asked.plan.study, study, asked.layout)

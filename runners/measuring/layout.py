@@ -15,6 +15,7 @@ from pathlib import Path
 
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+_REPLACED = ".replaced"
 _FAILED = re.compile(r"\.failed-(\d+)$")
 
 
@@ -58,19 +59,20 @@ class Layout:
         found = (_FAILED.search(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
         return max((int(match[1]) for match in found if match), default=0)
 
-    def superseded(self, folder: Path) -> Path:
-        """A free name for a result that no longer counts."""
+    def superseded(self, folder: Path, replaced: bool = False) -> Path:
+        """A free name for a result that no longer counts; ``replaced``: it never shall again."""
         base = self.root / ".superseded" / folder.relative_to(self.root)
-        number = 1
-        while (path := base.with_name(f"{base.name}.{number}")).exists():
+        name, number = base.name + (_REPLACED if replaced else ""), 1
+        while (path := base.with_name(f"{name}.{number}")).exists():
             number += 1
         return path
 
     def set_aside(self, key: str) -> list[Path]:
-        """What was set aside of a cell, the newest first."""
+        """What was set aside of a cell and may come back, the newest first."""
         base = self.root / ".superseded" / key
         found = base.parent.glob(f"{base.name}[.@]*")
-        return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+        kept = [path for path in found if _REPLACED not in path.name]
+        return sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def server_log(self, launch_id: str) -> Path:
         """What a launch's server prints, all its starts one after the other."""

@@ -90,11 +90,15 @@ def look(
 def state(cell: PlannedCell, layout: Layout, now: Now) -> Found:
     """What the results folder says of one cell; results of another software are other cells."""
     changed: Found | None = None
+    place = layout.cell(cell.key, now.software.name)
     for folder in layout.cells(cell.key):
         record = _record(folder)
         if record is None:
             changed = Found("changed", folder, ("its record cannot be read",))
-        elif not differs(of_record(record), now.software):
+        elif other := differs(of_record(record), now.software):
+            # Of the same version, but e.g. another executable: they cannot lie side by side.
+            changed = Found("changed", folder, tuple(other)) if folder == place else changed
+        else:
             why = tuple(differences(record, cell.asked, now.prompts(cell)))
             if not why:
                 return Found("good", folder)
@@ -124,11 +128,14 @@ def _record(folder: Path) -> dict[str, Any] | None:
     return said if isinstance(said, dict) and said.get("status", "good") == "good" else None
 
 
-def set_aside(folders: Iterable[Path | None], layout: Layout) -> None:
-    """Move results that no longer count out of the way; nothing is deleted."""
+def set_aside(folders: Iterable[Path | None], layout: Layout, replaced: bool = False) -> None:
+    """Move results that no longer count out of the way; nothing is deleted.
+
+    ``replaced``: they are measured again though they fit, so they are not brought back.
+    """
     for here in folders:
         if here is not None and here.exists():
-            there = layout.superseded(here)
+            there = layout.superseded(here, replaced)
             there.parent.mkdir(parents=True, exist_ok=True)
             here.rename(there)
 

@@ -88,7 +88,6 @@ def test_labels_tokens_and_sibling_loads_invalidate_nothing(study_of, tmp_path, 
     [
         Software("vllm", "0.33.0", None, "0.8.1", None),
         Software("vllm", "0.32.0+cpu", None, "0.8.2", None),
-        Software("vllm", "0.32.0+cpu", "./patched/vllm", "0.8.1", None),
     ],
     ids=lambda other: other.name,
 )
@@ -103,6 +102,29 @@ def test_other_software_makes_other_cells_and_the_old_ones_stay(
     assert look(plan, layout, now=Now(other)).missing == plan.cells
     assert look(plan, layout, now=Now(measured)).good == plan.cells
     assert look(plan, layout).good == plan.cells
+
+
+def test_another_executable_of_the_same_version_replaces_and_says_so(
+    study_of, tmp_path: Path
+) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    for cell in plan.cells:
+        put(layout, cell, Software(**(LAB.as_json() | {"engine_executable": "vllm"})))
+    patched = Software(**(LAB.as_json() | {"engine_executable": "./patched/vllm"}))
+    found = look(plan, layout, now=Now(patched))
+
+    assert found.changed == plan.cells
+    assert found.reasons == ("engine_executable",)
+
+
+def test_what_was_replaced_on_purpose_does_not_come_back(study_of, tmp_path: Path) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    set_aside([put(layout, cell) for cell in plan.cells], layout, replaced=True)
+    found = look(plan, layout)
+
+    assert found.missing == plan.cells
+    assert found.returning == ()
+    assert len(list(layout.root.rglob(".superseded/**/record.json"))) == len(plan.cells)
 
 
 @pytest.mark.parametrize("name", ["laptop-lab", "laptop-lab-costly"])
