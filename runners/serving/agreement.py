@@ -11,8 +11,8 @@ from runners.planning.study import Study
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.says import Resolved, Said, Served, counters
 
-#: Another answer to these than the study's is another server.
-_CAUSE = "other_server"
+#: The cause of a cell whose server is not the one that the study says.
+OTHER_SERVER = "other_server"
 #: Engine arguments that vLLM's metrics show, and the label that does.
 _SHOWN = {
     "kv-cache-dtype": "cache_dtype",
@@ -38,13 +38,15 @@ def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
     clauses = list(_speculation(drafts, None, launch))
     if not clauses:
         return None
-    return Diagnosis(_CAUSE, f"This is not the arm {launch.variant.name}: {clauses[0]}.")
+    return Diagnosis(OTHER_SERVER, f"This is not the arm {launch.variant.name}: {clauses[0]}.")
 
 
 def wrong_precision(found: Resolved | None, study: Study) -> Diagnosis | None:
     """Why the study's word for the precision cannot be right."""
     clauses = list(_precision(found, study)) if found else []
-    return Diagnosis(_CAUSE, f"{clauses[0][:1].upper()}{clauses[0][1:]}.") if clauses else None
+    return (
+        Diagnosis(OTHER_SERVER, f"{clauses[0][:1].upper()}{clauses[0][1:]}.") if clauses else None
+    )
 
 
 def stated_only(said: Said, study: Study) -> list[str]:

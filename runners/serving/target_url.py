@@ -33,7 +33,7 @@ class Foreign:
         pairs = zip(_identity(self.said), _identity(now), strict=True)
         if any(None not in (then, later) and then != later for then, later in pairs):
             return Diagnosis(
-                "other_server",
+                agreement.OTHER_SERVER,
                 f"The server at {self.server.url} is no longer the one that this run began with: it "
                 f"was {_in_words(self.said)}, and now it is {_in_words(now)}.",
             )

@@ -7,7 +7,7 @@ from runners.measuring.progress import Progress
 from runners.measuring.serving import Serving
 from runners.planning.plan import Launch
 from runners.planning.study import Study
-from runners.serving.agreement import precision_is_stated, wrong_precision
+from runners.serving.agreement import OTHER_SERVER, precision_is_stated, wrong_precision
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.says import Resolved, resolved
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
@@ -17,7 +17,7 @@ _LOG_LINES = 40
 #: Another start would find the same.
 _LASTING = frozenset({
     "bad_argument", "bad_configuration", "executable_missing", "model_gated", "model_missing", "model_unsupported",
-    "no_device", "other_server", "too_few_gpus", "unknown_method", "vocabulary_mismatch",
+    "no_device", "too_few_gpus", "unknown_method", "vocabulary_mismatch",
 })  # fmt: skip
 
 
@@ -73,15 +73,13 @@ class LocalHost:
             raise ServerFailed(self.given_up, [])
         if self._server is not None and self._server.died() is not None:
             self.stop()
-        if self._server is None:
-            self._server = self._started()
-        return self._server
+        return self._server or self._started()
 
     def _started(self) -> Server:
         self._progress.starting(self._launch)
         self.starts += 1
         try:
-            server = start(self._spec)
+            server = self._server = start(self._spec)
         except ServerFailed as error:
             if self._tries_left == 0 or error.diagnosis.cause in _LASTING:
                 self.given_up = error.diagnosis
@@ -89,7 +87,7 @@ class LocalHost:
             raise
         self._resolved = resolved(server.url)
         if (wrong := wrong_precision(self._resolved, self._study)) is not None:
-            server.stop()
+            self.stop()
             self.given_up = wrong
             raise ServerFailed(wrong, server.log_tail(_LOG_LINES))
         self._tries_left = self._retries
@@ -111,7 +109,7 @@ class LocalHost:
 
     def doubt(self, problem: Diagnosis) -> None:
         """After a failed cell: stop a server that hangs or does not answer."""
-        if problem.cause in _LASTING:
+        if problem.cause == OTHER_SERVER:
             self.given_up = problem
         if self._server is None:
             return
@@ -150,7 +148,7 @@ class RemoteHost:
 
     def doubt(self, problem: Diagnosis) -> None:
         """Give up on a server that is gone, or another one: nobody here can bring it back."""
-        if problem.cause in _LASTING:
+        if problem.cause == OTHER_SERVER:
             self.given_up = problem
         elif not self._server.alive():
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")

@@ -442,3 +442,16 @@ def test_a_disk_that_fills_during_a_load_ends_the_run_with_a_sentence(tmp_path) 
     assert process.returncode == 1, said
     assert "is full; nothing good was lost" in said
     assert study.running() == []
+
+
+def test_a_precision_that_the_engine_does_not_run_is_refused_before_a_cell(tmp_path) -> None:
+    config = json.dumps({"model_config": {"dtype": "torch.bfloat16", "quantization": "mxfp4"}})
+    target = {"model": "org/small", "served_name": "small", "precision": "bf16"}
+    study = small_study(tmp_path, f"--fake-config '{config}'", target=target)
+    done = study.run("--only", "arm=baseline")
+
+    assert done.returncode == 1
+    assert "Its weights are mxfp4, and the study says bf16" in done.stderr
+    assert study.starts() == 1
+    assert [record["failure_cause"] for record in failures(study)] == ["other_server"]
+    assert study.running() == []
