@@ -50,6 +50,4 @@ def _killed(study: SmallStudy, after_s: float) -> None:
 def _good(study: SmallStudy) -> dict[str, int]:
     """Good cells and when their records were written, ns."""
     found = look(study.plan, study.layout).good
-    return {
-        cell.key: (study.layout.cell(cell.key) / "record.json").stat().st_mtime_ns for cell in found
-    }
+    return {cell.key: (study.cell(cell.key) / "record.json").stat().st_mtime_ns for cell in found}

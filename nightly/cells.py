@@ -77,7 +77,7 @@ def _one_a_server(keys: Iterable[str]) -> list[str]:
 
 
 def _set(place: Place, key: str) -> dict[str, Any]:
-    record = _read(place.own / key / RECORD)
+    record = _read(_folder(place, key) / RECORD)
     environment = record.get("environment") or {}
     stated = {name: environment.get(name) for name in _ENVIRONMENT}
     return {name: record.get(name) for name in FACT_KEYS} | {"environment": stated}
@@ -85,7 +85,17 @@ def _set(place: Place, key: str) -> dict[str, Any]:
 
 def _is_good(place: Place, key: str) -> bool:
     """Return whether a cell is good: the runner renames it into its place then, and only then."""
-    return (place.own / key / RECORD).is_file()
+    return (_folder(place, key) / RECORD).is_file()
+
+
+def _folder(place: Place, key: str) -> Path:
+    """Return where a cell lies: the runner adds the versions that measured it, ``<key>@<versions>``."""
+    plain = place.own / key
+    found = sorted(
+        plain.parent.glob(f"{plain.name}@*/{RECORD}"), key=lambda path: path.stat().st_mtime
+    )
+    good = [path.parent for path in found if ".failed-" not in path.parent.name]
+    return good[-1] if good else plain
 
 
 def _last_attempt(place: Place, key: str) -> Path | None:

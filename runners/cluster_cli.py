@@ -14,7 +14,8 @@ from commands.output import show_table
 from runners.executors.slurm_book import Book
 from runners.executors.slurm_commands import SlurmJob, SlurmSilent, cancel, jobs_of_mine
 from runners.measuring.layout import Layout
-from runners.measuring.resume import look
+from runners.measuring.resume import Now, look
+from runners.measuring.software import software
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError
@@ -142,16 +143,17 @@ def _ask(book: Book) -> dict[str, SlurmJob]:
 
 
 def _lines(plan: Plan, book: Book) -> list[Line]:
-    numbers, jobs = book.read(), _ask(book)
-    return [_line(plan, book, launch, numbers, jobs) for launch in plan.launches]
+    numbers, jobs, now = book.read(), _ask(book), Now(software(plan.study))
+    good = {launch.launch_id: len(look(plan, book.layout, launch.cells, now).good)
+            for launch in plan.launches}  # fmt: skip
+    return [_line(launch, numbers, jobs, good) for launch in plan.launches]
 
 
 def _line(
-    plan: Plan, book: Book, launch: Launch, numbers: dict[str, str], jobs: dict[str, SlurmJob]
+    launch: Launch, numbers: dict[str, str], jobs: dict[str, SlurmJob], good_cells: dict[str, int]
 ) -> Line:
     name = launch.launch_id
-    good = len(look(plan, book.layout, launch.cells).good)
-    job = jobs.get(name)
+    good, job = good_cells[name], jobs.get(name)
     if job is not None:
         state, where = job.state.lower(), job.nodes or job.reason
     else:

@@ -62,17 +62,16 @@ def _as_json(situation: Situation, findings: list[Finding]) -> dict[str, Any]:
 
 def _show(findings: list[Finding]) -> None:
     show_table(
-        ("status", "check", "what was found"), [(f.status, f.check, f.said) for f in findings]
+        ("status", "check", "what was found, and how to mend it"),
+        [(f.status, f.check, _with_its_fix(f)) for f in findings],
     )
-    advice = [finding for finding in findings if finding.fix is not None and finding.status != "ok"]
-    if advice:
-        click.echo()
-        show_table(
-            ("status", "check", "how to mend it"),
-            [(f.status, f.check, f.fix or "") for f in advice],
-        )
     click.echo()
     click.echo(_verdict(findings))
+
+
+def _with_its_fix(finding: Finding) -> str:
+    mend = finding.fix if finding.status != "ok" else None
+    return finding.said if mend is None else f"{finding.said}\n→ {mend}"
 
 
 def _verdict(findings: list[Finding]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from commands.output import show_table
-from runners.measuring.guidellm import planned_command
+from runners.measuring.by_hand import Written, server_by_hand, written_out
 from runners.planning.estimate import (
-    SECONDS_PER_REQUEST,
+    SECONDS_ALONE,
     Assumed,
     Estimate,
     estimate,
@@ -18,8 +18,8 @@ from runners.planning.estimate import (
 )
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
-from runners.planning.vllm_command import server_command
 from runners.texts.prompt_checks import few_prompts
+from warehouse.errors import RunnerError
 
 
 @click.command()
@@ -32,37 +32,47 @@ from runners.texts.prompt_checks import few_prompts
 @click.option(
     "--seconds-per-request",
     type=click.FloatRange(min=0.01),
-    default=SECONDS_PER_REQUEST,
-    show_default=True,
-    help="Assumed where nothing was recorded.",
+    help="Assumed at every load where nothing was recorded; else 7 s alone and more among others.",
 )
-@click.option("--commands", is_flag=True, help="Print every command line.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Servers side by side, as for `draftboard run --parallel`.",
+)
+@click.option("--commands", is_flag=True, help="Print every command line, ready to be run by hand.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def plan(
-    study: Path, results: Path | None, seconds_per_request: float, commands: bool, as_json: bool
-) -> None:
+def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **given: Any) -> None:
     """Show the cells, server launches, command lines, time and cost of a study.
 
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
     laid_out = make_plan(read_study(study))
-    costs = estimate(laid_out, read_recorded(results), Assumed(seconds_per_request))
+    if given["parallel"] > 1 and laid_out.study.cpus is not None:
+        raise RunnerError(
+            f"The study {laid_out.study.name} pins its servers to the same cores, so they cannot "
+            "run side by side; leave --parallel out."
+        )
+    assumed = Assumed(given["seconds_per_request"])
+    costs = estimate(laid_out, read_recorded(results), assumed, given["parallel"])
+    written = written_out(laid_out, results or Path("results"))
     if as_json:
-        click.echo(json.dumps(_as_json(laid_out, costs), allow_nan=False))
+        click.echo(json.dumps(_as_json(laid_out, costs, written), allow_nan=False))
         return
-    _show(laid_out, costs, seconds_per_request)
+    _show(laid_out, costs, assumed)
     if commands:
-        for words in _commands(laid_out):
-            click.echo(shlex.join(words))
+        for label, words in written:
+            click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
-def _as_json(laid_out: Plan, costs: Estimate) -> dict[str, Any]:
+def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any]:
     return {
         "study": laid_out.study.name,
         "cells": len(laid_out.cells),
         "server_launches": len(laid_out.launches),
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
-        "commands": [shlex.join(words) for words in _commands(laid_out)],
+        "commands": [shlex.join(words) for _, words in written],
         "estimate": costs.as_json(),
         "warnings": few_prompts(laid_out),
     }
@@ -74,32 +84,19 @@ def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:
         "arm": launch.variant.name,
         "tensor_parallel_size": launch.tensor_parallel_size,
         "repeat": launch.repeat,
-        "command": _server(laid_out, launch),
+        "command": server_by_hand(laid_out, launch),
         "cells": [cell.key for cell in launch.cells],
     }
 
 
-def _commands(laid_out: Plan) -> list[list[str]]:
-    """Each launch's server, then the load of each of its cells."""
-    found = []
-    for launch in laid_out.launches:
-        found.append(_server(laid_out, launch))
-        found += [planned_command(laid_out.study, cell) for cell in launch.cells]
-    return found
-
-
-def _server(laid_out: Plan, launch: Launch) -> list[str]:
-    return server_command(laid_out.study, launch.variant, launch.tensor_parallel_size)
-
-
-def _show(laid_out: Plan, costs: Estimate, seconds_per_request: float) -> None:
+def _show(laid_out: Plan, costs: Estimate, assumed: Assumed) -> None:
     show_table(
         ("launch", "arm", "TP", "datasets", "loads", "cells"),
         [_row(launch) for launch in laid_out.launches],
     )
     click.echo()
     click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
-    for line in _in_words(costs, seconds_per_request):
+    for line in _in_words(costs, assumed):
         click.echo(line)
     for warning in few_prompts(laid_out):
         click.echo(f"warning: {warning}")
@@ -116,15 +113,25 @@ def _row(launch: Launch) -> tuple[str, ...]:
     )
 
 
-def _in_words(costs: Estimate, seconds_per_request: float) -> list[str]:
+def _in_words(costs: Estimate, assumed: Assumed) -> list[str]:
+    each = assumed.seconds_per_request
+    taken = (
+        f"{each:g} s a request"
+        if each
+        else f"{SECONDS_ALONE:g} s a request alone, more among others"
+    )
+    side = costs.side_by_side
+    beside = (
+        f" with {side} servers side by side, {costs.sequential_hours:.1f} h one after the other"
+    )
     how = {
         "recorded": f"from {costs.recorded_cells} recorded cells",
         "partly recorded": f"{costs.recorded_cells} cells from recorded durations, the others assumed",
-        "assumed": f"assumed: {seconds_per_request:g} s a request, nothing recorded yet",
+        "assumed": f"assumed: {taken}, nothing recorded yet",
     }[costs.basis]
     money = "no price in the study" if costs.usd is None else f"{costs.usd:,.0f} USD"
     return [
-        f"about {costs.hours:.1f} h, {costs.gpu_hours:.1f} GPU-hours ({how})",
+        f"about {costs.hours:.1f} h{beside if side > 1 else ''}, {costs.gpu_hours:.1f} GPU-hours ({how})",
         f"cost: {money}" + ("" if costs.usd is None else f" ({costs.usd_basis})"),
         f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB",
     ]

@@ -1,5 +1,6 @@
 """``draftboard run``: measure what a study asks for and the results folder does not hold yet."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,18 @@ from runners.executors.options import executor_from, executor_options
 from runners.measuring import resume
 from runners.measuring.layout import Layout
 from runners.measuring.progress import progress
+from runners.measuring.resume import Now
 from runners.measuring.run import Asked, results_writable, run_elsewhere, run_here, write_study_copy
-from runners.planning.plan import make_plan
+from runners.measuring.software import software
+from runners.planning.estimate import expected_seconds, read_recorded
+from runners.planning.plan import Plan, PlannedCell, make_plan
 from runners.planning.selection import select
 from runners.planning.study_file import read_study
+from runners.serving.api_key import read_key
+from runners.serving.endpoint import use_key
 from runners.serving.target_url import require_one_arm
 from runners.texts.prompt_checks import few_prompts
+from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
 
 _SHOWN = 5
@@ -39,10 +46,19 @@ _SHOWN = 5
 )
 @click.option("--launch", "launch_id", metavar="ID", help="Only the cells of one server launch.")
 @click.option("--fresh", is_flag=True, help="Measure good cells again; the old ones are set aside.")
+@click.option("--yes", is_flag=True, help="Set good cells aside without being asked.")
 @click.option(
     "--target-url",
     metavar="URL",
     help="Drive a server that somebody else runs: only load and counters.",
+)
+@click.option(
+    "--api-key-env", metavar="VARIABLE", help="Variable that holds the API key of --target-url."
+)
+@click.option(
+    "--api-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that holds it, alone. The key itself is never an argument and never written.",
 )
 @executor_options
 def run(
@@ -58,22 +74,38 @@ def run(
     """
     plan = make_plan(read_study(study))
     cells = select(plan, only, given["launch_id"])
-    asked = Asked(plan, Layout(results, plan.study.name), cells, _base(target_url))
+    key = read_key(given["api_key_env"], given["api_key_file"])
+    if key is not None and target_url is None:
+        raise click.UsageError("An API key goes with --target-url; servers started here need none.")
+    asked = _asked(plan, results, cells, (_base(target_url), key))
     executor = executor_from(given)
     if target_url is not None:
         if executor is not None:
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
         require_one_arm(cells)
-    job = Job(study, results, (), tuple(word for term in only for word in ("--only", term)))
+    more = [word for term in only for word in ("--only", term)]
+    more += ["--yes"] if given["yes"] else []
+    job = Job(study, results, (), tuple(more), software=asked.now.software)
     with (
         ended_by_signals(
             "stopped; the cell at work is abandoned, the same command goes on from here"
         ),
         results_writable(asked.layout),
     ):
-        _before(asked, study, given["fresh"])
+        _before(asked, study, given["fresh"], given["yes"])
         reasons, handed_over = _run(asked, executor, job)
     _after(asked, reasons, handed_over)
+
+
+def _asked(
+    plan: Plan, results: Path, cells: tuple[PlannedCell, ...], remote: tuple[str | None, str | None]
+) -> Asked:
+    """With what is needed to tell whether a result is still the one that the study asks for."""
+    layout, (url, key) = Layout(results, plan.study.name), remote
+    if url is not None and key is not None:
+        use_key(url, key)
+    now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
+    return Asked(plan, layout, cells, url, key, now)
 
 
 def _base(url: str | None) -> str | None:
@@ -82,8 +114,9 @@ def _base(url: str | None) -> str | None:
 
 def _run(asked: Asked, executor: Executor | None, job: Job) -> tuple[list[str], bool]:
     """Why some cells are not good, and whether jobs were submitted and not waited for."""
-    to_run = len(resume.look(asked.plan, asked.layout, asked.cells).to_run)
-    with progress(to_run) as shown:
+    to_run = asked.look().to_run
+    expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
+    with progress(len(to_run), expected=expected) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
             reasons = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
@@ -92,21 +125,42 @@ def _run(asked: Asked, executor: Executor | None, job: Job) -> tuple[list[str], 
         return [f"{one.cell.key}: {one.problem.sentence}" for one in failed], False
 
 
-def _before(asked: Asked, study: Path, fresh: bool) -> None:
-    """Say what will be done, and set aside what --fresh replaces."""
+def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
+    """Say what will be done, bring back what is good again, set aside what will be replaced."""
     for warning in few_prompts(asked.plan):
         _say(f"warning: {warning}")
-    found = resume.look(asked.plan, asked.layout, asked.cells)
-    if fresh:
-        resume.set_aside((*found.good, *found.changed), asked.layout)
-        found = resume.look(asked.plan, asked.layout, asked.cells)
+    found = asked.look()
+    if found.returning and not fresh:
+        resume.bring_back(found, asked.layout)
+        _say(f"{len(found.returning)} cells that were set aside are good again: "
+             f"{_some(found.returning)}")  # fmt: skip
+        found = asked.look()
+    replaced = (*found.good, *found.changed) if fresh else found.changed
+    if replaced:
+        _confirm(found, replaced, yes)
+        folders = [found.found[cell.key].folder for cell in replaced]
+        resume.set_aside(folders, asked.layout, replaced=fresh)
+        found = asked.look()
     _say(f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run")
-    if found.changed:
-        _say(
-            f"{len(found.changed)} good cells were measured under another version of the study and "
-            f"will be measured again; the old ones are set aside: {_some(found.changed)}"
-        )
     write_study_copy(asked.plan.study, study, asked.layout)
+
+
+def _confirm(found: resume.Progress, replaced: Sequence[PlannedCell], yes: bool) -> None:
+    """Good cells are hours of work: nobody sets them aside by a slip. Raises RunnerError."""
+    differ = f" (they differ in: {', '.join(found.reasons)})" if found.changed else ""
+    how = "under another version of the study" if found.changed else "well"
+    _say(
+        f"{len(replaced)} cells were measured {how}{differ} and will be measured again; the old "
+        f"ones are set aside in .superseded: {_some(replaced)}"
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise RunnerError(
+            f"{len(replaced)} good cells would be set aside, and nobody is there to be asked; add "
+            "--yes if you mean it, or undo the change of the study and nothing is lost."
+        )
+    click.confirm("Set them aside?", abort=True, err=True)
 
 
 def _some(cells: Sequence[Any]) -> str:
@@ -115,7 +169,7 @@ def _some(cells: Sequence[Any]) -> str:
 
 
 def _after(asked: Asked, reasons: list[str], handed_over: bool) -> None:
-    found = resume.look(asked.plan, asked.layout, asked.cells)
+    found = asked.look()
     _say(f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}")
     if handed_over:
         _say(

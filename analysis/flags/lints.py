@@ -159,7 +159,10 @@ def _reading(cell: Cell) -> Flags:
 
 
 def _hides_reasoning(cell: Cell) -> bool:
-    return any("reasoning_parser" in k.replace("-", "_") for k in cell.facts.server_args or {})
+    """A parser was asked for or resolved, or the model is one for which vLLM takes its own."""
+    named = any("reasoning_parser" in k.replace("-", "_") for k in cell.facts.server_args or {})
+    model = (cell.facts.model or "").lower().replace("_", "-")
+    return named or (cell.facts.engine == "vllm" and "gpt-oss" in model)
 
 
 def _evidence(cell: Cell) -> Flags:

@@ -11,6 +11,20 @@ from runners.checks.finding import Finding, Situation, configurations, name_of
 from runners.planning.plan import Launch
 
 CHECK = "methods"
+#: What others call methods that vLLM has under another name.
+_ELSEWHERE = {
+    "pard": "method: draft_model with parallel_drafting: true",
+    "parallel_draft": "method: draft_model with parallel_drafting: true",
+    "prompt_lookup": "method: ngram",
+    "lookahead": "method: ngram",
+    "pld": "method: ngram",
+    "assisted": "method: draft_model",
+    "standalone": "method: draft_model",
+    "eagle2": "method: eagle",
+    "nextn": "method: mtp",
+}
+#: Below this two words share letters by chance ("pard", "dspark").
+_ALIKE = 0.75
 
 
 def check(situation: Situation) -> Iterator[Finding]:
@@ -63,8 +77,10 @@ def _problems(situation: Situation, launch: Launch) -> Iterator[Finding]:
 
 
 def _unknown(arm: str, what: str, word: str, known: Iterable[str] | None) -> Finding:
-    near = difflib.get_close_matches(word, list(known or ()), n=3)
-    fix = f"Write {' or '.join(near)}" if near else "Correct the arm's speculative_config"
+    have = sorted(known or ())
+    near = difflib.get_close_matches(word, have, n=3, cutoff=_ALIKE)
+    fix = f"Write {' or '.join(near)}" if near else f"It has {', '.join(have)}; write one of these"
+    fix = f"Write {_ELSEWHERE[word.lower()]}" if word.lower() in _ELSEWHERE else fix
     return Finding(
         CHECK,
         "blocker",

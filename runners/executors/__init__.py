@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from runners.measuring.software import Software
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 
@@ -48,6 +49,8 @@ class Job:
     """More arguments of ``draftboard run``, the same for each launch: ``--only …``."""
     report: Report = say_nothing
     program: tuple[str, ...] = PROGRAM
+    software: Software = Software()
+    """What cells are measured with: those of another version are others."""
 
     def command(self, launch: Launch) -> list[str]:
         """The command line that measures one launch, with absolute paths."""

@@ -19,7 +19,7 @@ from runners.executors.placement import EXECUTOR
 from runners.executors.ray_nodes import Need, await_nodes, homeless
 from runners.executors.settings import RaySettings
 from runners.measuring.layout import Layout
-from runners.measuring.resume import look
+from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan
 from warehouse.errors import RunnerError
 
@@ -167,7 +167,8 @@ class _Watch:
         for launch in self.job.launches:
             name = launch.launch_id
             if name in running:
-                good = len(look(self.plan, self.layout, launch.cells).good)
+                now = Now(self.job.software)
+                good = len(look(self.plan, self.layout, launch.cells, now).good)
                 if self.seen.get(name) != good:
                     self.seen[name] = good
                     self._say(name, "running", f"{good} of {len(launch.cells)} cells")

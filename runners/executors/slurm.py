@@ -20,7 +20,7 @@ from runners.executors.slurm_commands import (
     submit,
 )
 from runners.measuring.layout import Layout
-from runners.measuring.resume import look
+from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan
 from warehouse.errors import RunnerError
 
@@ -164,7 +164,8 @@ class _Watch:
     def _cells(self, launch_id: str) -> tuple[int, int]:
         """Good cells of a launch, and all that were asked for."""
         cells = next(x.cells for x in self.job.launches if x.launch_id == launch_id)
-        return len(look(self.plan, self.book.layout, cells).good), len(cells)
+        found = look(self.plan, self.book.layout, cells, Now(self.job.software))
+        return len(found.good), len(cells)
 
     def _why(self, launch_id: str, found: SlurmJob | None) -> str:
         good, total = self._cells(launch_id)

@@ -15,13 +15,41 @@ command -v "$PYTHON" >/dev/null || fail "$PYTHON is not there; install Python 3.
   fail "$PYTHON is not Python 3.11, the one for which vLLM's CPU build has a PyTorch; name one: LAB_PYTHON=/path/to/python3.11"
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "the pinned CPU builds are for x86-64 Linux; see docs/lab.md for others"
 
+# Disk that an environment takes once it stands, in MB, measured; the downloads are about a third.
+size_of() {
+  case "$1" in
+    vllm) echo 3500 ;;
+    *) echo 1500 ;;
+  esac
+}
+
+PIP=""
+trap '[ -z "$PIP" ] || kill "$PIP" 2>/dev/null || true' EXIT
+
+# pip says nothing for minutes, so every ten seconds a line says how much stands already.
+quietly() { # environment, command…
+  local env="$1" began=$SECONDS said=$SECONDS
+  shift
+  "$@" >>".lab/$env.log" 2>&1 &
+  PIP=$!
+  while kill -0 "$PIP" 2>/dev/null; do
+    sleep 1
+    if ((SECONDS - said >= 10)); then
+      said=$SECONDS
+      echo "lab: $env: $(du -sm ".lab/$env" | cut -f1) of about $(size_of "$env") MB after $((SECONDS - began)) s"
+    fi
+  done
+  wait "$PIP"
+}
+
 install() { # environment, packages…
   local env="$1" pip=".lab/$1/bin/pip" log=".lab/$1.log"
   shift
   local options=(install --quiet --disable-pip-version-check -c "runners/lab/constraints-$env.txt")
   "$PYTHON" -m venv --clear ".lab/$env"
-  "$pip" "${options[@]}" "$@" >"$log" 2>&1 ||
-    "$pip" "${options[@]}" --extra-index-url "$TORCH_INDEX" "$@" >>"$log" 2>&1 ||
+  : >"$log"
+  quietly "$env" "$pip" "${options[@]}" "$@" ||
+    quietly "$env" "$pip" "${options[@]}" --extra-index-url "$TORCH_INDEX" "$@" ||
     fail "pip could not install $*; its words are in $log"
 }
 
@@ -61,7 +89,7 @@ for env in "$@"; do
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
     echo "lab: $env stands"
   else
-    echo "lab: making $env (about a minute)"
+    echo "lab: making $env: about $(size_of "$env") MB of disk, one to six minutes by network and disk"
     make_env "$env"
     echo "$recipe" >"$stamp"
   fi

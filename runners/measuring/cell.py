@@ -7,28 +7,34 @@ a name of its own. Whatever interrupts this leaves nothing that looks like a res
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Protocol
-from urllib.error import HTTPError, URLError
+from typing import Any
+from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from runners.measuring import load, sampler
 from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
-from runners.measuring.guidellm import Places, command, load_request
+from runners.measuring.counted import count, count_before
+from runners.measuring.guidellm import command, key_environment
 from runners.measuring.layout import AFTER, BEFORE, REPORT, SAMPLES, Layout
+from runners.measuring.load_request import Places, load_request
 from runners.measuring.neighbours import Neighbours
 from runners.measuring.progress import Progress
 from runners.measuring.record import Happened, Setting, record, write
+from runners.measuring.serving import Serving
+from runners.measuring.software import Software
 from runners.measuring.stall import Stall
 from runners.measuring.warm_up import warm_up
 from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study
+from runners.serving.api_key import scrub
 from runners.serving.diagnosis import Diagnosis
+from runners.serving.endpoint import BadStatus
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.texts.prompt_files import PromptFiles
 
@@ -37,27 +43,6 @@ _LOG_LINES = 40
 _DISK_FULL_BYTES = 1 << 18
 #: What a server that dies or hangs raises at its client; other OSErrors are this machine's.
 _SERVER_GONE = (URLError, ConnectionError, TimeoutError, HTTPException)
-
-
-class Serving(Protocol):
-    """A server to measure on: started here, or somebody else's."""
-
-    @property
-    def url(self) -> str:
-        """The server's URL, without a path."""
-        ...
-
-    def alive(self) -> bool:
-        """Whether it answers a real request."""
-        ...
-
-    def died(self) -> Diagnosis | None:
-        """Why its process ended; None while it runs. Costs nothing."""
-        ...
-
-    def log_tail(self, lines: int) -> list[str]:
-        """Return the lines that the server printed last."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -76,6 +61,9 @@ class Bench:
     env: Mapping[str, str]
     power: Callable[[], Mapping[int, float]] | None = None
     """Watts by GPU, sampled beside the counters."""
+    api_key: str | None = field(default=None, repr=False)
+    """What a foreign server asks for."""
+    software: Software = Software()
 
     @property
     def setting(self) -> Setting:
@@ -85,10 +73,11 @@ class Bench:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which try this is, when it began, and how long its server took to start."""
+    """Which try this is, when it began, how long its server took to start and what that says."""
 
     number: int
     server_start_s: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -150,23 +139,18 @@ def _measure(
         with notes.phase("warm_up"):
             warm_up(server.url, study, cell, prompts.warm_up)
         notes.prefix_cache = empty_prefix_cache(server.url, study.prefix_cache)
-        _count(server, folder / BEFORE)
-        places = Places(server.url, str(prompts.path), str(folder / REPORT))
-        problem = _load(bench, server, cell, places, notes)
+        problem = count_before(server.url, folder / BEFORE, bench.launch)
+        places = Places(
+            server.url, str(prompts.path), str(folder / REPORT), bench.api_key is not None
+        )
+        problem = problem or _load(bench, server, cell, places, notes)
         if problem is None:
-            _count(server, folder / AFTER)
-    except HTTPError as error:
-        said = error.read().decode("utf-8", "replace")[:300]
-        return Diagnosis("request_refused", f"The server refuses a request: {error.code} {said}")
+            count(server.url, folder / AFTER)
+    except BadStatus as error:
+        return Diagnosis("request_refused", f"The server refuses a request: {error.reason}")
     except _SERVER_GONE as error:
         return Diagnosis("server_silent", f"The server stopped answering: {error}.")
     return problem or _judged(bench, cell, folder)
-
-
-def _count(server: Serving, path: Path) -> None:
-    """Keep the server's counters; an engine without ``/metrics`` leaves no file."""
-    with suppress(HTTPError):
-        path.write_text(sampler.snapshot(server.url), encoding="utf-8")
 
 
 def _load(
@@ -174,11 +158,13 @@ def _load(
 ) -> Diagnosis | None:
     study = bench.study
     executable, version = bench.guidellm
-    argv = command(executable, version, load_request(study, cell, places))
+    request, key = load_request(study, cell, places), bench.api_key
+    argv = command(executable, version, request)
     notes.load_command = tuple(argv)
+    env = bench.env if key is None else {**bench.env, **key_environment(version, request, key)}
     cpus = None if study.cpus is None else frozenset(study.cpus.client)
     log = bench.layout.load_log(bench.launch.launch_id)
-    invocation = load.Invocation(argv, bench.env, log, study.limits.cell_s, cpus)
+    invocation = load.Invocation(argv, env, log, study.limits.cell_s, cpus)
     samples = Path(places.report).with_name(SAMPLES)
     sampling = sampler.Sampler(
         server.url, samples, study.sample_every_s, bench.power, extra=Neighbours()
@@ -190,7 +176,11 @@ def _load(
             bench.progress.live(sampling.latest)
             return server.died() or stall.look(sampling.latest)
 
-        return load.run_load(invocation, watch)
+        try:
+            return load.run_load(invocation, watch)
+        finally:
+            if key is not None:
+                scrub((Path(places.report), log), key)
 
 
 def _judged(bench: Bench, cell: PlannedCell, folder: Path) -> Diagnosis | None:
@@ -231,14 +221,21 @@ def _happened(
         port=notes.port,
         problem=problem,
         log_excerpt=excerpt,
+        notes=dict(attempt.notes),
     )
 
 
 def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> None:
     """Write the record and rename the folder: from here on the attempt exists."""
     cell, folder = where
+    software = {"software": bench.software.as_json(), "asked": dict(cell.asked)}
+    happened = replace(happened, notes=happened.notes | software)
     write(record(bench.setting, cell, happened), folder)
     layout = bench.layout
     good = happened.problem is None
-    final = layout.cell(cell.key) if good else layout.failed(cell.key, happened.attempt)
+    final = (
+        layout.cell(cell.key, bench.software.name)
+        if good
+        else layout.failed(cell.key, happened.attempt)
+    )
     put_in_place(folder, final)

@@ -9,10 +9,10 @@ network.
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runners.measuring.load_request import ROUTES, LoadRequest, Places, load_request
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.surroundings.tools import tool
@@ -21,34 +21,8 @@ from warehouse.errors import RunnerError
 #: The releases that were driven; newer ones get the newest command line.
 OLDEST, NEWEST = (0, 5, 3), (0, 8, 1)
 PROMPT_COLUMN = "prompt"
-ROUTES = {"chat_completions": "/v1/chat/completions", "text_completions": "/v1/completions"}
 #: 0.5 gives a request 60 s unless told otherwise; later releases wait.
 _UNLIMITED_S = 86_400.0
-
-
-@dataclass(frozen=True)
-class LoadRequest:
-    """One load point: what is sent, how often, how many at a time."""
-
-    url: str
-    model: str
-    tokenizer: str | None
-    """The tokenizer's name; only for servers that do not count tokens themselves."""
-    request_format: str
-    prompts: str
-    """Path of a JSONL file with the column ``prompt``."""
-    concurrency: int
-    n_requests: int
-    max_seconds: float
-    sampling: dict[str, Any]
-    """Fields of the request's body: temperature, top_p, seed …"""
-    max_tokens: int | None
-    warmup: float
-    """Share of the requests left out at the start; 0 for none."""
-    cooldown: float
-    seed: int
-    output: str
-    """Path of the JSON report."""
 
 
 def version(study: Study) -> str:
@@ -68,64 +42,35 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     return [executable, *_family(version)(request), *_quiet()]
 
 
-def planned_command(study: Study, cell: PlannedCell) -> list[str]:
-    """What a cell's load will be, with ``{url}``, ``{prompts}`` and ``{report}`` still open.
+def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
+    """The variables by which a release takes an API key: a command line is seen by everybody.
+
+    Raises RunnerError for releases with which that was not tried.
+    """
+    numbers = _numbers(version)
+    if numbers >= (0, 8):
+        return {"GUIDELLM__SPEC__BACKEND__API_KEY": key}
+    if numbers < (0, 6):
+        return {"GUIDELLM_BACKEND_KWARGS": json.dumps({**_timeout(), "api_key": key})}
+    raise RunnerError(
+        f"With GuideLLM {version} an API key was not tried; take 0.8, or 0.5.3, for a server that "
+        "asks for one."
+    )
+
+
+def planned_command(study: Study, cell: PlannedCell, places: Places) -> list[str]:
+    """What a cell's load will be.
 
     The command line is that of the installed GuideLLM, or of 0.8.1 where none is found.
     """
     executable = study.executable("guidellm")
     known = tool(study, "guidellm").version or ".".join(map(str, NEWEST))
-    request = load_request(study, cell, Places("{url}", "{prompts}", "{report}"))
+    request = load_request(study, cell, places)
     return command(executable or study.executables.guidellm, known, request)
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a load point's server, prompts and report are."""
-
-    url: str
-    prompts: str
-    report: str
-
-
-def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest:
-    """The load of a cell, as its study asks for it."""
-    dataset = study.dataset(cell.dataset)
-    tokenizer = study.target.tokenizer
-    return LoadRequest(
-        url=places.url,
-        model=served_model(study),
-        tokenizer=None if tokenizer is None else study.located(tokenizer),
-        request_format=study.request.format,
-        prompts=places.prompts,
-        concurrency=cell.concurrency,
-        n_requests=cell.prompts,
-        max_seconds=study.limits.cell_s,
-        sampling=sampling(study),
-        max_tokens=dataset.max_tokens or study.request.max_tokens,
-        warmup=study.window.warm_up,
-        cooldown=study.window.cool_down,
-        seed=study.order_seed,
-        output=places.report,
-    )
-
-
-def served_model(study: Study) -> str:
-    """The name by which requests ask for the model."""
-    return study.target.served_name or study.located(study.target.model)
-
-
-def sampling(study: Study) -> dict[str, Any]:
-    """The body fields that the study sets; what it leaves out is not sent."""
-    said = study.request
-    fields = {"temperature": said.temperature, "top_p": said.top_p, "seed": said.seed}
-    body = {name: value for name, value in fields.items() if value is not None}
-    # Not every engine knows ignore_eos, so "no" is said by leaving it out.
-    return body | ({"ignore_eos": True} if said.ignore_eos else {}) | said.extra_body
-
-
 def _family(version: str) -> Callable[[LoadRequest], list[str]]:
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    numbers = _numbers(version)
     if numbers < OLDEST:
         raise RunnerError(
             f"GuideLLM {version} is older than the oldest release that Draftboard drives "
@@ -138,13 +83,23 @@ def _family(version: str) -> Callable[[LoadRequest], list[str]]:
     return _v07 if numbers < (0, 8) else _v08
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def _timeout() -> dict[str, Any]:
+    return {"timeout": _UNLIMITED_S}
+
+
 def _v05(request: LoadRequest) -> list[str]:
     formatter: dict[str, Any] = {"extras": {"body": request.sampling}}
     if request.max_tokens is not None:
         formatter["max_tokens"] = request.max_tokens
+    # With a key these stand in the environment, and an option would take their place.
+    backend = () if request.keyed else ("--backend-kwargs", json.dumps(_timeout()))
     return [
         *_benchmark_run(request),
-        *("--backend-kwargs", json.dumps({"timeout": _UNLIMITED_S})),
+        *backend,
         *("--request-type", request.request_format),
         *("--request-formatter-kwargs", json.dumps(formatter)),
     ]

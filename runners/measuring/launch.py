@@ -25,6 +25,8 @@ class Failed:
 
     cell: PlannedCell
     problem: Diagnosis
+    no_server: bool = False
+    """Whether its launch was given up, so that nothing of the cell itself was tried."""
 
 
 @contextmanager
@@ -49,7 +51,11 @@ def holding(layout: Layout, launch: Launch) -> Iterator[None]:
 def run_cells(bench: Bench, host: Host, cells: Sequence[PlannedCell]) -> list[Failed]:
     """Measure cells on one server, each as often as the study allows. Return those that failed."""
     settled = ((cell, _settle(bench, host, cell)) for cell in cells)
-    return [Failed(cell, problem) for cell, problem in settled if problem is not None]
+    return [
+        Failed(cell, problem, host.given_up is not None)
+        for cell, problem in settled
+        if problem is not None
+    ]
 
 
 def _settle(bench: Bench, host: Host, cell: PlannedCell) -> Diagnosis | None:
@@ -76,4 +82,4 @@ def _attempt(bench: Bench, host: Host, cell: PlannedCell) -> Diagnosis | None:
         record_unstarted(bench, cell, attempt, error.diagnosis, error.log_tail)
         return error.diagnosis
     bench.progress.measuring(cell, number)
-    return run_cell(bench, server, cell, Attempt(number, host.start_s()))
+    return run_cell(bench, server, cell, Attempt(number, host.start_s(), host.notes()))

@@ -1,7 +1,8 @@
 """Where a study's results lie.
 
-``<results>/<study>/<arm>/tp<n>/<dataset>/c<concurrency>-r<repeat>/`` is a good cell. Beside it:
-``.<leaf>.partial`` while it is measured (hidden, so that a reader passes it over) and
+``<results>/<study>/<arm>/tp<n>/<dataset>/c<concurrency>-r<repeat>@<software>/`` is a good cell:
+another load, and another version of engine or load generator, is another cell. Cells from before the
+software stood in the path have none there. Beside it: ``.<leaf>.partial`` while it is measured (hidden, so that a reader passes it over) and
 ``<leaf>.failed-<n>`` for each failed attempt. ``logs/`` and ``prompts/`` belong to the study; what
 a changed study no longer stands for goes to ``.superseded/``.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+_REPLACED = ".replaced"
 _FAILED = re.compile(r"\.failed-(\d+)$")
 
 
@@ -29,9 +31,17 @@ class Layout:
         """The study's own folder."""
         return self.results / self.study
 
-    def cell(self, key: str) -> Path:
-        """Where a good cell lies."""
-        return self.root / key
+    def cell(self, key: str, software: str = "") -> Path:
+        """Where a good cell lies, measured with this software."""
+        return self.root / (f"{key}@{software}" if software else key)
+
+    def cells(self, key: str) -> list[Path]:
+        """The folders that hold this cell, one for each software; of none but what is there."""
+        plain = self.cell(key)
+        found = [plain] if plain.exists() else []
+        return found + sorted(
+            path for path in plain.parent.glob(f"{plain.name}@*") if not _FAILED.search(path.name)
+        )
 
     def partial(self, key: str) -> Path:
         """Where a cell is measured."""
@@ -49,13 +59,20 @@ class Layout:
         found = (_FAILED.search(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
         return max((int(match[1]) for match in found if match), default=0)
 
-    def superseded(self, key: str) -> Path:
-        """A free name for a result that no longer counts."""
-        base = self.root / ".superseded" / key
-        number = 1
-        while (path := base.with_name(f"{base.name}.{number}")).exists():
+    def superseded(self, folder: Path, replaced: bool = False) -> Path:
+        """A free name for a result that no longer counts; ``replaced``: it never shall again."""
+        base = self.root / ".superseded" / folder.relative_to(self.root)
+        name, number = base.name + (_REPLACED if replaced else ""), 1
+        while (path := base.with_name(f"{name}.{number}")).exists():
             number += 1
         return path
+
+    def set_aside(self, key: str) -> list[Path]:
+        """What was set aside of a cell and may come back, the newest first."""
+        base = self.root / ".superseded" / key
+        found = base.parent.glob(f"{base.name}[.@]*")
+        kept = [path for path in found if _REPLACED not in path.name]
+        return sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def server_log(self, launch_id: str) -> Path:
         """What a launch's server prints, all its starts one after the other."""

@@ -45,25 +45,39 @@ class Count:
     """How far a run is, and how long the rest may take."""
 
     total: int
-    done: int = 0
-    failed: int = 0
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each cell by its key, its server's start included; 1 for those not named."""
+    settled: set[str] = field(default_factory=set)
+    bad: set[str] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
 
-    def ended(self, good: bool) -> None:
+    @property
+    def done(self) -> int:
+        """Cells that are settled."""
+        return len(self.settled)
+
+    def ended(self, key: str, good: bool) -> None:
         """Count one more cell as settled."""
-        self.done += 1
-        self.failed += not good
+        self.settled.add(key)
+        self.bad = self.bad - {key} if good else self.bad | {key}
 
     def left_s(self) -> float | None:
-        """Seconds for the rest, at the pace so far, server starts included; None before the first."""
-        if not self.done:
+        """Seconds for the rest, at the pace so far; None before the first.
+
+        Loads of one stream last many times longer than those of a hundred, so the pace is held
+        against what was expected of the cells that are done, not against their number.
+        """
+        if not self.settled:
             return None
-        return (time.monotonic() - self.began) / self.done * (self.total - self.done)
+        before = sum(self.expected.get(key, 1.0) for key in self.settled)
+        named = sum(seconds for key, seconds in self.expected.items() if key not in self.settled)
+        unnamed = self.total - len(self.settled | set(self.expected))
+        return (time.monotonic() - self.began) / before * (named + max(0, unnamed))
 
     def __str__(self) -> str:
         """E.g. "3/12, 1 failed, about 4 min left"."""
         parts = [f"{self.done}/{self.total}"]
-        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"{len(self.bad)} failed"] if self.bad else []
         left = self.left_s()
         parts += [f"about {duration(left)} left"] if left and self.done < self.total else []
         return ", ".join(parts)
@@ -79,9 +93,9 @@ def duration(seconds: float) -> str:
 class Lines:
     """Prints a line for each event, for logs and pipes."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, count: Count) -> None:
         self._console = console
-        self._count = Count(total)
+        self._count = count
 
     def __enter__(self) -> Self:
         """Return this object; there is nothing to open."""
@@ -112,7 +126,7 @@ class Lines:
     def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
         """See Progress."""
         if last:
-            self._count.ended(problem is None)
+            self._count.ended(cell.key, problem is None)
         self.say(settled(cell, seconds, problem, last) + f" [{self._count}]")
 
     def say(self, line: str) -> None:
@@ -123,8 +137,8 @@ class Lines:
 class Panel(Lines):
     """Prints the lines of ``Lines`` above a panel that shows the cell at work."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        super().__init__(console, total)
+    def __init__(self, console: Console, count: Count) -> None:
+        super().__init__(console, count)
         self._now: tuple[str, float] = ("", time.monotonic())
         self._figures: dict[str, float] = {}
         self._live = Live(
@@ -187,7 +201,9 @@ def settled(cell: PlannedCell, seconds: float, problem: str | None, last: bool) 
     return f"{cell.key}: failed{'' if last else ', trying again'}: {problem}"
 
 
-def progress(total: int, console: Console | None = None) -> Lines:
-    """The panel on a terminal, lines anywhere else."""
-    console = console or Console(stderr=True)
-    return Panel(console, total) if console.is_terminal else Lines(console, total)
+def progress(
+    total: int, console: Console | None = None, expected: Mapping[str, float] | None = None
+) -> Lines:
+    """The panel on a terminal, lines anywhere else. ``expected``: seconds by the keys of the cells."""
+    console, count = console or Console(stderr=True), Count(total, expected or {})
+    return Panel(console, count) if console.is_terminal else Lines(console, count)

@@ -74,14 +74,11 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     return Setting(study, launch, known, environment, server_command)
 
 
-def remote_setting(study: Study, launch: Launch, engine: dict[str, Any]) -> Setting:
-    """Return the setting of a server that somebody else runs: ``engine`` is the little that it says
-    of itself."""
+def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> Setting:
+    """Return the setting of a server that somebody else runs: ``facts`` is what it says of itself."""
     revisions = {"model_revision": study.target.revision, "evidence": study.evidence}
     guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
-    return Setting(
-        study, launch, revisions | engine, {**guidellm, "server": "run by somebody else"}
-    )
+    return Setting(study, launch, revisions | facts, guidellm)
 
 
 def used_gpus(study: Study, launch: Launch) -> list[int]:
@@ -134,6 +131,7 @@ def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
         "commands": {name: public(words) for name, words in commands.items() if words},
         "environment": setting.environment | public(happened.notes),
     }
+    said |= _parsed_reasoning(said, happened)
     return Record.model_validate(scrub(said))
 
 
@@ -144,6 +142,16 @@ def _fetched(setting: Setting) -> dict[str, Any]:
         return {}
     found = provenance.revisions(setting.study, setting.launch.variant)
     return {"model_revision": found.model, "draft_revision": found.draft}
+
+
+def _parsed_reasoning(said: dict[str, Any], happened: Happened) -> dict[str, Any]:
+    """Server arguments with the parser of reasoning that vLLM took by itself, e.g. for gpt-oss.
+
+    A load generator that does not know reasoning counts its first token late then.
+    """
+    parser = happened.notes.get("resolved", {}).get("reasoning_parser")
+    given = said.get("server_args") or {}
+    return {} if parser is None else {"server_args": {"reasoning_parser": parser} | given}
 
 
 def _asked(study: Study, cell: PlannedCell) -> dict[str, Any]:

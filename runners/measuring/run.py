@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runners.executors import Executor, Job, Outcome, Update
@@ -13,16 +13,17 @@ from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
 from runners.measuring.launch import Failed, holding, run_cells
 from runners.measuring.layout import Layout
+from runners.measuring.load_request import served_model
 from runners.measuring.progress import Progress
 from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
 from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.planning.study import Study
 from runners.planning.vllm_command import server_command
 from runners.serving.processes import end_strays
-from runners.serving.server import Remote, ServerSpec
-from runners.serving.target_url import engine_facts
+from runners.serving.server import ServerSpec
+from runners.serving.target_url import Foreign, meet
 from runners.surroundings.gpu import PowerMeter
-from runners.surroundings.host import Host, LocalHost, RemoteHost
+from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
 from runners.surroundings.tools import tool
 from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
@@ -43,6 +44,16 @@ class Asked:
     layout: Layout
     cells: tuple[PlannedCell, ...]
     target_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    """Of the server at ``target_url``; whoever asks it has called ``use_key``."""
+    now: resume.Now = resume.Now()
+
+    def look(self) -> resume.Progress:
+        """What the results folder holds of the cells."""
+        return resume.look(self.plan, self.layout, self.cells, self.now)
+
+
+Launches = Sequence[tuple[Launch, list[PlannedCell]]]
 
 
 def run_here(asked: Asked, progress: Progress) -> list[Failed]:
@@ -52,10 +63,25 @@ def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     launches = by_launch(asked)
     for cell in (cell for _, cells in launches for cell in cells):
         prompts.of(cell)  # Too few prompts are said before any server starts.
-    failed = []
-    for launch, cells in launches:
-        failed += _run_launch(asked, launch, cells, (prompts, progress))
-    return failed
+    failed = _round(asked, launches, (prompts, progress))
+    passing = {one.cell.key for one in failed if one.no_server and one.problem.cause in PASSING}
+    again = [(launch, cells) for launch, cells in by_launch(asked)
+             if any(cell.key in passing for cell in cells)]  # fmt: skip
+    if not again:
+        return failed
+    names = ", ".join(launch.launch_id for launch, _ in again)
+    progress.say(f"{names}: no server came up; once more, now that the others are done")
+    given = {cell.key for _, cells in again for cell in cells}
+    left = [one for one in failed if one.cell.key not in given]
+    return left + _round(asked, again, (prompts, progress))
+
+
+def _round(
+    asked: Asked, launches: Launches, with_what: tuple[PromptFiles, Progress]
+) -> list[Failed]:
+    return [
+        one for launch, cells in launches for one in _run_launch(asked, launch, cells, with_what)
+    ]
 
 
 def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
@@ -71,7 +97,7 @@ def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress
 
 def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:
     """The launches that have asked cells which are not good, each with those cells."""
-    missing = {cell.key for cell in resume.look(asked.plan, asked.layout, asked.cells).to_run}
+    missing = {cell.key for cell in asked.look().to_run}
     grouped = [
         (launch, [cell for cell in launch.cells if cell.key in missing])
         for launch in asked.plan.launches
@@ -88,8 +114,8 @@ def _run_launch(
     layout = asked.layout
     with holding(layout, launch), ThreadPoolExecutor(1) as pool, _meter(asked, launch) as power:
         # Another run may have measured some of them while this one waited for its turn.
-        found = resume.look(asked.plan, layout, cells)
-        resume.set_aside(found.changed, layout)
+        found = resume.look(asked.plan, layout, cells, asked.now)
+        resume.set_aside((found.found[cell.key].folder for cell in found.changed), layout)
         host, setting = _opened(asked, launch, with_what[1], pool)
         bench = _bench(asked, launch, with_what, (setting, power))
         try:
@@ -111,15 +137,15 @@ def _opened(
     """Open the server, and ask what this machine is while the server starts."""
     study, url = asked.plan.study, asked.target_url
     if url is not None:
-        server = Remote(url, guidellm.served_model(study), study.request.format)
-        return RemoteHost(server), pool.submit(_remote, study, launch, url)
+        foreign = meet(url, study, launch)
+        return RemoteHost(foreign), pool.submit(_remote, foreign)
     spec = server_spec(study, launch, asked.layout)
-    host = LocalHost(spec, launch, study.limits.retries, progress)
+    host = LocalHost(spec, launch, study, progress)
     return host, pool.submit(local_setting, study, launch, spec.argv)
 
 
-def _remote(study: Study, launch: Launch, url: str) -> Setting:
-    return remote_setting(study, launch, engine_facts(url))
+def _remote(foreign: Foreign) -> Setting:
+    return remote_setting(foreign.study, foreign.launch, foreign.facts())
 
 
 def _bench(
@@ -140,6 +166,8 @@ def _bench(
         guidellm=(executable, guidellm.version(study)),
         env=_load_env(study),
         power=known[1],
+        api_key=asked.api_key,
+        software=asked.now.software,
     )
 
 
@@ -165,7 +193,7 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
     return ServerSpec(
         argv=tuple(argv),
         env={**os.environ, **study.environment},
-        model=guidellm.served_model(study),
+        model=served_model(study),
         log=layout.server_log(launch.launch_id).absolute(),
         ready_timeout_s=study.limits.server_ready_s,
         engine_cpus=cpus,

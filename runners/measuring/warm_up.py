@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from runners.measuring.guidellm import ROUTES, sampling, served_model
+from runners.measuring.load_request import ROUTES, sampling, served_model
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.serving.endpoint import send

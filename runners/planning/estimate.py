@@ -1,8 +1,9 @@
 """What a plan will take: time, GPU-hours, money, disk; from recorded cells where there are some."""
 
+import heapq
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -10,9 +11,12 @@ from typing import Any, Literal
 
 from runners.measuring.layout import records_under
 from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.study import Study
 
-#: Assumed where nothing was recorded, and said wherever the figures are shown.
-SECONDS_PER_REQUEST = 20.0
+#: Assumed where nothing was recorded, and said wherever the figures are shown: a request of 1000
+#: answered tokens alone, and how its time grows with those beside it. From the latencies and
+#: throughputs that were published for gpt-oss-120b on an H200, 7 s alone and 51 s among 100.
+SECONDS_ALONE, GROWTH, ANSWER_TOKENS = 7.0, 0.43, 1000
 SECONDS_PER_START = 180.0
 SECONDS_PER_CELL = 30.0
 
@@ -25,7 +29,8 @@ BYTES_PER_REQUEST = 9_000
 class Assumed:
     """What is taken for granted where no cell was recorded."""
 
-    seconds_per_request: float = SECONDS_PER_REQUEST
+    seconds_per_request: float | None = None
+    """At every load; None: as published, longer where more are in flight."""
     seconds_per_start: float = SECONDS_PER_START
 
 
@@ -39,9 +44,11 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a whole plan whose launches run one after the other on one node."""
+    """The cost of a whole plan on one node, its launches one after the other unless asked otherwise."""
 
     hours: float
+    sequential_hours: float
+    side_by_side: int
     gpu_hours: float
     usd: float | None
     usd_basis: str
@@ -55,27 +62,55 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(plan: Plan, recorded: Recorded, assumed: Assumed) -> Estimate:
+def estimate(plan: Plan, recorded: Recorded, assumed: Assumed, side_by_side: int = 1) -> Estimate:
     """Sum the launches of a plan; cells are timed by what was recorded, else by assumption."""
     seconds_of = {cell.key: _cell_seconds(cell, recorded) for cell in plan.cells}
     start = median(recorded.starts) if recorded.starts else assumed.seconds_per_start
 
     def lasts(cell: PlannedCell) -> float:
         known = seconds_of[cell.key]
-        return _assumed_seconds(cell, assumed) if known is None else known
+        return _assumed_seconds(plan.study, cell, assumed) if known is None else known
 
-    hours = sum(_launch_seconds(launch, start, lasts) for launch in plan.launches) / 3600
-    gpu_hours = (
-        sum(
-            _launch_seconds(launch, start, lasts) * launch.tensor_parallel_size
-            for launch in plan.launches
-        )
-        / 3600
-    )
+    took = [(_launch_seconds(each, start, lasts), each.tensor_parallel_size)
+            for each in plan.launches]  # fmt: skip
+    hours = sum(seconds for seconds, _ in took) / 3600
+    gpu_hours = sum(seconds * size for seconds, size in took) / 3600
+    price = plan.study.price
+    packed = _together(took, side_by_side, price.gpus_per_instance if price else None) / 3600
     known = sum(seconds is not None for seconds in seconds_of.values())
-    usd, basis = _money(plan, hours)
+    usd, basis = _money(plan, packed, side_by_side)
     disk = sum(BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts for cell in plan.cells)
-    return Estimate(hours, gpu_hours, usd, basis, disk, _basis(known, len(seconds_of)), known)
+    told = _basis(known, len(seconds_of))
+    return Estimate(packed, hours, side_by_side, gpu_hours, usd, basis, disk, told, known)
+
+
+def expected_seconds(
+    plan: Plan, cells: Sequence[PlannedCell], recorded: Recorded
+) -> dict[str, float]:
+    """Seconds of each of these cells by its key; the first of a launch carries its server's start."""
+    start = median(recorded.starts) if recorded.starts else SECONDS_PER_START
+    wanted, found = {cell.key for cell in cells}, {}
+    for launch in plan.launches:
+        before = start
+        for cell in (cell for cell in launch.cells if cell.key in wanted):
+            known = _cell_seconds(cell, recorded)
+            each = _assumed_seconds(plan.study, cell, Assumed()) if known is None else known
+            found[cell.key], before = before + each, 0.0
+    return found
+
+
+def _together(took: Sequence[tuple[float, int]], side_by_side: int, gpus: int | None) -> float:
+    """Seconds until the last of launches (seconds, GPUs) ends, started in their order as room comes."""
+    ends: list[tuple[float, int]] = []
+    now = 0.0
+    for seconds, size in took:
+        room = max(gpus or 0, size) if gpus else None
+        while len(ends) >= side_by_side or (
+            room is not None and sum(n for _, n in ends) + size > room
+        ):
+            now = max(now, heapq.heappop(ends)[0])
+        heapq.heappush(ends, (now + seconds, size))
+    return max((end for end, _ in ends), default=0.0)
 
 
 def read_recorded(results: Path | None) -> Recorded:
@@ -108,22 +143,31 @@ def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
     return fmean(found) if found else None
 
 
-def _assumed_seconds(cell: PlannedCell, assumed: Assumed) -> float:
+def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float:
     waves = math.ceil(cell.prompts / cell.concurrency)
-    return SECONDS_PER_CELL + waves * assumed.seconds_per_request
+    each = assumed.seconds_per_request
+    if each is None:
+        tokens = study.dataset(cell.dataset).max_tokens or study.request.max_tokens
+        share = min(1.0, (tokens or ANSWER_TOKENS) / ANSWER_TOKENS)
+        each = SECONDS_ALONE * share * min(cell.concurrency, cell.prompts) ** GROWTH
+    return SECONDS_PER_CELL + waves * each
 
 
 def _launch_seconds(launch: Launch, start: float, lasts: Callable[[PlannedCell], float]) -> float:
     return start + sum(lasts(cell) for cell in launch.cells)
 
 
-def _money(plan: Plan, hours: float) -> tuple[float | None, str]:
+def _money(plan: Plan, hours: float, side_by_side: int) -> tuple[float | None, str]:
     price = plan.study.price
     if price is None:
         return None, "no price in the study"
     return hours * price.usd_per_hour, (
         f"whole instance of {price.gpus_per_instance} GPUs at {price.usd_per_hour} USD/h, "
-        "launches one after the other"
+        + (
+            f"{side_by_side} servers side by side"
+            if side_by_side > 1
+            else "launches one after the other"
+        )
     )
 
 

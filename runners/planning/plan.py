@@ -5,12 +5,12 @@ dataset and every level of that block shares it. The arms of a block run one aft
 order of its own, so that a drift of the machine falls on all of them.
 """
 
-import hashlib
-import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from runners.planning.asked import asked, fingerprint
 from runners.planning.study import Dataset, Study, Variant
 
 
@@ -27,7 +27,9 @@ class PlannedCell:
     order: int
     prompts: int
     fingerprint: str
-    """Hash of everything the study says about this cell; another one invalidates its result."""
+    """Hash of ``asked``."""
+    asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the study says of this cell and decides its result; anything else is another cell."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def _cells(
         if not wanted(study, variant, size, dataset):
             continue
         for concurrency in dataset.concurrency or study.concurrency:
+            facts = asked(study, variant, size, dataset, concurrency)
             yield PlannedCell(
                 key=f"{variant.name}/tp{size}/{dataset.name}/c{concurrency}-r{repeat}",
                 arm=variant.name,
@@ -102,7 +105,8 @@ def _cells(
                 repeat=repeat,
                 order=order,
                 prompts=dataset.prompts_at(concurrency),
-                fingerprint=_fingerprint(study, variant, size, dataset, concurrency),
+                fingerprint=fingerprint(facts),
+                asked=facts,
             )
             order += 1
 
@@ -114,31 +118,3 @@ def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
     sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes
     allowed = variant.tensor_parallel_sizes
     return size in sizes and (allowed is None or size in allowed)
-
-
-def _fingerprint(
-    study: Study, variant: Variant, size: int, dataset: Dataset, concurrency: int
-) -> str:
-    """Return the hash of what changes a result: not names of files, limits, prices, repeats or
-    other arms."""
-    said = {
-        "target": study.target.model_dump(mode="json"),
-        "variant": variant.model_dump(mode="json", include={"speculative_config", "engine_args"}),
-        "tensor_parallel_size": size,
-        "dataset": dataset.model_dump(
-            mode="json",
-            exclude={"arms", "tensor_parallel_sizes", "concurrency", "prompts_per_level"},
-        ),
-        # The prompts of a level depend on how many the levels before it took.
-        "prompts": {
-            level: dataset.prompts_at(level) for level in dataset.concurrency or study.concurrency
-        },
-        "concurrency": concurrency,
-        "request": study.request.model_dump(mode="json"),
-        "window": study.window.model_dump(mode="json"),
-        "prefix_cache": study.prefix_cache,
-        "environment": study.environment,
-        "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
-    }
-    text = json.dumps(said, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -69,6 +69,13 @@ class Arm(Part):
         if self.speculative_config is None and self.num_speculative_tokens is not None:
             raise ValueError("num_speculative_tokens needs a speculative_config beside it")
         stated = self.speculative_config or {}
+        count = stated.get("num_speculative_tokens")
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if count is not None and not (whole and count >= 1):
+            raise ValueError(
+                f"num_speculative_tokens is {count!r} in the speculative_config; write 1 or more, or "
+                "leave the speculative_config out for a baseline"
+            )
         if "num_speculative_tokens" in stated and self.num_speculative_tokens is not None:
             raise ValueError("num_speculative_tokens stands twice: keep the one of the arm")
         if isinstance(self.num_speculative_tokens, list):

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from http.client import HTTPException
 from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -10,6 +11,10 @@ RequestFormat = Literal["chat_completions", "text_completions"]
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _QUICK_S = 10.0
+#: API keys by scheme, host and port. Only this module holds them, so no record can.
+_KEYS: dict[str, str] = {}
+#: What raises where nobody answers, or not in HTTP.
+SILENT = (OSError, HTTPException)
 
 
 class Refused(Exception):
@@ -23,6 +28,21 @@ class BadStatus(URLError):
         super().__init__(f"status {status} {said[:200]}".strip())
         self.status = status
         self.said = said
+
+    @property
+    def denied(self) -> bool:
+        """Whether the server wants another API key, or one at all."""
+        return self.status in (401, 403)
+
+    @property
+    def unknown_route(self) -> bool:
+        """Whether the server has no such address, or does not show it to us."""
+        return self.denied or self.status in (404, 405, 501)
+
+
+def use_key(url: str, key: str) -> None:
+    """Send ``key`` with every question to the server at ``url`` from now on."""
+    _KEYS[_origin(url)] = key
 
 
 def fetch(url: str, timeout_s: float = _QUICK_S) -> str:
@@ -50,12 +70,20 @@ def ask(url: str, model: str, request_format: RequestFormat, timeout_s: float) -
     try:
         send(url + path, body, timeout_s)
     except BadStatus as error:
-        if 400 <= error.status < 500:
+        if 400 <= error.status < 500 and not error.denied:
             raise Refused(_message(error)) from None
         raise
 
 
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def _open(request: urllib.request.Request, timeout_s: float) -> str:
+    if (key := _KEYS.get(_origin(request.full_url))) is not None:
+        # Unredirected: a server that sends us elsewhere must not send the key there too.
+        request.add_unredirected_header("Authorization", f"Bearer {key}")
     # A proxy of the environment knows nothing of this machine's own ports.
     own = urlsplit(request.full_url).hostname in _LOOPBACK
     opener = urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if own else []))

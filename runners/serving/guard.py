@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
@@ -39,6 +40,8 @@ _ORPHAN_GRACE_S = 5.0
 _COURTESY_S = 1.0
 #: How often to look whether the runner still lives, should a fork of it hold the socket open.
 _LOOK_S = 2.0
+#: For a command that ends by itself: what it held is known from this long ago.
+_LOOK_AT_MEMORY_S = 20.0
 _ENDING = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 
 
@@ -51,6 +54,8 @@ class Guard:
         self.parent = os.getppid()
         self.status: int | None = None
         self.pid = 0
+        self.shared: set[str] = set()
+        self.looked = 0.0
 
     def start(self, argv: list[str]) -> None:
         """Start the command. OSError where it cannot be started."""
@@ -83,10 +88,18 @@ class Guard:
             if os.getppid() != self.parent:
                 return _ORPHAN_GRACE_S
             self.reap()
+            if time.monotonic() - self.looked > _LOOK_AT_MEMORY_S:
+                self.note_shared()
         return 0.0
 
+    def note_shared(self) -> None:
+        """Remember the shared memory that the tree holds: who is killed cannot give it back."""
+        self.looked = time.monotonic()
+        self.shared |= {name for process in _descendants() for name in _shared_by(process.pid)}
+
     def end(self, grace_s: float) -> None:
-        """Ask the command to end, wait, and kill everything that is left."""
+        """Ask the command to end, wait, kill everything that is left, give shared memory back."""
+        self.note_shared()
         if self.status is None and grace_s > 0:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
@@ -98,6 +111,10 @@ class Guard:
         while left := _descendants():
             _kill(left)
             psutil.wait_procs(left, timeout=_COURTESY_S)
+        # vLLM's own end kills the resource trackers too, and then nobody else tidies up.
+        for name in self.shared:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
 
     def _wait(self, seconds: float) -> None:
         """Wait until the command has ended, at most ``seconds``."""
@@ -110,6 +127,17 @@ class Guard:
 
 def _descendants() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
+
+
+def _shared_by(pid: int) -> set[str]:
+    """The files of multiprocessing's shared memory that a process has mapped."""
+    try:
+        with Path(f"/proc/{pid}/maps").open("rb") as maps:
+            lines = [line for line in maps if b" /dev/shm/psm_" in line]
+    except OSError:
+        return set()
+    paths = (line[line.index(b"/dev/shm/") :].strip().decode("utf-8", "replace") for line in lines)
+    return {path for path in paths if not path.endswith("(deleted)")}
 
 
 def _kill(processes: list[psutil.Process]) -> None:

@@ -1,19 +1,30 @@
 """The server of a launch: started when a cell needs it, replaced when it died, stopped at the end."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from runners.measuring import stall
-from runners.measuring.cell import Serving
 from runners.measuring.progress import Progress
+from runners.measuring.serving import Serving
 from runners.planning.plan import Launch
+from runners.planning.study import Study
+from runners.serving.agreement import OTHER_SERVER, precision_is_stated, wrong_precision
 from runners.serving.diagnosis import Diagnosis
-from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
-from warehouse.errors import RunnerError
+from runners.serving.says import Resolved, resolved
+from runners.serving.server import Server, ServerFailed, ServerSpec, start
+from runners.serving.target_url import Foreign
 
+_LOG_LINES = 40
 #: Another start would find the same.
 _LASTING = frozenset({
     "bad_argument", "bad_configuration", "executable_missing", "model_gated", "model_missing", "model_unsupported",
     "no_device", "too_few_gpus", "unknown_method", "vocabulary_mismatch",
+})  # fmt: skip
+
+
+#: What may be over when the other launches are done: somebody's memory, a network, a slow disk.
+PASSING = frozenset({
+    "crashed", "ended", "hub_unreachable", "killed", "memory_taken", "never_ready", "port_taken",
+    "too_many_files", "unknown",
 })  # fmt: skip
 
 
@@ -31,6 +42,10 @@ class Host(Protocol):
         """Seconds that starting took since this was last asked."""
         ...
 
+    def notes(self) -> dict[str, Any]:
+        """What the running server said of itself, for the environment of a record."""
+        ...
+
     def doubt(self, problem: Diagnosis) -> None:
         """After a failed cell: let go of a server that hangs or does not answer."""
         ...
@@ -43,34 +58,38 @@ class Host(Protocol):
 class LocalHost:
     """vLLM on this machine. It gives up when one start after another fails."""
 
-    def __init__(self, spec: ServerSpec, launch: Launch, retries: int, progress: Progress) -> None:
+    def __init__(self, spec: ServerSpec, launch: Launch, study: Study, progress: Progress) -> None:
         self.given_up: Diagnosis | None = None
         self.starts = 0
-        self._spec, self._launch, self._progress = spec, launch, progress
-        self._retries = self._tries_left = retries
+        self._spec, self._launch, self._study, self._progress = spec, launch, study, progress
+        self._retries = self._tries_left = study.limits.retries
         self._server: Server | None = None
         self._start_s = 0.0
+        self._resolved: Resolved | None = None
 
     def up(self) -> Serving:
         """The running server, or a new one. Raises ServerFailed."""
-        if self._server is not None and self._server.died() is not None:
-            self.stop()
-        if self._server is None:
-            self._server = self._started()
-        return self._server
-
-    def _started(self) -> Server:
         if self.given_up is not None:
             raise ServerFailed(self.given_up, [])
+        if self._server is not None and self._server.died() is not None:
+            self.stop()
+        return self._server or self._started()
+
+    def _started(self) -> Server:
         self._progress.starting(self._launch)
         self.starts += 1
         try:
-            server = start(self._spec)
+            server = self._server = start(self._spec)
         except ServerFailed as error:
             if self._tries_left == 0 or error.diagnosis.cause in _LASTING:
                 self.given_up = error.diagnosis
             self._tries_left -= 1
             raise
+        self._resolved = resolved(server.url)
+        if (wrong := wrong_precision(self._resolved, self._study)) is not None:
+            self.stop()
+            self.given_up = wrong
+            raise ServerFailed(wrong, server.log_tail(_LOG_LINES))
         self._tries_left = self._retries
         self._start_s += server.ready_after_s
         self._progress.ready(self._launch, server.ready_after_s)
@@ -81,8 +100,17 @@ class LocalHost:
         seconds, self._start_s = self._start_s, 0.0
         return seconds
 
+    def notes(self) -> dict[str, Any]:
+        """The engine's own configuration where it tells, and what only the study says."""
+        stated = ["precision"] if precision_is_stated(self._resolved, self._study) else []
+        config = {} if self._resolved is None else self._resolved.as_json()
+        found = {"resolved": config, "stated": stated}
+        return {name: value for name, value in found.items() if value}
+
     def doubt(self, problem: Diagnosis) -> None:
         """After a failed cell: stop a server that hangs or does not answer."""
+        if problem.cause == OTHER_SERVER:
+            self.given_up = problem
         if self._server is None:
             return
         if problem.cause == stall.CAUSE or not self._server.alive():
@@ -98,25 +126,31 @@ class LocalHost:
 class RemoteHost:
     """A server that somebody else runs: it can be asked, not started."""
 
-    def __init__(self, server: Remote) -> None:
+    def __init__(self, foreign: Foreign) -> None:
         self.given_up: Diagnosis | None = None
-        self._server = server
-        if not server.alive():
-            raise RunnerError(
-                f"Nothing answers requests at {server.url}; check the address and the model's name."
-            )
+        self._foreign = foreign
+        self._server = foreign.server
 
     def up(self) -> Serving:
-        """The server, whatever its state: its failures show in the requests."""
+        """The server as it is; ServerFailed where it is gone, or another one than before."""
+        self.given_up = self.given_up or self._foreign.changed()
+        if self.given_up is not None:
+            raise ServerFailed(self.given_up, [])
         return self._server
 
     def start_s(self) -> float:
         """Return 0: nothing is started."""
         return 0.0
 
+    def notes(self) -> dict[str, Any]:
+        """What it says, and what only the study says of it."""
+        return self._foreign.notes()
+
     def doubt(self, problem: Diagnosis) -> None:
-        """Give up on a server that is gone: nobody here can bring it back."""
-        if not self._server.alive():
+        """Give up on a server that is gone, or another one: nobody here can bring it back."""
+        if problem.cause == OTHER_SERVER:
+            self.given_up = problem
+        elif not self._server.alive():
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")
 
     def stop(self) -> None:

@@ -12,6 +12,8 @@ from warehouse.secrets.values import scrub
 from warehouse.secrets.words import REMOVED
 
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"':,]+|(?<![\w.])/root(?=[/\s\"':,]|$)")
+#: credentials that came from elsewhere, e.g. the file of an API key
+_HIDDEN: set[str] = set()
 
 
 def public(value: Any) -> Any:
@@ -32,6 +34,11 @@ def _placeless(value: Any) -> Any:
     return value
 
 
+def hide(secret: str) -> None:
+    """Take this credential out of everything that is made fit for a record from now on."""
+    _HIDDEN.add(secret)
+
+
 def _placeless_text(text: str) -> str:
     for secret in _own_secrets():
         text = text.replace(secret, REMOVED)
@@ -44,8 +51,9 @@ def _placeless_text(text: str) -> str:
 
 
 def _own_secrets() -> list[str]:
-    """Credentials of this process's environment, wherever they were copied to."""
-    return [v for name, v in os.environ.items() if len(v) >= 8 and is_secret_name(name)]
+    """Credentials of this process's environment, wherever they were copied to, and hidden ones."""
+    found = [v for name, v in os.environ.items() if len(v) >= 8 and is_secret_name(name)]
+    return [*found, *_HIDDEN]
 
 
 def _user() -> str | None:

@@ -7,6 +7,9 @@ from runners.measuring.layout import Layout
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.texts import prompts
+from warehouse.errors import StudyError
+
+Sets = dict[int, prompts.PromptSet]
 
 
 @dataclass(frozen=True)
@@ -25,16 +28,36 @@ class PromptFiles:
         self._study = study
         self._layout = layout
         self._known: dict[tuple[str, int], PromptFile] = {}
+        self._read: dict[str, Sets] = {}
+        self._unread: set[str] = set()
 
     def of(self, cell: PlannedCell) -> PromptFile:
-        """The prompts of a cell."""
+        """The prompts of a cell; the files of all levels of its dataset are written."""
         key = (cell.dataset, cell.concurrency)
         if key not in self._known:
             self._write(cell.dataset)
         return self._known[key]
 
+    def hash_of(self, cell: PlannedCell) -> str | None:
+        """The hash of a cell's prompts, nothing written; None where they cannot be had."""
+        if cell.dataset in self._unread:
+            return None
+        try:
+            return self._sets(cell.dataset)[cell.concurrency].hash
+        except StudyError:
+            self._unread.add(cell.dataset)
+            return None
+
+    def _sets(self, dataset: str) -> Sets:
+        """Levels that were measured keep their prompts, whatever levels came or went."""
+        if dataset not in self._read:
+            levels = self._study.dataset(dataset).concurrency or self._study.concurrency
+            kept = {level: prompts.read(self._layout.prompts(dataset, level)) for level in levels}
+            self._read[dataset] = prompts.prompt_sets(self._study, dataset, kept)
+        return self._read[dataset]
+
     def _write(self, dataset: str) -> None:
-        for concurrency, found in prompts.prompt_sets(self._study, dataset).items():
+        for concurrency, found in self._sets(dataset).items():
             path = self._layout.prompts(dataset, concurrency).absolute()
             prompts.write(found, path)
             warm_up = tuple(prompt.text for prompt in found.warm_up)

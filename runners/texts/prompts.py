@@ -6,6 +6,7 @@ differs; no level sees a prompt of another, so that no cache helps it.
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -34,9 +35,14 @@ class PromptSet:
     hash: str
 
 
-def prompt_sets(study: Study, dataset_name: str) -> dict[int, PromptSet]:
+Kept = Mapping[int, Sequence[str]]
+
+
+def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> dict[int, PromptSet]:
     """The prompts of a dataset by concurrency level.
 
+    ``kept`` are the texts with which levels were measured before: where the dataset, its filter and
+    its seed still give them, in that order, a level keeps them whatever levels came or went.
     Raises StudyError where the dataset cannot be read or has too few prompts.
     """
     dataset = study.dataset(dataset_name)
@@ -46,14 +52,57 @@ def prompt_sets(study: Study, dataset_name: str) -> dict[int, PromptSet]:
     if len(texts) < needed:
         raise StudyError(_too_few(dataset, len(texts), needed))
     Random(dataset.shuffle_seed).shuffle(texts)
+    counts = {level: dataset.prompts_at(level) for level in levels}
+    starts = _starts(texts, counts, kept or {})
     prompts = [_prompt(text, study.request.format) for text in texts]
-    warm_up = tuple(prompts[needed : needed + study.window.warm_up_requests])
-    found, start = {}, 0
-    for level in levels:
-        taken = tuple(prompts[start : start + dataset.prompts_at(level)])
-        found[level] = PromptSet(taken, warm_up, _set_hash(taken))
-        start += len(taken)
-    return found
+    used = max(start + counts[level] for level, start in starts.items())
+    warm_up = tuple(prompts[used : used + study.window.warm_up_requests])
+    slices = {level: tuple(prompts[starts[level] :][: counts[level]]) for level in levels}
+    return {level: PromptSet(taken, warm_up, _set_hash(taken)) for level, taken in slices.items()}
+
+
+def _starts(texts: Sequence[str], counts: Mapping[int, int], kept: Kept) -> dict[int, int]:
+    """Where each level's prompts begin: where they began before, else in the first gap that fits.
+
+    Where kept places leave no gap for the others, all levels are cut anew.
+    """
+    place = {text: number for number, text in enumerate(texts)}
+    starts: dict[int, int] = {}
+    for level, before in kept.items():
+        start = place.get(before[0], -1) if before else -1
+        same = start >= 0 and list(texts[start : start + len(before)]) == list(before)
+        if same and counts.get(level) == len(before) and _free(start, level, starts, counts):
+            starts[level] = start
+    for level in counts:
+        if level not in starts:
+            gap = _gap(level, starts, counts, len(texts))
+            if gap is None:
+                return _starts(texts, counts, {})
+            starts[level] = gap
+    return starts
+
+
+def _free(start: int, level: int, starts: Mapping[int, int], counts: Mapping[int, int]) -> bool:
+    end = start + counts[level]
+    return all(end <= begun or begun + counts[other] <= start for other, begun in starts.items())
+
+
+def _gap(
+    level: int, starts: Mapping[int, int], counts: Mapping[int, int], there_are: int
+) -> int | None:
+    """The first place, at the beginning or after another level, where a level fits."""
+    candidates = sorted({0, *(start + counts[other] for other, start in starts.items())})
+    fitting = (c for c in candidates if c + counts[level] <= there_are)
+    return next((c for c in fitting if _free(c, level, starts, counts)), None)
+
+
+def read(path: Path) -> tuple[str, ...]:
+    """The texts of a set that was written before; none where there is no such file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return tuple(json.loads(line)["prompt"] for line in lines)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
 
 
 def problems(study: Study) -> list[str]:

@@ -37,7 +37,7 @@ def place_of(night: Nightly) -> Place:
 
 
 def good(night: Nightly) -> int:
-    return len(list(night.results.rglob("c2-r0/record.json")))
+    return len(list(night.results.rglob("c2-r0@*/record.json")))
 
 
 def kill(process: "subprocess.Popen[str]") -> None:

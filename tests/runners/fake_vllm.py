@@ -71,6 +71,12 @@ def add_switches(fake: argparse._ArgumentGroup) -> None:
     fake.add_argument("--fake-die", help="prints this and dies at start with exit status 1")
     fake.add_argument("--fake-once", type=Path, help="misbehave only until this file exists")
     fake.add_argument("--fake-workers", type=int, default=0, help="children in their own sessions")
+    fake.add_argument(
+        "--fake-no-metrics", action="store_true", help="no /metrics, as others have it"
+    )
+    fake.add_argument("--fake-api-key", help="requests without it are answered with 401")
+    fake.add_argument("--fake-config", type=json.loads, help="what /server_info says, as JSON")
+    fake.add_argument("--fake-become", type=Path, help="serves another model once this file exists")
     fake.add_argument("--fake-note-start", type=Path, help="appends a line per server start")
 
 
@@ -94,6 +100,8 @@ class Engine:
 
     @property
     def name(self) -> str:
+        if self.asked.fake_become is not None and self.asked.fake_become.exists():
+            return "another"
         return self.asked.served_model_name or self.asked.model
 
     def ready(self) -> bool:
@@ -134,6 +142,7 @@ class Engine:
     def metrics(self) -> str:
         """The few lines of vLLM's ``/metrics`` that the runners and ingest read."""
         label = f'engine="0",model_name="{self.name}"'
+        caching = f'vllm:cache_config_info{{{label},enable_prefix_caching="True"}} 1.0'
         values = {
             "num_requests_running": self.running,
             "num_requests_waiting": 0,
@@ -151,7 +160,7 @@ class Engine:
             f'{name}{{{label},position="{position}"}} {float(count)}'
             for position, count in enumerate(self.accepted)
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join([caching, *lines]) + "\n"
 
 
 def misbehaves(asked: argparse.Namespace) -> bool:
@@ -188,8 +197,12 @@ class Handler(BaseHTTPRequestHandler):
         engine = self.engine
         if not engine.ready():
             self.answer(503)
-        elif self.path == "/metrics":
+        elif self.stranger() and self.path not in ("/health", "/ping"):
+            self.answer(401, json.dumps({"error": "Unauthorized"}))
+        elif self.path == "/metrics" and not engine.asked.fake_no_metrics:
             self.answer(200, engine.metrics(), "text/plain; version=0.0.4")
+        elif self.path.startswith("/server_info") and engine.asked.fake_config:
+            self.answer(200, json.dumps({"vllm_config": engine.asked.fake_config}))
         elif self.path == "/v1/models":
             model = {"id": engine.name, "object": "model", "owned_by": "vllm"}
             self.answer(200, json.dumps({"object": "list", "data": [model]}))
@@ -207,10 +220,17 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200 if known else 404, json.dumps({"success": True} if known else {}))
         elif not self.engine.ready():
             self.answer(503)
+        elif self.stranger():
+            self.answer(401, json.dumps({"error": "Unauthorized"}))
         elif self.path in ("/v1/completions", "/v1/chat/completions"):
             self.generate(json.loads(asked), chat="chat" in self.path)
         else:
             self.answer(404, json.dumps({"detail": "Not Found"}))
+
+    def stranger(self) -> bool:
+        """Whether the request lacks the key that was asked for."""
+        key = self.engine.asked.fake_api_key
+        return key is not None and self.headers.get("Authorization") != f"Bearer {key}"
 
     def generate(self, body: dict[str, Any], chat: bool) -> None:
         """Steps of 1 to K + 1 tokens until the cap or the natural stop, one chunk a step."""

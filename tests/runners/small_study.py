@@ -42,6 +42,11 @@ class SmallStudy:
     def layout(self) -> Layout:
         return Layout(self.results, "small")
 
+    def cell(self, key: str) -> Path:
+        """Where a cell lies, or will lie."""
+        found = self.layout.cells(key)
+        return found[-1] if found else self.layout.cell(key, "none")
+
     def command(self, *more: str) -> list[str]:
         return [*PROGRAM, "run", str(self.path), "--results", str(self.results), *more]
 

@@ -21,6 +21,7 @@ from runners.checks import (
     disk,
     executables,
     gpus,
+    heads,
     lengths,
     memory,
     methods,
@@ -298,6 +299,94 @@ def test_vllm_says_its_device_and_its_share_of_memory(asked: Situation) -> None:
 def test_methods_that_vllm_knows_are_confirmed(study_of: StudyOf) -> None:
     finding = only(methods.check(situation(study_of())))
     assert (finding.status, finding.said) == ("ok", "This vLLM knows ngram.")
+
+
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [
+        ("pard", "Write method: draft_model with parallel_drafting: true"),
+        ("lookahead", "Write method: ngram"),
+        ("egle3", "Write eagle3"),
+        ("zzz", "It has draft_model, dspark, eagle3"),
+        ("pards", "It has draft_model, dspark, eagle3"),
+    ],
+)
+def test_an_unknown_method_is_mended_by_what_is_meant_and_not_by_chance(
+    study_of: StudyOf, word: str, fix: str
+) -> None:
+    known = replace(ENGINE, methods=("dspark", "ngram", "eagle3", "draft_model"))
+    study = study_of(arms=[{"name": "a", "speculative_config": {"method": word}}])
+    finding = only(methods.check(situation(study, engine=known)))
+    assert (finding.fix or "").startswith(fix)
+
+
+# Heads ------------------------------------------------------------------------------------------
+
+
+def write_tensors(folder: Path, *names: str) -> None:
+    """A safetensors file as its format says: the header's length, the header, the data."""
+    shapes = {name: {"dtype": "F16", "shape": [1], "data_offsets": [2 * i, 2 * i + 2]}
+              for i, name in enumerate(names)}  # fmt: skip
+    header = json.dumps({"__metadata__": {"format": "pt"}, **shapes}).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(2 * len(names))
+    (folder / "model.safetensors").write_bytes(data)
+
+
+LLAMA = ("model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight")
+EAGLE = ("fc.weight", "layers.0.mlp.up_proj.weight")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("eagle", {}, LLAMA, "needs an EAGLE head"),
+        ("eagle3", {}, None, "needs an EAGLE head"),
+        ("eagle", {"architectures": ["LlamaForCausalLM"]}, EAGLE, None),
+        ("eagle3", {"architectures": ["LlamaForCausalLMEagle3"]}, None, None),
+        ("eagle", {"num_hidden_layers": 1}, None, None),
+        ("medusa", {}, LLAMA, "needs a medusa head"),
+        ("medusa", {"medusa_num_heads": 3}, None, None),
+        ("draft_model", {}, LLAMA, None),
+    ],
+)
+def test_a_draft_must_be_what_its_method_drafts_with(
+    study_of: StudyOf, tmp_path: Path, case: tuple[Any, ...]
+) -> None:
+    method, config, names, said = case
+    write_model(tmp_path / "target", TARGET)
+    write_model(tmp_path / "draft", TARGET | config)
+    (tmp_path / "draft" / "model.safetensors").unlink()
+    if names is not None:
+        write_tensors(tmp_path / "draft", *names)
+    arms = [{"name": "a", "speculative_config": {"method": method, "model": "./draft"}}]
+    found = list(heads.check(situation(study_of(target={"model": "./target"}, arms=arms))))
+    assert [said in one.said for one in found if said] == ([] if said is None else [True])
+    assert all(one.status == "blocker" for one in found)
+    assert len(found) == (said is not None)
+
+
+@pytest.mark.parametrize(
+    ("config", "blocked"),
+    [
+        ({}, True),
+        ({"num_nextn_predict_layers": 0}, True),
+        ({"num_nextn_predict_layers": 1}, False),
+        ({"text_config": {"mtp_num_hidden_layers": 1}}, False),
+        ({"model_type": "longcat_flash"}, False),
+    ],
+)
+def test_mtp_needs_layers_for_it(
+    study_of: StudyOf, tmp_path: Path, config: dict[str, Any], blocked: bool
+) -> None:
+    write_model(tmp_path / "target", TARGET | config)
+    arms = [{"name": "a", "speculative_config": {"method": "mtp"}, "num_speculative_tokens": 1}]
+    found = list(heads.check(situation(study_of(target={"model": "./target"}, arms=arms))))
+    assert [one.status for one in found] == (["blocker"] if blocked else [])
+
+
+def test_a_method_with_a_draft_names_it(study_of: StudyOf) -> None:
+    study = study_of(arms=[{"name": "a", "speculative_config": {"method": "eagle3"}}])
+    assert "names no draft" in only(heads.check(situation(study))).said
 
 
 def test_an_engine_that_could_not_be_asked_leaves_methods_unknown(study_of: StudyOf) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runners.measuring.guidellm import LoadRequest, Places, command, load_request, planned_command
+from runners.measuring.guidellm import command, key_environment, planned_command
 from runners.measuring.load import Counts, count
+from runners.measuring.load_request import LoadRequest, Places, load_request
 from runners.planning.plan import make_plan
 from runners.serving.diagnosis import Diagnosis
 from tests.runners.conftest import lab_executable
@@ -38,13 +39,19 @@ def test_a_release_sends_each_prompt_once_with_the_studys_parameters(
     texts = [f"prompt {number}" for number in range(PROMPTS)]
     prompts, report = tmp_path / "prompts, all.jsonl", tmp_path / "report.json"
     prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts))
-    with fake_engine(tmp_path) as url:
+    # The key is asked for on one route, so that the other is driven without one.
+    key = "a-key-of-tests" if route == "chat_completions" else None
+    with fake_engine(tmp_path, *(() if key is None else ("--fake-api-key", key))) as url:
         asked = request(
             url=url, request_format=route, prompts=str(prompts), output=str(report),
-            sampling={"temperature": 0.0, "seed": 7}, warmup=0.1,
+            sampling={"temperature": 0.0, "seed": 7}, warmup=0.1, keyed=key is not None,
         )  # fmt: skip
         argv = command(str(executable), version, asked)
-        done = subprocess.run(argv, env=os.environ, capture_output=True, text=True, check=False)
+        env = {} if key is None else key_environment(version, asked, key)
+        done = subprocess.run(
+            argv, env=os.environ | env, capture_output=True, text=True, check=False
+        )
+    assert key is None or key not in done.stdout + done.stderr + " ".join(argv)
 
     assert done.returncode == 0, done.stderr[-2000:]
     assert count(report) == Counts(PROMPTS, 0, 0, None, ("max_requests",))
@@ -142,10 +149,15 @@ def test_the_study_decides_what_is_sent(study_of) -> None:
 
 def test_a_plan_shows_the_newest_command_line_where_no_guidellm_is_found(study_of) -> None:
     study = study_of(executables={"guidellm": "no-such-guidellm"})
-    argv = planned_command(study, make_plan(study).cells[0])
+    argv = planned_command(study, make_plan(study).cells[0], Places("http://h", "p.jsonl", "r"))
 
     assert argv[:2] == ["no-such-guidellm", "run"]
-    assert all(any(open_ in word for word in argv) for open_ in ("{url}", "{prompts}", "{report}"))
+    assert all(any(told in word for word in argv) for told in ("http://h", "p.jsonl", '"r"'))
+
+
+def test_a_key_is_refused_with_a_release_that_was_not_tried_with_one() -> None:
+    with pytest.raises(RunnerError, match=r"With GuideLLM 0.7.4 an API key was not tried"):
+        key_environment("0.7.4", request(), "key")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Plans: the cells, the fewest launches, the order, the estimate."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,8 @@ def test_a_fingerprint_changes_with_what_changes_a_result_only(
         {"limits": {"cell_s": 10}},
         {"price": {"usd_per_hour": 2.0, "gpus_per_instance": 8}},
         {"description": "other words"},
+        {"environment": {"HF_HUB_OFFLINE": "1", "HF_TOKEN": "x"}},
+        {"target": {"model": "org/target", "precision": "bf16", "served_name": "t"}},
     ):
         assert prints(**harmless) == plain
     for telling in (
@@ -96,8 +99,7 @@ def test_a_fingerprint_changes_with_what_changes_a_result_only(
         {"environment": {"A": "1"}},
     ):
         assert not set(prints(**telling)) & set(plain)
-    # One more level takes prompts of its own, so those of the others may move.
-    assert prints(concurrency=[1, 4, 8])[:2] != plain[:2]
+    assert prints(concurrency=[1, 4, 8])[:2] == plain[:2]
 
 
 def test_too_few_prompts_are_said_before_anything_starts() -> None:
@@ -123,6 +125,41 @@ def test_an_estimate_assumes_until_something_was_recorded(study_of: Callable[...
     assert better.hours == pytest.approx(3 * (40 + 15 + 5) / 3600)
 
 
+def test_without_records_a_request_takes_longer_among_others_and_less_for_a_short_answer(
+    study_of: Callable[..., Study],
+) -> None:
+    datasets = [{"name": "code", "generator": {"kind": "code"}, "prompts_per_level": 100}]
+    arms = [{"name": "baseline"}]
+
+    def seconds(level: int, **changes: object) -> float:
+        study = study_of(arms=arms, datasets=datasets, concurrency=[level], **changes)
+        return 3600 * estimate(make_plan(study), Recorded(), Assumed(None, 0.0)).hours - 30
+
+    # 7 s alone; 7 x 100^0.43 = 50.71 s among a hundred, in one wave; 64 of 1000 tokens.
+    assert seconds(1) == pytest.approx(700)
+    assert seconds(100) == pytest.approx(50.71, abs=0.01)
+    assert seconds(1, request={"max_tokens": 64}) == pytest.approx(0.064 * 700)
+
+
+def test_the_published_study_takes_about_half_of_what_20_s_a_request_gave() -> None:
+    plan = make_plan(read_study(PUBLISHED))
+    assert 3.5 < estimate(plan, Recorded(), Assumed()).hours < 4.7
+    assert estimate(plan, Recorded(), Assumed(20.0)).hours == pytest.approx(7.9, abs=0.05)
+
+
+def test_launches_side_by_side_are_packed_on_the_gpus_that_there_are(
+    study_of: Callable[..., Study],
+) -> None:
+    price = {"usd_per_hour": 3600.0, "gpus_per_instance": 4}
+    plan = make_plan(study_of(price=price, tensor_parallel_sizes=[2]))
+    # Three launches of 100 + 60 + 25 s on two GPUs each: two fit on four, the third waits.
+    assumed = Assumed(1.0, 100.0)
+    found = {n: estimate(plan, Recorded(), assumed, n) for n in (1, 2, 8)}
+    assert {n: round(one.hours * 3600) for n, one in found.items()} == {1: 555, 2: 370, 8: 370}
+    assert found[8].usd == pytest.approx(370)
+    assert {round(one.sequential_hours * 3600) for one in found.values()} == {555}
+
+
 def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
     def record(name: str, **said: object) -> None:
         (tmp_path / name).mkdir()
@@ -145,6 +182,29 @@ def test_the_command_prints_json_that_a_script_can_read() -> None:
     assert len(said["commands"]) == 66
     assert sum("serve openai/gpt-oss-120b" in line for line in said["commands"]) == 6
     assert said["estimate"]["basis"] == "assumed"
+    assert not [line for line in said["commands"] if re.search(r"\{\w+\}", line)]
+
+
+def test_commands_are_labelled_and_can_be_run_as_they_stand() -> None:
+    result = CliRunner().invoke(cli, ["plan", str(PUBLISHED), "--commands", "--parallel", "8"])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    labels = [line for line in lines if line.startswith("# ")]
+    assert len(labels) == 66
+    assert labels[0] == "# r0-baseline-tp1: the server"
+    assert labels[1] == "# r0-baseline-tp1: the load of baseline/tp1/ShareGPT/c1-r0"
+    assert "--port 8000" in lines[lines.index(labels[0]) + 1]
+    load = lines[lines.index(labels[1]) + 1]
+    assert "http://127.0.0.1:8000" in load
+    assert "results/gpt-oss-120b-eagle3/prompts/ShareGPT-c1.jsonl" in load
+    assert "with 8 servers side by side" in result.output
+
+
+def test_a_study_that_pins_its_servers_is_not_planned_side_by_side() -> None:
+    lab = str(ROOT / "studies" / "laptop-lab.yaml")
+    result = CliRunner().invoke(cli, ["plan", lab, "--parallel", "2"])
+    assert result.exit_code == 1
+    assert "leave --parallel out" in result.output + str(result.exception)
 
 
 def test_the_command_prints_a_table_and_what_it_costs() -> None:

@@ -59,6 +59,10 @@ if not os.fork():
 print(memory.name, flush=True)
 time.sleep(600)
 """
+# Nobody is told of the memory any more.
+FORGET = """from multiprocessing import resource_tracker
+resource_tracker.unregister(memory._name, "shared_memory")
+"""
 # A runner of its own, so that it can be killed: it starts a family and waits.
 # Under nohup it would inherit that SIGHUP is ignored.
 RUNNER = """
@@ -179,6 +183,21 @@ def test_nothing_outlives_a_runner_that_is_killed(
 def test_shared_memory_of_what_is_killed_is_given_back(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Guarded.start([PYTHON, "-c", SHARING], os.environ, log) as guarded:
+        assert _until(lambda: len(log.read_text().split()) == 2)
+        memory = Path("/dev/shm") / log.read_text().split()[0]
+        assert memory.exists()
+        guarded.stop(grace_s=0.1)
+
+    assert not memory.exists()
+
+
+def test_shared_memory_is_given_back_where_its_tracker_is_killed_too(tmp_path: Path) -> None:
+    # As vLLM ends: it kills all its children, the resource tracker among them.
+    log, words = (
+        tmp_path / "log",
+        SHARING.replace("if not os.fork():", FORGET + "if not os.fork():"),
+    )
+    with Guarded.start([PYTHON, "-c", words], os.environ, log) as guarded:
         assert _until(lambda: len(log.read_text().split()) == 2)
         memory = Path("/dev/shm") / log.read_text().split()[0]
         assert memory.exists()

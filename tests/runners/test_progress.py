@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from runners.measuring.progress import Count, Panel, duration, live_line, progress
@@ -52,11 +53,24 @@ def test_the_rest_takes_as_long_as_the_cells_before_it(monkeypatch) -> None:
     count = Count(total=4)
     assert count.left_s() is None
     monkeypatch.setattr("runners.measuring.progress.time.monotonic", lambda: count.began + 60)
-    count.ended(good=True)
-    count.ended(good=False)
+    count.ended("a", good=True)
+    count.ended("b", good=False)
 
     assert count.left_s() == 60
     assert str(count) == "2/4, 1 failed, about 60 s left"
+
+
+def test_what_is_left_does_not_swing_with_long_and_short_loads(monkeypatch) -> None:
+    # Two datasets at 1, 16 and 64 in flight; each takes twice what was expected.
+    expected = {f"{name}{c}": s for name in "ab" for c, s in ((1, 600.0), (16, 60.0), (64, 20.0))}
+    count, passed = Count(total=6, expected=expected), 0.0
+    for key, seconds in expected.items():
+        passed += 2 * seconds
+        monkeypatch.setattr(
+            "runners.measuring.progress.time.monotonic", lambda at=passed: count.began + at
+        )
+        count.ended(key, good=True)
+        assert count.left_s() == pytest.approx(2 * sum(expected.values()) - passed)
 
 
 def test_durations_are_said_as_people_say_them() -> None:

@@ -168,7 +168,7 @@ def test_the_real_command_runs_a_launch_on_a_node(nodes: Any, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "r0-baseline-tp1: done" in done.stderr
     assert "1 of 1 cells are good" in done.stderr
-    record = study.record(study.layout.cell(study.plan.cells[0].key))
+    record = study.record(study.cell(study.plan.cells[0].key))
     assert record["environment"]["placement"] == {"executor": "ray"}
     assert study.running() == []
 

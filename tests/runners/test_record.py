@@ -113,3 +113,21 @@ def test_of_somebody_elses_server_only_what_it_says_is_known(study_of) -> None:
     )
     assert [getattr(found, name) for name in unknown] == [None] * len(unknown)
     assert (found.model, found.arm, found.concurrency) == ("org/target", "baseline", 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"max-model-len": 512}, {"max_model_len": 512, "reasoning_parser": "openai_gptoss"}),
+        ({"reasoning-parser": "mine"}, {"reasoning_parser": "mine"}),
+    ],
+)
+def test_the_parser_of_reasoning_that_vllm_took_by_itself_is_a_server_argument(
+    study_of, given, kept
+) -> None:
+    study = study_of(target={"model": "openai/gpt-oss-120b", "engine_args": given})
+    launch = make_plan(study).launches[0]
+    went = happened(notes={"resolved": {"reasoning_parser": "openai_gptoss"}})
+    setting = Setting(study, launch, server_args(study, launch), {})
+
+    assert record(setting, launch.cells[0], went).server_args == kept

@@ -1,21 +1,33 @@
 """What a results folder holds of a plan, and what a changed study makes of it."""
 
+import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from runners.measuring.layout import Layout
-from runners.measuring.resume import look, set_aside
+from runners.measuring.resume import Now, bring_back, look, set_aside
+from runners.measuring.software import Software
 from runners.planning.plan import PlannedCell, make_plan
 from runners.planning.selection import select
+from runners.planning.study_file import read_study
+from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
 
+ROOT = Path(__file__).parents[2]
+LAB = Software("vllm", "0.32.0+cpu", None, "0.8.1", None)
 
-def put(layout: Layout, cell: PlannedCell, **said: object) -> Path:
-    folder = layout.cell(cell.key)
+
+def put(layout: Layout, cell: PlannedCell, software: Software = LAB) -> Path:
+    """A good cell as a run leaves it, as far as resuming reads it."""
+    folder = layout.cell(cell.key, software.name)
     folder.mkdir(parents=True)
-    record = {"schema_version": 1, "fingerprint": cell.fingerprint, **said}
+    environment = {"asked": dict(cell.asked), "software": software.as_json()}
+    record = {"schema_version": 1, "fingerprint": cell.fingerprint, "environment": environment}
     (folder / "record.json").write_text(json.dumps(record))
     return folder
 
@@ -33,7 +45,7 @@ def test_good_cells_are_not_run_again(study_of, tmp_path: Path) -> None:
     assert found.to_run == (second, *others)
 
 
-def test_a_changed_study_says_which_cells_it_loses(study_of, tmp_path: Path) -> None:
+def test_a_changed_study_says_which_cells_it_loses_and_why(study_of, tmp_path: Path) -> None:
     layout = Layout(tmp_path, "tiny")
     for cell in make_plan(study_of()).cells:
         put(layout, cell)
@@ -43,10 +55,151 @@ def test_a_changed_study_says_which_cells_it_loses(study_of, tmp_path: Path) -> 
     found = look(changed, layout)
 
     assert found.changed == changed.cells
-    assert (
-        look(make_plan(study_of(price={"usd_per_hour": 1, "gpus_per_instance": 1})), layout).changed
-        == ()
-    )
+    assert found.reasons == ("server_args",)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"price": {"usd_per_hour": 1, "gpus_per_instance": 1}},
+        {"concurrency": [1, 4, 8]},
+        {"concurrency": [4]},
+        {"environment": {"HF_HUB_OFFLINE": "1"}},
+        {"environment": {"HF_TOKEN": "hf_xxxxxxxxxxxxxxxxxxxxx", "MY_API_KEY": "x"}},
+        {"target": {"model": "org/target", "served_name": "label", "precision": "bf16"}},
+        {"evidence": "mock", "description": "a label", "repeats": 3},
+    ],
+    ids=str,
+)
+def test_labels_tokens_and_sibling_loads_invalidate_nothing(study_of, tmp_path, edit) -> None:
+    layout, before = Layout(tmp_path, "tiny"), make_plan(study_of())
+    for cell in before.cells:
+        put(layout, cell)
+    plan = make_plan(study_of(**edit))
+    found = look(plan, layout)
+
+    assert found.changed == ()
+    kept = {cell.key for cell in before.cells} & {cell.key for cell in plan.cells}
+    assert {cell.key for cell in found.good} == kept
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Software("vllm", "0.33.0", None, "0.8.1", None),
+        Software("vllm", "0.32.0+cpu", None, "0.8.2", None),
+    ],
+    ids=lambda other: other.name,
+)
+def test_other_software_makes_other_cells_and_the_old_ones_stay(
+    study_of, tmp_path: Path, other: Software
+) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    measured = Software(**(LAB.as_json() | {"engine_executable": "vllm"}))
+    for cell in plan.cells:
+        put(layout, cell, measured)
+
+    assert look(plan, layout, now=Now(other)).missing == plan.cells
+    assert look(plan, layout, now=Now(measured)).good == plan.cells
+    assert look(plan, layout).good == plan.cells
+
+
+def test_another_executable_of_the_same_version_replaces_and_says_so(
+    study_of, tmp_path: Path
+) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    for cell in plan.cells:
+        put(layout, cell, Software(**(LAB.as_json() | {"engine_executable": "vllm"})))
+    patched = Software(**(LAB.as_json() | {"engine_executable": "./patched/vllm"}))
+    found = look(plan, layout, now=Now(patched))
+
+    assert found.changed == plan.cells
+    assert found.reasons == ("engine_executable",)
+
+
+def test_what_was_replaced_on_purpose_does_not_come_back(study_of, tmp_path: Path) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    set_aside([put(layout, cell) for cell in plan.cells], layout, replaced=True)
+    found = look(plan, layout)
+
+    assert found.missing == plan.cells
+    assert found.returning == ()
+    assert len(list(layout.root.rglob(".superseded/**/record.json"))) == len(plan.cells)
+
+
+@pytest.mark.parametrize("name", ["laptop-lab", "laptop-lab-costly"])
+def test_records_from_before_are_known_by_their_own_facts(name: str, tmp_path: Path) -> None:
+    """The recorded lab, whose records hold neither these facts nor these paths."""
+    file, layout = ROOT / "studies" / f"{name}.yaml", Layout(ROOT / "examples" / "lab", name)
+    study = read_study(file)
+
+    assert look(make_plan(study), layout, now=Now(LAB)).good == make_plan(study).cells
+    newer = Software("vllm", "0.33.0", None, "0.8.1", None)
+    assert look(make_plan(study), layout, now=Now(newer)).missing == make_plan(study).cells
+
+    said = yaml.safe_load(file.read_text())
+    for part, edit in EDITS.items():
+        changed = copy.deepcopy(said)
+        edit(changed)
+        (tmp_path / "study.yaml").write_text(yaml.safe_dump(changed))
+        plan = make_plan(read_study(tmp_path / "study.yaml"))
+        found = look(plan, layout, now=Now(LAB))
+        assert found.changed, part
+        assert found.reasons == (part,)
+
+
+def _in(*path: Any) -> Callable[[dict[str, Any]], None]:
+    """An edit of a study: the value at a path."""
+
+    def edit(said: dict[str, Any]) -> None:
+        *place, last, value = path
+        for key in place:
+            said = said[key]
+        said[last] = value
+
+    return edit
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "model": _in("target", "model", "./lab-models/other"),
+    "server_args": _in("target", "engine_args", "max-num-seqs", 8),
+    "speculative_config": _in("arms", 1, "speculative_config", "method", "eagle"),
+    "request": _in("request", "max_tokens", 65),
+    "window": _in("window", "warm_up", 0.2),
+    "environment": _in("environment", "VLLM_CPU_KVCACHE_SPACE", "2"),
+    "prompts": _in("datasets", 0, "prompts_per_level", 1, 21),
+}
+
+
+def test_other_prompts_are_told_by_their_hash(study_of, tmp_path: Path) -> None:
+    plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
+    for cell in plan.cells:
+        record = put(layout, cell) / "record.json"
+        said = json.loads(record.read_text()) | {"prompt_set_hash": "a"}
+        record.write_text(json.dumps(said))
+
+    assert look(plan, layout, now=Now(prompts=lambda cell: "a")).good == plan.cells
+    assert look(plan, layout, now=Now(prompts=lambda cell: "b")).reasons == ("prompts",)
+
+
+def test_levels_keep_their_prompts_whatever_levels_come_and_go(study_of, tmp_path: Path) -> None:
+    layout = Layout(tmp_path, "tiny")
+
+    def hashes(levels: list[int], **changes: object) -> dict[int, str]:
+        plan = make_plan(study_of(concurrency=levels, arms=[{"name": "baseline"}], **changes))
+        files = PromptFiles(plan.study, layout)
+        told = {cell.concurrency: files.hash_of(cell) for cell in plan.cells}
+        assert told == {cell.concurrency: files.of(cell).hash for cell in plan.cells}
+        assert len(set(told.values())) == len(levels)
+        return {level: str(said) for level, said in told.items()}
+
+    first = hashes([1, 4])
+    more = hashes([8, 1, 2, 4])
+    assert {level: more[level] for level in first} == first
+    assert hashes([4]) == {4: first[4]}
+    other = [{"name": "code", "generator": {"kind": "code"}, "prompts_per_level": 20,
+              "shuffle_seed": 1}]  # fmt: skip
+    assert hashes([4], datasets=other)[4] != first[4]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"status": "failed"}', "\x00"])
@@ -63,13 +216,30 @@ def test_old_results_are_set_aside_not_deleted_and_where_no_reader_looks(
     plan, layout = make_plan(study_of()), Layout(tmp_path, "tiny")
     cell = plan.cells[0]
     for value in (1, 2):
-        (put(layout, cell) / "value").write_text(str(value))
-        set_aside([cell], layout)
+        folder = put(layout, cell)
+        (folder / "value").write_text(str(value))
+        set_aside([folder], layout)
 
     assert look(plan, layout).missing == plan.cells
     kept = sorted(layout.root.rglob("value"))
     assert [path.read_text() for path in kept] == ["1", "2"]
     assert all(".superseded" in path.parts for path in kept)
+
+
+def test_a_study_that_is_reverted_has_its_results_back(study_of, tmp_path: Path) -> None:
+    layout, one = Layout(tmp_path, "tiny"), make_plan(study_of())
+    other = make_plan(study_of(request={"max_tokens": 7}))
+    for plan in (one, other):
+        for cell in plan.cells:
+            found = look(plan, layout)
+            set_aside([found.found[cell.key].folder], layout)
+            put(layout, cell)
+
+    for plan in (one, other, one):
+        found = look(plan, layout)
+        assert found.changed == found.returning == plan.cells
+        bring_back(found, layout)
+        assert look(plan, layout).good == plan.cells
 
 
 def test_attempts_are_counted_by_their_folders(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ingest.formats.drop import open_drop
 from runners.executors import PROGRAM
 from runners.measuring.resume import look
 from runners.planning.study_file import read_study
 from runners.texts.prompts import prompt_sets
-from tests.runners.conftest import ROOT
+from tests.runners.conftest import ROOT, lab_executable
 from tests.runners.engine import fake_engine
 from tests.runners.small_study import PATIENCE_S, PROMPTS, SmallStudy, end, small_study, wait_for
 from warehouse.contract import Record
@@ -60,7 +61,7 @@ def test_a_run_measures_what_is_missing_and_the_same_command_then_does_nothing(t
 def check_drop(study: SmallStudy, key: str) -> None:
     """What ingest reads of a cell: identity, prompts, counters of this load alone."""
     cell = next(cell for cell in study.plan.cells if cell.key == key)
-    drop = open_drop(study.layout.cell(key))
+    drop = open_drop(study.cell(key))
     record = drop.record
     assert isinstance(record, Record)
     assert (record.study, record.arm, record.dataset, record.repeat) == (
@@ -86,7 +87,7 @@ def check_drop(study: SmallStudy, key: str) -> None:
     assert drop.after is not None
     assert drop.series
     texts = [prompt.text for prompt in sets[2].prompts]
-    written = (study.layout.cell(key) / "record.json").read_text()
+    written = (study.cell(key) / "record.json").read_text()
     assert not any(text in written for text in texts)
 
 
@@ -113,7 +114,7 @@ def test_a_server_killed_in_a_cell_is_a_failed_attempt_and_the_next_one_is_good(
     (failed,) = failures(study)
     assert (failed["status"], failed["attempt"]) == ("failed", 1)
     assert any("told to die" in line for line in failed["log_excerpt"])
-    assert study.record(study.layout.cell(good(study)[0]))["attempt"] == 2
+    assert study.record(study.cell(good(study)[0]))["attempt"] == 2
     assert study.starts() == 2
     assert study.running() == []
 
@@ -156,6 +157,22 @@ def test_a_server_that_never_comes_up_is_not_started_for_each_cell(tmp_path) -> 
     assert set(causes) == {"out_of_memory"}
     assert {record["concurrency"] for record in failures(study)} == {1, 2}
     assert any("out of memory" in line for line in failures(study)[0]["log_excerpt"])
+
+
+def test_a_server_that_did_not_start_is_tried_once_more_when_the_others_are_done(tmp_path) -> None:
+    taken = "ValueError: Free memory is less than desired GPU memory utilization"
+    study = small_study(
+        tmp_path, f"--fake-die '{taken}' --fake-once {tmp_path / 'once'}",
+        limits={"retries": 0, "cell_s": 60},
+    )  # fmt: skip
+    done = study.run()
+
+    assert done.returncode == 0, done.stderr
+    assert "r0-baseline-tp1: no server came up; once more" in done.stderr
+    assert [record["failure_cause"] for record in failures(study)] == ["memory_taken"]
+    assert len(good(study)) == 2
+    assert study.starts() == 3
+    assert "[2/2]" in done.stderr
 
 
 def in_the_load(study: SmallStudy) -> bool:
@@ -221,24 +238,81 @@ def test_a_dataset_that_is_too_small_is_said_before_anything_starts(tmp_path) ->
     assert study.starts() == 0
 
 
+def set_aside(study: SmallStudy) -> int:
+    return len(list(study.layout.root.glob(".superseded/**/record.json")))
+
+
 def test_a_changed_study_says_what_it_loses_and_fresh_measures_again(tmp_path) -> None:
     study = small_study(tmp_path)
     only = ("--only", "arm=baseline")
     assert study.run(*only).returncode == 0
-    old = study.record(study.layout.cell(good(study)[0]))
+    old = study.record(study.cell(good(study)[0]))
 
     study.path.write_text(study.path.read_text().replace("max_tokens: 8", "max_tokens: 9"))
-    changed = study.run(*only)
+    asked = study.run(*only)
+    assert asked.returncode == 1
+    assert "add --yes" in asked.stderr
+    assert set_aside(study) == 0
+    changed = study.run(*only, "--yes")
 
     assert changed.returncode == 0, changed.stderr
-    assert "under another version of the study" in changed.stderr
+    assert "under another version of the study (they differ in: request)" in changed.stderr
     assert "baseline/tp1/numbers/c2-r0" in changed.stderr
-    new = study.record(study.layout.cell(good(study)[0]))
+    new = study.record(study.cell(good(study)[0]))
     assert (old["max_tokens"], new["max_tokens"]) == (8, 9)
-    assert len(list(study.layout.root.glob(".superseded/**/record.json"))) == 1
+    assert set_aside(study) == 1
 
-    assert study.run(*only, "--fresh").returncode == 0
-    assert len(list(study.layout.root.glob(".superseded/**/record.json"))) == 2
+    study.path.write_text(study.path.read_text().replace("max_tokens: 9", "max_tokens: 8"))
+    back = study.run(*only)
+    assert "1 cells that were set aside are good again" in back.stderr
+    assert study.starts() == 2
+    assert study.record(study.cell(good(study)[0])) == old
+
+    assert study.run(*only, "--fresh").returncode == 1
+    assert study.run(*only, "--fresh", "--yes").returncode == 0
+    assert set_aside(study) == 2
+
+
+def test_an_edit_that_adds_a_load_measures_only_that_load(tmp_path) -> None:
+    study = small_study(tmp_path, concurrency=[2, 3])
+    only = ("--only", "arm=baseline")
+    assert study.run(*only).returncode == 0
+    before = {path: path.read_bytes() for path in study.layout.root.glob("**/record.json")}
+    said = yaml.safe_load(study.path.read_text())
+    said["concurrency"] = [1, 3, 2]
+    said["environment"]["HF_TOKEN"] = "hf_" + "x" * 30
+    said["target"]["precision"] = "bf16"
+    study.path.write_text(yaml.safe_dump(said))
+    done = study.run(*only)
+
+    assert done.returncode == 0, done.stderr
+    assert "3 cells: 2 good already, 1 to run" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    hashes = {
+        record["prompt_set_hash"] for record in map(study.record, map(study.cell, good(study)))
+    }
+    assert len(hashes) == 3
+
+
+def test_another_version_of_the_engine_is_another_cell(tmp_path) -> None:
+    study = small_study(tmp_path)
+    only = ("--only", "arm=baseline")
+    assert study.run(*only).returncode == 0
+    newer = tmp_path / "bin" / "newer"
+    newer.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo 9.9.9 && exit\nexec "$(dirname "$0")/vllm" "$@"\n'
+    )
+    newer.chmod(0o755)
+    text = study.path.read_text()
+    study.path.write_text(text.replace(str(tmp_path / "bin" / "vllm"), str(newer)))
+    done = study.run(*only)
+
+    assert done.returncode == 0, done.stderr
+    assert "1 to run" in done.stderr
+    found = sorted(path.name for path in study.layout.cells("baseline/tp1/numbers/c2-r0"))
+    assert found == ["c2-r0@vllm0.32.0-guidellm0.8.1", "c2-r0@vllm9.9.9-guidellm0.8.1"]
+    study.path.write_text(text)
+    assert "1 good already, 0 to run" in study.run(*only).stderr
 
 
 def test_a_server_of_somebody_else_is_loaded_and_what_it_hides_stays_unknown(tmp_path) -> None:
@@ -251,11 +325,55 @@ def test_a_server_of_somebody_else_is_loaded_and_what_it_hides_stays_unknown(tmp
         assert "--only arm=" in refused.stderr
         assert done.returncode == 0, done.stderr
     assert study.starts() == 0
-    record = open_drop(study.layout.cell("baseline/tp1/numbers/c2-r0")).record
+    record = open_drop(study.cell("baseline/tp1/numbers/c2-r0")).record
     assert (record.engine, record.engine_version) == ("vllm", "0.32.0")
-    assert (record.gpu, record.gpu_count, record.server_args, record.prefix_caching) == (None,) * 4
+    assert (record.gpu, record.gpu_count, record.server_args) == (None,) * 3
+    assert record.prefix_caching is True  # Its metrics say so.
     assert "vllm" not in record.commands
     assert record.timeline["server_start"] == 0
+
+
+def test_two_servers_swapped_on_purpose_are_refused_and_nothing_is_lost(tmp_path) -> None:
+    study = small_study(tmp_path)
+    with fake_engine(tmp_path, "--served-model-name", "small") as plain:
+        assert study.run("--target-url", plain, "--only", "arm=baseline").returncode == 0
+        swapped = study.run("--target-url", plain, "--only", "arm=draft")
+    with fake_engine(tmp_path, "--served-model-name", "small", "--fake-k=3") as drafting:
+        other = study.run("--target-url", drafting, "--only", "arm=baseline", "--fresh", "--yes")
+
+    for done, why in ((swapped, "it does not speculate"), (other, "it is no baseline")):
+        assert done.returncode == 1
+        assert why in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(study.layout.root.glob("draft/**/record.json"))
+
+
+@pytest.mark.parametrize("version", ["0.8.1", "0.5.3"])
+def test_a_server_without_metrics_that_asks_for_a_key_is_measured_and_the_key_stays_nowhere(
+    tmp_path, version: str
+) -> None:
+    key, file = "a-key-of-these-tests", tmp_path / "key"
+    file.write_text(key)
+    guidellm = lab_executable("guidellm", f"guidellm-{version}")
+    study = small_study(tmp_path)
+    said = yaml.safe_load(study.path.read_text())
+    said["executables"]["guidellm"] = str(guidellm)
+    study.path.write_text(yaml.safe_dump(said))
+    switches = ("--served-model-name", "small", "--fake-no-metrics", "--fake-api-key", key)
+    with fake_engine(tmp_path, *switches) as url:
+        arguments = ("--target-url", url, "--only", "arm=draft")
+        without = study.run(*arguments)
+        done = study.run(*arguments, "--api-key-file", str(file))
+
+    assert without.returncode == 1
+    assert "asks for an API key" in without.stderr
+    assert done.returncode == 0, done.stderr
+    folder = study.cell("draft/tp1/numbers/c2-r0")
+    assert not (folder / "metrics-before.prom").exists()
+    assert "speculative_config" in study.record(folder)["environment"]["stated"]
+    written = [path for path in study.results.rglob("*") if path.is_file()]
+    assert len(written) > 5
+    assert not [path for path in written if key.encode() in path.read_bytes()]
 
 
 def test_two_runs_never_measure_the_same_launch(tmp_path) -> None:
@@ -323,4 +441,17 @@ def test_a_disk_that_fills_during_a_load_ends_the_run_with_a_sentence(tmp_path) 
 
     assert process.returncode == 1, said
     assert "is full; nothing good was lost" in said
+    assert study.running() == []
+
+
+def test_a_precision_that_the_engine_does_not_run_is_refused_before_a_cell(tmp_path) -> None:
+    config = json.dumps({"model_config": {"dtype": "torch.bfloat16", "quantization": "mxfp4"}})
+    target = {"model": "org/small", "served_name": "small", "precision": "bf16"}
+    study = small_study(tmp_path, f"--fake-config '{config}'", target=target)
+    done = study.run("--only", "arm=baseline")
+
+    assert done.returncode == 1
+    assert "Its weights are mxfp4, and the study says bf16" in done.stderr
+    assert study.starts() == 1
+    assert [record["failure_cause"] for record in failures(study)] == ["other_server"]
     assert study.running() == []

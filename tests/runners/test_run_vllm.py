@@ -23,7 +23,7 @@ def study(folder: Path) -> Path:
     said: dict[str, Any] = {
         "name": "real",
         "target": {
-            "model": str(MODELS / "target"), "served_name": "lab-target",
+            "model": str(MODELS / "target"), "served_name": "lab-target", "precision": "bf16",
             "engine_args": {"max-model-len": 512, "max-num-seqs": 32, "enforce-eager": True},
         },
         "arms": [
@@ -72,7 +72,7 @@ def test_acceptance_is_the_same_by_counters_by_requests_and_by_the_log(tmp_path:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
-    cell = results / "real/draft/tp1/code/c4-r0"
+    (cell,) = (results / "real/draft/tp1/code").glob("c4-r0@vllm0.32.0*-guidellm0.8.1")
     drop = open_drop(cell)
     assert drop.before is not None
     assert drop.after is not None
@@ -90,3 +90,8 @@ def test_acceptance_is_the_same_by_counters_by_requests_and_by_the_log(tmp_path:
     assert drop.record.engine_version is not None
     assert drop.record.engine_version.startswith("0.32.0")
     assert drop.record.evidence == "cpu"
+    assert drop.record.environment["resolved"] == {
+        "dtype": "torch.bfloat16", "tensor_parallel_size": 1, "method": "draft_model",
+        "draft_tokens": K,
+    }  # fmt: skip
+    assert "stated" not in drop.record.environment

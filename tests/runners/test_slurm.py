@@ -284,8 +284,8 @@ def test_the_real_command_goes_on_after_its_node_was_killed(
     first, *others = study.plan.cells
 
     with study.start("--on", "slurm", "--cluster", str(options)) as process:
-        slurm.wait_until(lambda: study.layout.cell(first.key).exists(), 120)
-        measured_at = study.layout.cell(first.key).stat().st_mtime_ns
+        slurm.wait_until(lambda: study.cell(first.key).exists(), 120)
+        measured_at = study.cell(first.key).stat().st_mtime_ns
         slurm.kill_node("n2")
         slurm.call("scontrol", "update", "nodename=n1", "state=resume")
         slurm.let_requeued_start(Book(study.layout).read()["r0-baseline-tp1"])
@@ -296,7 +296,7 @@ def test_the_real_command_goes_on_after_its_node_was_killed(
     assert "3 of 3 cells are good" in said
     assert "on n2" in said
     assert "on n1, 3 of 3 cells" in said or "on n1, 2 of 3 cells" in said
-    assert study.layout.cell(first.key).stat().st_mtime_ns == measured_at
-    assert [study.record(study.layout.cell(c.key))["attempt"] for c in others] == [1, 1]
+    assert study.cell(first.key).stat().st_mtime_ns == measured_at
+    assert [study.record(study.cell(c.key))["attempt"] for c in others] == [1, 1]
     assert study.starts() == 2
     assert study.running() == []

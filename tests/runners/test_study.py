@@ -124,3 +124,10 @@ def test_paths_that_begin_with_a_dot_lie_beside_the_study(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert study.executable("vllm") == str(program)
+
+
+@pytest.mark.parametrize("count", [0, -2, 1.5, "3", True])
+def test_a_number_of_draft_tokens_is_at_least_one(study_of, count: object) -> None:
+    config = {"method": "ngram", "num_speculative_tokens": count}
+    with pytest.raises(StudyError, match=r"num_speculative_tokens is .*; write 1 or more"):
+        study_of(arms=[{"name": "a", "speculative_config": config}])

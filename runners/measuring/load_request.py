@@ -1,0 +1,83 @@
+"""One load point as its study asks for it, whatever sends it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from runners.planning.plan import PlannedCell
+from runners.planning.study import Study
+
+ROUTES = {"chat_completions": "/v1/chat/completions", "text_completions": "/v1/completions"}
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """One load point: what is sent, how often, how many at a time."""
+
+    url: str
+    model: str
+    tokenizer: str | None
+    """The tokenizer's name; only for servers that do not count tokens themselves."""
+    request_format: str
+    prompts: str
+    """Path of a JSONL file with the column ``prompt``."""
+    concurrency: int
+    n_requests: int
+    max_seconds: float
+    sampling: dict[str, Any]
+    """Fields of the request's body: temperature, top_p, seed …"""
+    max_tokens: int | None
+    warmup: float
+    """Share of the requests left out at the start; 0 for none."""
+    cooldown: float
+    seed: int
+    output: str
+    """Path of the JSON report."""
+    keyed: bool = False
+    """Whether the server wants an API key, which comes by the environment (``key_environment``)."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a load point's server, prompts and report are."""
+
+    url: str
+    prompts: str
+    report: str
+    keyed: bool = False
+
+
+def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest:
+    """The load of a cell, as its study asks for it."""
+    dataset = study.dataset(cell.dataset)
+    tokenizer = study.target.tokenizer
+    return LoadRequest(
+        url=places.url,
+        model=served_model(study),
+        tokenizer=None if tokenizer is None else study.located(tokenizer),
+        request_format=study.request.format,
+        prompts=places.prompts,
+        concurrency=cell.concurrency,
+        n_requests=cell.prompts,
+        max_seconds=study.limits.cell_s,
+        sampling=sampling(study),
+        max_tokens=dataset.max_tokens or study.request.max_tokens,
+        warmup=study.window.warm_up,
+        cooldown=study.window.cool_down,
+        seed=study.order_seed,
+        output=places.report,
+        keyed=places.keyed,
+    )
+
+
+def served_model(study: Study) -> str:
+    """The name by which requests ask for the model."""
+    return study.target.served_name or study.located(study.target.model)
+
+
+def sampling(study: Study) -> dict[str, Any]:
+    """The body fields that the study sets; what it leaves out is not sent."""
+    said = study.request
+    fields = {"temperature": said.temperature, "top_p": said.top_p, "seed": said.seed}
+    body = {name: value for name, value in fields.items() if value is not None}
+    # Not every engine knows ignore_eos, so "no" is said by leaving it out.
+    return body | ({"ignore_eos": True} if said.ignore_eos else {}) | said.extra_body

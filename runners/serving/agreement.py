@@ -1,0 +1,151 @@
+"""What a server says of itself, held against what the study says of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from runners.measuring.load_request import served_model
+from runners.models.model_files import is_path
+from runners.models.precision import contradicts, precision_of
+from runners.planning.plan import Launch
+from runners.planning.study import Study
+from runners.serving.diagnosis import Diagnosis
+from runners.serving.says import Resolved, Said, Served, counters
+
+#: The cause of a cell whose server is not the one that the study says.
+OTHER_SERVER = "other_server"
+#: Engine arguments that vLLM's metrics show, and the label that does.
+_SHOWN = {
+    "kv-cache-dtype": "cache_dtype",
+    "block-size": "block_size",
+    "gpu-memory-utilization": "gpu_memory_utilization",
+    "enable-prefix-caching": "enable_prefix_caching",
+}
+
+
+def contradictions(said: Said, study: Study, launch: Launch) -> list[str]:
+    """One clause for each thing that the server says otherwise than the study; empty: it fits."""
+    return [
+        *_model(said, study, launch),
+        *_speculation(said.drafts, said.draft_tokens, launch),
+        *_arguments(said, study, launch),
+        *(_resolved(said.resolved, study, launch) if said.resolved else ()),
+    ]
+
+
+def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
+    """Why counters cannot be those of this arm: it drafts and should not, or the other way round."""
+    drafts, _ = counters(metrics)
+    clauses = list(_speculation(drafts, None, launch))
+    if not clauses:
+        return None
+    return Diagnosis(OTHER_SERVER, f"This is not the arm {launch.variant.name}: {clauses[0]}.")
+
+
+def wrong_precision(found: Resolved | None, study: Study) -> Diagnosis | None:
+    """Why the study's word for the precision cannot be right."""
+    clauses = list(_precision(found, study)) if found else []
+    return (
+        Diagnosis(OTHER_SERVER, f"{clauses[0][:1].upper()}{clauses[0][1:]}.") if clauses else None
+    )
+
+
+def stated_only(said: Said, study: Study) -> list[str]:
+    """Facts of the record that are the study's word alone: the server showed nothing of them."""
+    unseen = []
+    if not any(card.name == served_model(study) for card in said.models or ()):
+        unseen.append("model")
+    if said.drafts is None:
+        unseen.append("speculative_config")
+    if precision_is_stated(said.resolved, study):
+        unseen.append("precision")
+    if said.resolved is None or said.resolved.tensor_parallel_size is None:
+        unseen.append("tensor_parallel_size")
+    return unseen
+
+
+def precision_is_stated(found: Resolved | None, study: Study) -> bool:
+    """Whether the study names a precision that nothing the engine says confirms."""
+    stated = study.target.precision
+    if stated is None:
+        return False
+    word = None if found is None else precision_of(found.dtype, found.quantization)
+    return word is None or contradicts(stated, word) is not False
+
+
+def _model(said: Said, study: Study, launch: Launch) -> Iterator[str]:
+    if said.models is None:
+        return
+    named = [card for card in said.models if card.name == served_model(study)]
+    if not named:
+        have = ", ".join(card.name for card in said.models) or "none"
+        yield f"it serves {have}, and the study asks for {served_model(study)} (target.served_name)"
+        return
+    yield from _card(named[0], study, launch)
+
+
+def _card(card: Served, study: Study, launch: Launch) -> Iterator[str]:
+    asked = study.target.model
+    if card.root and not is_path(card.root) and not is_path(asked) and card.root != asked:
+        yield f"its model {card.name} is {card.root}, and the study's target is {asked}"
+    longest = _given(study, launch).get("max-model-len")
+    if isinstance(longest, int) and card.max_model_len not in (None, longest) and longest > 0:
+        yield f"its max-model-len is {card.max_model_len}, and the study says {longest}"
+
+
+def _speculation(drafts: bool | None, tokens: int | None, launch: Launch) -> Iterator[str]:
+    config = launch.variant.speculative_config
+    if drafts is None:
+        return
+    if config is None and drafts:
+        yield "it has counters of drafted tokens (vllm:spec_decode_…), so it is no baseline"
+    if config is not None and not drafts:
+        yield (
+            "it has no counters of drafted tokens (vllm:spec_decode_…), so it does not speculate"
+        )
+    stated = (config or {}).get("num_speculative_tokens")
+    if drafts and stated is not None and tokens is not None and tokens != stated:
+        yield f"it drafts {tokens} tokens at a time, and the study says {stated}"
+
+
+def _arguments(said: Said, study: Study, launch: Launch) -> Iterator[str]:
+    given = _given(study, launch)
+    for name, label in _SHOWN.items():
+        stated, shown = given.get(name), said.cache.get(label)
+        if stated is None or shown is None or _same(stated, shown):
+            continue
+        yield f"its {name} is {shown}, and the study says {stated}"
+
+
+def _same(stated: Any, shown: str) -> bool:
+    if isinstance(stated, (int, float)) and not isinstance(stated, bool):
+        try:
+            return abs(float(shown) - stated) < 1e-9
+        except ValueError:
+            return False
+    return str(stated) == shown
+
+
+def _resolved(found: Resolved, study: Study, launch: Launch) -> Iterator[str]:
+    yield from _precision(found, study)
+    size = found.tensor_parallel_size
+    if size is not None and size != launch.tensor_parallel_size:
+        yield f"its tensor parallel size is {size}, and the study says {launch.tensor_parallel_size}"
+    stated = (launch.variant.speculative_config or {}).get("method")
+    if stated is not None and found.method is not None and found.method != stated:
+        yield f"its speculative method is {found.method}, and the study says {stated}"
+
+
+def _precision(found: Resolved | None, study: Study) -> Iterator[str]:
+    stated = study.target.precision
+    word = None if found is None else precision_of(found.dtype, found.quantization)
+    if stated is not None and word is not None and contradicts(stated, word):
+        yield f"its weights are {word}, and the study says {stated} (target.precision)"
+
+
+def _given(study: Study, launch: Launch) -> dict[str, Any]:
+    """Engine arguments by names with dashes; ``no-…: true`` is the argument said as false."""
+    both = {**study.target.engine_args, **launch.variant.engine_args}
+    named = {name.lstrip("-").replace("_", "-"): value for name, value in both.items()}
+    denied = {name.removeprefix("no-"): not value for name, value in named.items()
+              if name.startswith("no-") and isinstance(value, bool)}  # fmt: skip
+    return named | denied
