@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 from runners.planning.study import Dataset, Study, Variant
-from runners.surroundings.privacy import is_secret_name, public
+from runners.surroundings.privacy import public
+from warehouse.secrets.names import is_secret_name
 
 #: Where files lie, who is told, what is written: a result does not depend on it.
 _IDLE = re.compile(

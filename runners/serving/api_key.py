@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from runners.surroundings.privacy import REMOVED, hide
+from runners.surroundings.privacy import hide
 from warehouse.errors import RunnerError
+from warehouse.secrets.words import REMOVED
 
 _LONGEST = 8192
 
