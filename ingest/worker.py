@@ -97,5 +97,7 @@ def prepare() -> None:
 
     sys.meta_path.insert(0, _WithoutPandas)
     pa.array([{}])
+    # Arrow asks once. A format of your own may use pandas.
+    sys.meta_path.remove(_WithoutPandas)
     gc.collect()
     gc.freeze()

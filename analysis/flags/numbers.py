@@ -53,10 +53,11 @@ def counts(cell: Cell) -> Flags:
         yield _counts(f"{sum(told)} requests ended in one way or another, but {made} were made")
     if cell.requests is None:
         return
-    status = cell.requests["status"].to_pandas().value_counts()
+    counted = cell.requests["status"].value_counts().to_pylist()
+    status = {row["values"]: row["counts"] for row in counted}
     words = (COMPLETED, ERRORED, INCOMPLETE)
     for word, count in zip(words, told, strict=True):
-        rows = int(status.get(word, 0))
+        rows = status.get(word, 0)
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
             yield _counts(f"it holds {rows} {word} requests and counts {count}")
