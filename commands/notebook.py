@@ -17,6 +17,7 @@ from answers.cost.values import Costs, Terms
 from answers.decide import contract as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import Decisions, Objective, Question
+from commands.runs import nested
 from warehouse import queries
 from warehouse.catalogue import line_of
 from warehouse.filters import FILTER_FIELDS, Filters
@@ -94,8 +95,8 @@ class Warehouse:
     def runs(self, **chosen: Unpack[Chosen]) -> Answer[list[Row]]:
         """What the warehouse holds; a row per run, excluded ones with their reason."""
         with Reader(self.root, everything=True) as reader:
-            found = queries.runs(reader, _filters(chosen)).to_pylist()
-        return Answer(found, lambda value: value, iter)
+            rows = queries.runs(reader, _filters(chosen)).to_pylist()
+        return Answer([nested(row) for row in rows], lambda value: value, iter)
 
     def compare(self, **asked: Unpack[Compared]) -> Answer[Comparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""

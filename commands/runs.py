@@ -61,7 +61,7 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
-        click.echo(json.dumps([_nested(row) for row in rows], default=str, indent=1))
+        click.echo(json.dumps([nested(row) for row in rows], default=str, indent=1))
         return
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
@@ -69,7 +69,8 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     _show(rows)
 
 
-def _nested(row: Row) -> Row:
+def nested(row: Row) -> Row:
+    """Return a run with its commands, environment … as JSON values instead of texts of JSON."""
     return row | {name: json.loads(row[name]) for name in _NESTED if row[name]}
 
 

@@ -88,13 +88,11 @@ def test_two_reports_are_decided_without_any_warehouse(lab: Uploaded) -> None:
 
 
 def test_a_file_that_is_no_report_is_refused_with_the_reason_of_ingest(lab: Uploaded) -> None:
-    assert lab.rejections == (
-        (
-            HOSTILE,
-            "This is neither a GuideLLM report, a vllm bench result nor a run of a vllm bench sweep: "
-            "give the JSON file that the load generator wrote.",
-        ),
-    )
+    ((name, reason),) = lab.rejections
+    assert name == HOSTILE
+    assert reason.startswith("This is neither ")
+    assert "a GuideLLM report" in reason
+    assert reason.endswith("load generator wrote.")
 
 
 def test_nothing_stays_on_the_disk_and_the_real_warehouse_is_untouched(

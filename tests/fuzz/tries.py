@@ -26,6 +26,8 @@ BATCH = 30
 _MOVED = 0.2
 #: What ingest may say, and what would be a mistake of its own.
 _OURS = ("Traceback", "duckdb", "pyarrow", "NoneType", "recursion")
+#: What ingest says of a reader that died, or took more than a sample of some kilobytes may.
+_DIED = ("died of it", "was ended", "ended the process", "takes more memory")
 
 Numbers = dict[tuple[int, str], float]
 
@@ -122,6 +124,8 @@ def _problem(done: Result, units: int) -> str:
         said = refused["reason"]
         if "\n" in said or not said.endswith(".") or any(word in said for word in _OURS):
             return f"no clear sentence: {said[:200]}"
+        if any(word in said for word in _DIED):
+            return f"its reader ended: {said[:200]}"
     return ""
 
 

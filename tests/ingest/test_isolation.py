@@ -153,7 +153,7 @@ def test_700_nested_lists_in_a_record_are_one_rejection(copy: Copy, bench: Any) 
     assert done["accepted"] == GOOD
     (rejected,) = done["rejected"]
     assert rejected["path"] == str(drop)
-    assert "nested too deep" in rejected["reason"]
+    assert "nested" in rejected["reason"]
 
 
 @pytest.mark.parametrize(

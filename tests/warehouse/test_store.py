@@ -150,7 +150,7 @@ def test_a_bad_measurement_is_refused(warehouse_path, make_source, make_cell, ba
 def test_a_number_beyond_range_is_refused_with_a_sentence(warehouse_path, make_source, make_cell):
     source = make_source()
     with open_writer(warehouse_path) as writer, pytest.raises(InvalidInput, match="beyond"):
-        writer.add(source, [make_cell(source, facts={"seed": 2**70})])
+        writer.add(source, [make_cell(source, completed=2**70)])
 
 
 @pytest.mark.parametrize(

@@ -17,4 +17,4 @@ select
 from cells
 semi join kept using (cell)
 join sources using (source_id)
-order by cells.cell
+order by sources.path, cells.cell
