@@ -59,7 +59,7 @@ class Copy:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     tree = tmp_path_factory.mktemp("copy")
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.py", "*.sql", "*.j2",
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.py", "*.sql", "*.j2", "*.toml",
          "docs", ".streamlit"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip

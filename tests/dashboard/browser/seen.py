@@ -37,7 +37,9 @@ ARGUMENTS = (
 #: The first page stands at the address itself.
 PATHS = ("", *(f"/{view.URL_PATH}" for view in VIEWS[1:]))
 #: The recorded lab on the first page, which opens on the published study.
-LAB = "?" + urlencode({"about": "lab-target on AMD EPYC, vllm 0.32.0+cpu  [CPU lab]"})
+LAB = "?" + urlencode(
+    {"about": "lab-target on AMD EPYC, vllm 0.32.0+cpu  [CPU lab], study laptop-lab"}
+)
 START_S = 60
 #: A page may be drawn while other processes use the machine.
 DRAWN_MS = 90_000

@@ -101,7 +101,7 @@ def test_two_guidellm_reports_of_one_name_take_one_answer_more(
 
     assert hand.verdict().startswith("Open: speculation is the best so far")
     assert hand.done <= MOST
-    expect(page.get_by_text("broken.json: This is neither a GuideLLM report")).to_have_count(1)
+    expect(page.get_by_text("broken.json: This is neither an AIPerf report")).to_have_count(1)
 
 
 def test_files_are_kept_only_when_an_editor_asks(
