@@ -20,6 +20,8 @@ MAYBE = tuple(
     f"{kind}{packed}" for kind in (".jsonl", ".yaml", ".yml", ".csv") for packed in _PACKED
 )
 _NAMED = 3
+#: What a run keeps beside its results, in the folder of its study.
+_STUDY, _KEPT_BY_A_RUN = "study.yaml", ("study.yaml", "prompts", "logs")
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class _Search:
         except OSError as error:
             yield Rejection(str(path), unreadable(error))
             return
+        if any(member.name == _STUDY for member in members):
+            members = [member for member in members if member.name not in _KEPT_BY_A_RUN]
         for member in members:
             yield from self.visit(member, named=False)
 

@@ -349,3 +349,15 @@ def test_a_report_from_the_future_is_read_by_its_structure_and_marked(
     (cell,) = [c for c in stocked.cells() if c["load_generator"] == "guidellm"]
     assert cell["schema_generation"] == "unknown"
     assert stocked.flags(cell["cell_id"])
+
+
+def test_a_run_that_has_no_result_yet_is_nothing_and_no_mistake(run: Any, tmp_path: Path) -> None:
+    study = tmp_path / "results" / "study"
+    (study / "prompts").mkdir(parents=True)
+    (study / "prompts" / "code-c1.jsonl").write_text('{"prompt": "1 + 1 ="}\n', encoding="utf-8")
+    (study / "study.yaml").write_text("name: study\n", encoding="utf-8")
+
+    done = run(tmp_path / "results", "--json")
+
+    assert done.status == 0
+    assert done.json["rejected"] == []
