@@ -77,6 +77,11 @@ def runs(reader: Reader, filters: Filters) -> pa.Table:
     return reader.query("runs", **filters.as_parameters())
 
 
+def provenances(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
+    """provenance: what was stated of where the given cells come from, each sentence once."""
+    return reader.query("provenances", cell_ids=list(cell_ids))
+
+
 def flags(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
     """cell_id, name, severity, sentence of the given cells."""
     return reader.query("flags", cell_ids=list(cell_ids))

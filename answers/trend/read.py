@@ -39,9 +39,8 @@ def watched(reader: Reader, filters: Filters) -> Watched:
     cells, few = of_many_nights(queries.cells(reader, filters).to_pandas(), LEAST_NIGHTS)
     if cells.empty:
         return Watched((), few)
-    runs = queries.runs(reader, filters).to_pandas()
-    stated = runs.loc[runs["run_id"].isin(cells["run_id"]), "provenance"].dropna()
-    origins = tuple(dict.fromkeys(stated))
+    stated = queries.provenances(reader, cells["cell_id"].tolist())
+    origins = tuple(stated.column("provenance").to_pylist())
     return Watched(tuple(_series(reader, filters, cells)), few, origins)
 
 
