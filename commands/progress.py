@@ -4,6 +4,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _DELAY = 1.0
 
@@ -40,12 +44,19 @@ def _bar(what: str, total: int, as_bytes: bool) -> Iterator[Callable[[int], None
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
     task = bar.add_task(what, total=total)
-    delayed = threading.Timer(_DELAY, bar.start)
+    with shown_late(bar):
+        yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def shown_late(shown: "Progress") -> Iterator[None]:
+    """Draw ``shown`` once the block has taken a second, until it ends."""
+    delayed = threading.Timer(_DELAY, shown.start)
     delayed.daemon = True
     delayed.start()
     try:
-        yield lambda done: bar.advance(task, done)
+        yield
     finally:
         delayed.cancel()
         delayed.join()
-        bar.stop()
+        shown.stop()

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from analysis.canonical import Window, canonical, with_latencies
 from ingest.model import Context
-from ingest.secrets import scrub_text
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement
+from warehouse.secrets.texts import scrub_text
 
 Columns = dict[str, NDArray[Any]]
 

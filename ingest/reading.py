@@ -23,10 +23,10 @@ from ingest.formats import vllm_sweep
 from ingest.meta_file import facts_beside
 from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
-from ingest.secrets import scrub
 from ingest.sniff import is_report, sniff
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.rows import Cell, Source
+from warehouse.secrets.values import scrub
 from warehouse.store_draft import write_draft
 from warehouse.store_files import full_disk_explained
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from ingest.prompts import Body, prompt_text, read_arguments
-from ingest.secrets import scrub
 from warehouse.prompt_hash import MARKER, hash_text
+from warehouse.secrets.values import scrub
 
 _TEXTS = ("output", "reasoning_output")
 

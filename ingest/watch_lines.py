@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from ingest.pipeline import Outcome
-from ingest.secrets import scrub_text
+from warehouse.secrets.texts import scrub_text
 
 
 class Lines:

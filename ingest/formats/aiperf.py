@@ -20,9 +20,10 @@ from ingest.formats.aiperf_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub, scrub_text
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
+from warehouse.secrets.texts import scrub_text
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "aiperf", "an AIPerf report"
 

@@ -20,11 +20,11 @@ from ingest.formats.vllm_facts import LOCAL_TIME
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import open_content
 from ingest.samples import Series, read_series
-from ingest.secrets import scrub
 from ingest.speculation import completed
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag
+from warehouse.secrets.values import scrub
 
 NAME = "drop"
 RECORD = "record.json"

@@ -14,9 +14,9 @@ from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, positive, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "genai-perf", "a GenAI-Perf report"
 

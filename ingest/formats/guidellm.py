@@ -19,10 +19,10 @@ from ingest.formats.guidellm_requests import asked, columns_of, records_of, tabl
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.secrets import scrub
 from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
 _HEAD = 1 << 20

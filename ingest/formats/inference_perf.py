@@ -20,10 +20,10 @@ from ingest.formats.inference_perf_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "inference-perf", "an inference-perf report"
 

@@ -17,10 +17,10 @@ from ingest.formats.llmd_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "llm-d", "an llm-d benchmark report"
 

@@ -20,9 +20,9 @@ from ingest.level import Level, Requests, cell_of, is_number, positive, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.secrets import scrub
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "llmperf", "an LLMPerf result"
 

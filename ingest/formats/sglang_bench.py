@@ -15,9 +15,9 @@ from ingest.formats import sglang_facts
 from ingest.level import Level, Requests, cell_of, flat, is_number, reported
 from ingest.lines import decoded, former, head_of, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "sglang-bench", "a result of SGLang's bench_serving"
 

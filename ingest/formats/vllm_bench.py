@@ -20,12 +20,12 @@ from ingest.formats import vllm_facts
 from ingest.formats.vllm_requests import Columns, request_columns, request_table
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
-from ingest.secrets import scrub
 from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
+from warehouse.secrets.values import scrub
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
 DEFINITION = "vllm-bench"

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.canonical import Window, with_latencies
-from ingest.secrets import scrub_text
 from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA
+from warehouse.secrets.texts import scrub_text
 
 if TYPE_CHECKING:
     from ingest.formats.vllm_bench import Bench

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingest.secrets import scrub
+from warehouse.secrets.values import scrub
 
 SECRET = "s3cr3t-value-9f8e7d"
 
