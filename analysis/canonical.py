@@ -121,14 +121,19 @@ def _rates(full: Columns, begin: float, finish: float) -> Values:
     done = {k: v[full["status"] == COMPLETED] for k, v in full.items()}
     ends = ends_of(done)
     first = np.where(np.isnan(done["first_token"]), ends, done["first_token"])
-    prompt = np.nansum(done["prompt_tokens"] * ((first >= begin) & (first <= finish)))
-    output = _tokens_inside(done, begin, finish)
+    prompt = _counted(done["prompt_tokens"]) * ((first >= begin) & (first <= finish))
+    output = _tokens_inside(done, begin, finish) if np.any(done["output_tokens"] > 0) else np.nan
     ended = np.count_nonzero((ends >= begin) & (ends <= finish))
     return {
         ("output_throughput", "mean"): output / length,
-        ("total_throughput", "mean"): (output + prompt) / length,
+        ("total_throughput", "mean"): (output + prompt.sum()) / length,
         ("request_throughput", "mean"): ended / length,
     }
+
+
+def _counted(tokens: Floats) -> Floats:
+    """Counts of tokens with 0 for an unknown one; all unknown where no request says any."""
+    return np.nan_to_num(tokens) if np.any(tokens > 0) else np.full_like(tokens, np.nan)
 
 
 def _tokens_inside(done: Columns, begin: float, finish: float) -> float:

@@ -7,7 +7,7 @@ from answers import facts
 from answers.ground import excluded_cells, judged_pairs, only_studies, rows_of
 from warehouse import queries, store_derived
 from warehouse.filters import Filters
-from warehouse.store_lock import writer_lock
+from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader
 
 
@@ -22,7 +22,7 @@ def derive(root: Path) -> int:
         deciding = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
         basis = facts.bases(deciding)
         missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
-        with writer_lock(root, wait=False, on_wait=None):
+        with WriterLock(root).held(wait=False, on_wait=None):
             if missing:
                 changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
                 rows = rows_of(reader, changed, only_studies(Filters(), changed))

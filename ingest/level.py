@@ -39,7 +39,7 @@ _STATISTICS = {
     "average": "mean", "std": "std", "stddev": "std", "std_dev": "std", "min": "min", "max": "max",
 }  # fmt: skip
 
-_NOT_COUNTED = Flag(
+NOT_COUNTED = Flag(
     "requests_not_counted",
     "info",
     "The report does not say how many requests were made, nor how many of them failed.",
@@ -111,7 +111,7 @@ def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
         status="good",
         measurements=(*_finite(level.reported), *_recomputed(level, full)),
         acceptance=level.acceptance,
-        flags=level.flags if level.completed else (*level.flags, _NOT_COUNTED),
+        flags=level.flags if level.completed else (*level.flags, NOT_COUNTED),
         requests=None if full is None else _table(cell_id, level.requests, full, context),
     )
 

@@ -1,7 +1,9 @@
 """From paths to the warehouse: what was found is read elsewhere, adopted here, and published."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,7 +12,7 @@ from ingest.clean import clean_text
 from ingest.discovery import Unit
 from ingest.exchange import Known, NotWritten, Options, Read, Refused, Result, Table, Task
 from ingest.pool import Pool
-from warehouse.errors import DraftboardError
+from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store_draft import Draft
 
@@ -18,6 +20,11 @@ __all__ = ["Intake", "Options", "Outcome", "Store", "ingest_units"]
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
+#: So long an ingest keeps others from writing who stand in line.
+TURN_SECONDS = 2.0
+
+
+Found = Iterator[tuple[Unit | Rejection, Options]]
 
 
 class Store(Protocol):
@@ -25,6 +32,9 @@ class Store(Protocol):
 
     root: Path
 
+    @property
+    def is_awaited(self) -> bool: ...
+    def give_way(self) -> None: ...
     def known(self, source_id: str) -> bool: ...
     def forget(self, source_id: str) -> None: ...
     def adopt(self, draft: Draft) -> int: ...
@@ -71,17 +81,36 @@ def ingest_units(
     """Take in what was found; ``advance`` is called after each unit, ``alive`` every second or so.
 
     Foreign files that cannot be read are rejected with a reason; an error of the warehouse itself
-    (a full disk, a lock) is raised, and what was published before stays.
+    (a full disk) is raised, and what was published before stays. Others who stand in line to write
+    get a turn in between; where waiting for the next one is ended (WarehouseBusy), the rest of the
+    units is left, and is not in the outcome.
     """
     intake = Intake(store, advance)
-    published = time.monotonic()
-    for _ in intake.take_in((unit, options) for unit in units):
-        alive()
-        if time.monotonic() - published > BATCH_SECONDS:
-            store.commit()
-            published = time.monotonic()
-    intake.outcome.generation = store.commit()
+    tasks = ((unit, options) for unit in units)
+    with suppress(WarehouseBusy):
+        while _one_turn(intake, tasks, store, alive):
+            store.give_way()
     return intake.outcome
+
+
+def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], None]) -> bool:
+    """Take in until there is no more, or somebody else wants to write; whether he does."""
+    began = published = time.monotonic()
+    is_over = False
+
+    def until_it_is_over() -> Found:
+        while not is_over and (one := next(found, None)) is not None:
+            yield one
+
+    for _ in intake.take_in(until_it_is_over()):
+        alive()
+        now = time.monotonic()
+        is_over = is_over or (now - began > TURN_SECONDS and store.is_awaited)
+        if now - published > BATCH_SECONDS:
+            store.commit()
+            published = now
+    intake.outcome.generation = store.commit()
+    return is_over
 
 
 class Intake:
@@ -92,8 +121,9 @@ class Intake:
         self._store = store
         self._advance = advance
         self._rejected: dict[int, Rejection] = {}
+        self._number = itertools.count()
 
-    def take_in(self, found: Iterable[tuple[Unit | Rejection, Options]]) -> Iterator[None]:
+    def take_in(self, found: Found) -> Iterator[None]:
         """Read every unit and adopt what it holds, or reject it; yields after each, and while it
         waits. Raises DraftboardError where the warehouse cannot be written.
         """
@@ -108,8 +138,9 @@ class Intake:
                     yield
         self.outcome.rejected = [self._rejected[number] for number in sorted(self._rejected)]
 
-    def _tasks(self, found: Iterable[tuple[Unit | Rejection, Options]]) -> Iterator[Task]:
-        for number, (unit, options) in enumerate(found):
+    def _tasks(self, found: Found) -> Iterator[Task]:
+        for unit, options in found:
+            number = next(self._number)
             if isinstance(unit, Rejection):
                 self._reject(number, unit)
             else:

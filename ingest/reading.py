@@ -24,6 +24,7 @@ from ingest.meta_file import facts_beside
 from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
 from ingest.sniff import is_report, sniff
+from ingest.uncounted import without_uncounted
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.rows import Cell, Source
 from warehouse.secrets.values import scrub
@@ -163,7 +164,7 @@ def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
         for cell in cells:
             any_cell = True
             require_storable(cell)
-            yield finished(with_attainment(clean_cell(cell, keep_text)))
+            yield finished(with_attainment(clean_cell(without_uncounted(cell), keep_text)))
     except BROKEN as error:
         raise InvalidInput(sentence(error)) from None
     if not any_cell:

@@ -7,7 +7,7 @@ tried again; only the start insists that everything is as it should be.
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -69,6 +69,7 @@ class Watcher:
         self._memory = Memory()
         self._memory.recall(watch_recall.recall(asked.root, asked.options))
         self._begun: list[Sighting] = []
+        self._patience = 0.0
         now = datetime.now(UTC)
         self._health = Health(
             pid=os.getpid(),
@@ -126,9 +127,10 @@ class Watcher:
     def _take_in(self, ready: list[Sighting]) -> Outcome:
         self._begun = []
         before = self._memory.rejections()
-        with open_writer(self._asked.root, while_waiting=self._in_line()) as store:
+        self._patience = self._until()
+        with open_writer(self._asked.root, while_waiting=self._in_line) as store:
             units = self._units(ready)
-            outcome = ingest_units(units, store, self._asked.options, alive=self._say_alive)
+            outcome = ingest_units(units, store, self._asked.options, alive=self._at_work)
         rejected = {rejection.path for rejection in outcome.rejected}
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
@@ -136,16 +138,19 @@ class Watcher:
             watch_recall.keep(self._asked.root, self._asked.options, self._memory.rejections())
         return outcome
 
-    def _in_line(self) -> Callable[[], None]:
-        """Called while it stands in line; ends that after the longest pause, to look and report."""
-        until = time.monotonic() + _LONGEST_PAUSE * self._asked.interval
+    def _until(self) -> float:
+        """It stands in line for the longest pause, then looks at its folders and reports."""
+        return time.monotonic() + _LONGEST_PAUSE * self._asked.interval
 
-        def go_on() -> None:
-            self._say_alive()
-            if self._stop.asked or time.monotonic() > until:
-                raise WarehouseBusy("Another process is writing.")
+    def _at_work(self) -> None:
+        self._say_alive()
+        self._patience = self._until()
 
-        return go_on
+    def _in_line(self) -> None:
+        """Called while it stands in line, at the start and when it gave way."""
+        self._say_alive()
+        if self._stop.asked or time.monotonic() > self._patience:
+            raise WarehouseBusy("Another process is writing.")
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
         """What to read, each looked up when its turn comes; ends early when asked to stop."""

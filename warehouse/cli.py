@@ -15,7 +15,7 @@ from warehouse.errors import DraftboardError
 from warehouse.store import current_generation, open_writer, warehouse_path
 from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current
-from warehouse.store_lock import writer_lock
+from warehouse.store_lock import WriterLock
 
 
 class _Group(click.Group):
@@ -111,7 +111,7 @@ def convert(root: Path) -> None:
     refuse_bundle(root)
     with (
         full_disk_explained(root),
-        writer_lock(root, wait=True, on_wait=_say),
+        WriterLock(root).held(wait=True, on_wait=_say),
         progress("convert", store_convert.STEPS, as_bytes=False) as advance,
     ):
         found = store_convert.convert(root, advance)

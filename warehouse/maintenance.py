@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from warehouse.errors import WarehouseBusy
 from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
 from warehouse.store_list import current_name, generations, is_old, lists, load
-from warehouse.store_lock import writer_lock
+from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader, listed_files
 from warehouse.store_turnover import retire
 
@@ -59,7 +59,7 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Find
                 Finding("reference", row["place"], f"{row['rows']} rows point to nothing.")
             )
     try:
-        with writer_lock(root, wait=False, on_wait=None):
+        with WriterLock(root).held(wait=False, on_wait=None):
             return findings + _orphans(root)
     except (WarehouseBusy, OSError):
         if on_busy is not None:

@@ -1,7 +1,8 @@
 """One writer at a time: a file lock that the system lets go of when its holder dies.
 
 Whoever waits stands in line: a second lock admits one to wait for the first, so a writer that comes
-back at once, again and again, does not keep others from their turn.
+back at once, again and again, does not keep others from their turn. One that writes for long looks
+whether somebody stands in line, and gives way.
 """
 
 import os
@@ -20,70 +21,98 @@ _PIECE_S = 0.5
 _BRIEFLY_S = 0.2
 
 
-@contextmanager
-def writer_lock(
-    root: Path,
-    wait: bool,
-    on_wait: Callable[[str], None] | None,
-    while_waiting: Callable[[], None] = lambda: None,
-) -> Iterator[None]:
-    """Hold the writer's lock of ``root``; with ``wait=False`` raises WarehouseBusy if it is taken.
+class WriterLock:
+    """The writer's lock of the warehouse at ``root``.
 
-    ``on_wait`` gets one sentence where it must be waited for; ``while_waiting`` is then called
-    again and again, and what it raises ends the waiting.
+    ``while_waiting`` is called again and again while it is waited for; what it raises ends that.
     """
-    lock, line = _lock(root, LOCK), _lock(root, f"{LOCK}.next")
-    try:
-        _acquired_now(lock, line)
-    except Timeout as error:
-        if not wait:
-            raise WarehouseBusy(
-                f"{_holder(root)} is writing to {root}; try again when it is done, "
-                f"or leave out --no-wait to wait for it."
-            ) from error
-        if on_wait is not None:
-            on_wait(f"{_holder(root)} is writing to {root}; waiting for it.")
-        _acquired_in_turn(lock, line, while_waiting)
-    name_file = root / f"{LOCK}.holder"
-    try:
-        name_file.write_text(str(os.getpid()), encoding="utf-8")
-        yield
-    finally:
-        name_file.unlink(missing_ok=True)
-        lock.release()
+
+    def __init__(self, root: Path, while_waiting: Callable[[], None] = lambda: None) -> None:
+        self._root = root
+        self._while_waiting = while_waiting
+        self._lock, self._line = _lock(root, LOCK), _lock(root, f"{LOCK}.next")
+
+    @contextmanager
+    def held(self, wait: bool, on_wait: Callable[[str], None] | None) -> Iterator[None]:
+        """Hold it; with ``wait=False`` raises WarehouseBusy if it is taken.
+
+        ``on_wait`` gets one sentence where it must be waited for.
+        """
+        try:
+            self._acquire_now()
+        except Timeout as error:
+            if not wait:
+                raise WarehouseBusy(
+                    f"{_holder(self._root)} is writing to {self._root}; try again when it is done, "
+                    f"or leave out --no-wait to wait for it."
+                ) from error
+            if on_wait is not None:
+                on_wait(f"{_holder(self._root)} is writing to {self._root}; waiting for it.")
+            self._acquire_in_turn()
+        try:
+            self._sign()
+            yield
+        finally:
+            self._release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is ours now; not so while, and after, ``give_way`` waited in vain."""
+        return self._lock.is_locked
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another stands in line for it."""
+        try:
+            self._line.acquire(timeout=0)
+        except Timeout:
+            return True
+        self._line.release()
+        return False
+
+    def give_way(self) -> None:
+        """Let go of it, and stand in line for it again."""
+        self._release()
+        self._acquire_in_turn()
+        self._sign()
+
+    def _acquire_now(self) -> None:
+        # Another that is only passing through is not in line; one that waits is.
+        self._line.acquire(timeout=_BRIEFLY_S)
+        try:
+            self._lock.acquire(timeout=0)
+        finally:
+            self._line.release()
+
+    def _acquire_in_turn(self) -> None:
+        self._acquired(self._line)
+        try:
+            self._acquired(self._lock)
+        finally:
+            self._line.release()
+
+    def _acquired(self, lock: FileLock) -> None:
+        while True:
+            try:
+                lock.acquire(timeout=_PIECE_S)
+            except Timeout:
+                self._while_waiting()
+            else:
+                return
+
+    def _sign(self) -> None:
+        (self._root / f"{LOCK}.holder").write_text(str(os.getpid()), encoding="utf-8")
+
+    def _release(self) -> None:
+        if self.is_held:
+            (self._root / f"{LOCK}.holder").unlink(missing_ok=True)
+            self._lock.release()
 
 
 def _lock(root: Path, name: str) -> FileLock:
     return FileLock(
         root / name, fallback_to_soft=False, preserve_lock_file=True, thread_local=False
     )
-
-
-def _acquired_now(lock: FileLock, line: FileLock) -> None:
-    # Another that is only passing through is not in line; one that waits is.
-    line.acquire(timeout=_BRIEFLY_S)
-    try:
-        lock.acquire(timeout=0)
-    finally:
-        line.release()
-
-
-def _acquired_in_turn(lock: FileLock, line: FileLock, while_waiting: Callable[[], None]) -> None:
-    _acquired(line, while_waiting)
-    try:
-        _acquired(lock, while_waiting)
-    finally:
-        line.release()
-
-
-def _acquired(lock: FileLock, while_waiting: Callable[[], None]) -> None:
-    while True:
-        try:
-            lock.acquire(timeout=_PIECE_S)
-        except Timeout:
-            while_waiting()
-        else:
-            return
 
 
 def _holder(root: Path) -> str:

@@ -13,7 +13,7 @@ from warehouse.rows import Cell, Rejection, Source
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import REQUESTS, full_disk_explained, refuse_bundle, remove_private
 from warehouse.store_list import Generation, load, number_of
-from warehouse.store_lock import writer_lock
+from warehouse.store_lock import WriterLock
 from warehouse.store_old import require_our_schema
 from warehouse.store_placing import placed, take_back
 from warehouse.store_publish import Batch, publish_generation
@@ -50,33 +50,55 @@ def open_writer(
     refuse_bundle(root)
     with full_disk_explained(root):
         (root / REQUESTS).mkdir(parents=True, exist_ok=True)
-        with writer_lock(root, wait, on_wait, while_waiting):
-            remove_private(root)
-            name = start_writing(root, rebuild)
-            take_back(root)
+        lock = WriterLock(root, while_waiting)
+        with lock.held(wait, on_wait):
             try:
-                yield Writer(root, name, rebuild)
+                yield Writer(root, lock, rebuild)
             finally:
-                remove_private(root)
-                take_back(root)
+                if lock.is_held:
+                    remove_private(root)
+                    take_back(root)
 
 
 class Writer:
     """Collects sources and rejections; ``commit`` publishes them as a new generation."""
 
-    def __init__(self, root: Path, name: str | None, rebuild: bool) -> None:
+    def __init__(self, root: Path, lock: WriterLock, rebuild: bool) -> None:
         self.root = root
-        self._number = 0 if name is None else number_of(name) or 0
+        self._lock = lock
         self._rebuild = rebuild
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start from what is published now, what a killed writer left removed."""
+        remove_private(self.root)
+        name = start_writing(self.root, self._rebuild)
+        take_back(self.root)
+        self._number = 0 if name is None else number_of(name) or 0
         self._from = Generation(0)
-        if name is not None and not rebuild:
-            require_our_schema(root, name)
-            self._from = load(root / name)
+        if name is not None and not self._rebuild:
+            require_our_schema(self.root, name)
+            self._from = load(self.root / name)
         self._base = self._read_base()
         self._rejections = dict(self._base.rejections)
         self._forgotten: set[str] = set()
         self._pending: dict[str, Draft] = {}
         self._next_cell = self._from.next_cell
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another process stands in line to write."""
+        return self._lock.is_awaited
+
+    def give_way(self) -> None:
+        """Publish what was collected, let who stands in line write, and go on from what is there.
+
+        What others have not adopted yet must not be under way: its private files are removed.
+        Raises what ``while_waiting`` raises; nothing more can be written then.
+        """
+        self.commit()
+        self._lock.give_way()
+        self._begin()
 
     def known(self, source_id: str) -> bool:
         """Whether this content is in the warehouse already, or waits for the commit."""

@@ -3,21 +3,22 @@
 ``agg_*.json`` of its runs holds flat rows, its public interface rows with ``metrics``. Both come
 from a ``vllm bench serve`` result whose milliseconds were turned into seconds and whose throughput
 was divided by the GPUs (``utils/process_result.py``): TPOT leaves out the first token and is our
-ITL, its ITL is the gap between chunks. How many requests were made is not passed on.
+ITL, its ITL is the gap between chunks. How many requests were made is seldom passed on.
 """
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from ingest.level import Level, cell_of, flat, is_number, positive, reported
+from ingest.level import NOT_COUNTED, Level, cell_of, flat, is_number, positive, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Measurement
+from warehouse.rows import Cell, Flag, Measurement
 
 NAME, KIND = "inferencex", "an InferenceX result"
 
@@ -25,6 +26,9 @@ _LATENCIES = {"ttft": ("ttft", 1000.0), "itl": ("tpot", 1000.0), "chunk_gap": ("
               "request_latency": ("e2el", 1.0)}  # fmt: skip
 _METHODS = {"none": "none", "off": "none", "false": "none", "eagle": "eagle", "eagle3": "eagle3",
             "mtp": "mtp", "ngram": "ngram", "draft_model": "draft_model"}  # fmt: skip
+
+
+_FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
 
 
 def sniff(data: memoryview) -> bool:
@@ -50,7 +54,27 @@ def _cells(rows: list[Any], context: Context) -> Iterator[Cell]:
             raise InvalidInput(
                 f"Row {index + 1} of this InferenceX result is no object: export it again."
             )
-        yield cell_of(_level(row), context, index)
+        yield _cell(row, context, index)
+
+
+def _cell(row: dict[str, Any], context: Context, index: int) -> Cell:
+    """The cell of a row; one of a run in which nothing succeeded is a failed one among others."""
+    found = cell_of(_level(row), context, index)
+    done = _counted(row, "completed")
+    if done is None:
+        return found
+    made = _counted(row, "num_prompts") or done
+    found = replace(
+        found, completed=done, requests_made=max(made, done), errored=max(made - done, 0),
+        flags=tuple(flag for flag in found.flags if flag != NOT_COUNTED),
+    )  # fmt: skip
+    return found if done else replace(found, status="failed", measurements=(), flags=(_FAILED,))
+
+
+def _counted(row: dict[str, Any], name: str) -> int | None:
+    nested = row.get("metrics")
+    value = row.get(name, nested.get(name) if isinstance(nested, dict) else None)
+    return int(value) if is_number(value) else None
 
 
 def _level(row: dict[str, Any]) -> Level:

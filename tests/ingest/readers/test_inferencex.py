@@ -83,3 +83,11 @@ def test_agent_traces_are_named_and_refused(tmp_path: Path) -> None:
     row = {"hw": "b200", "conc": 8, "users": 8, "tput_per_gpu": 1.0, "request_metrics": {}}
     with pytest.raises(InvalidInput, match="agent traces"):
         cells(written(tmp_path / "agg_x.json", row))
+
+
+def test_a_row_without_a_successful_request_is_a_failed_cell(tmp_path: Path) -> None:
+    rows = [ROW | {"completed": 160, "num_prompts": 160}, ROW | {"completed": 0, "tput_per_gpu": 0}]
+    good, failed = cells(written(tmp_path / "agg_bmk.json", rows))
+    assert (good.status, good.completed, good.requests_made, good.flags) == ("good", 160, 160, ())
+    assert (failed.status, failed.completed, failed.measurements) == ("failed", 0, ())
+    assert [flag.name for flag in failed.flags] == ["failed"]
