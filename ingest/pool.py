@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ingest.exchange import Job, Question, Refused, Result, Task
@@ -67,12 +66,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in tuple(self._workers):
             with suppress(DraftboardError):
                 self._dismiss(worker)

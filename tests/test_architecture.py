@@ -9,17 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.house import PACKAGES
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    "analysis",
-    "answers",
-    "commands",
-    "dashboard",
-    "ingest",
-    "nightly",
-    "runners",
-    "warehouse",
-)
 MAY_IMPORT = {
     "runners": {"warehouse"},
     "ingest": {"analysis", "warehouse"},

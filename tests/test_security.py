@@ -18,6 +18,7 @@ import pytest
 
 from analysis.published.claims_file import read_claims
 from answers.explore.question import quoted
+from benchmarks.house import PACKAGES
 from commands import dashboard as dashboard_command
 from dashboard import upload
 from dashboard.upload import Report
@@ -28,16 +29,6 @@ from warehouse.store import Reader
 from warehouse.store_question import ask
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    "analysis",
-    "answers",
-    "commands",
-    "dashboard",
-    "ingest",
-    "nightly",
-    "runners",
-    "warehouse",
-)
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 #: Generous, because the machine may be busy; no test waits for it to pass.
 PATIENCE_S = 120.0

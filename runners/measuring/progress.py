@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console
@@ -101,12 +100,7 @@ class Lines:
         """Return this object; there is nothing to open."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing; there is nothing to close."""
 
     def starting(self, launch: Launch) -> None:
@@ -150,12 +144,7 @@ class Panel(Lines):
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the lines, take the panel away."""
         self._now = ("", 0.0)
         self._live.stop()

@@ -63,8 +63,9 @@ def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tal
     began, tally = cpu_seconds(), Tally()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
+        (folder / "in").mkdir()
         for number in range(BATCH):
-            SAMPLES[name].write(folder / "in" / f"{number:03d}", _made(folder, changed(source)))
+            SAMPLES[name].write(folder / "in" / f"{number:03d}", changed(source))
             tally.tried += 1
         problem = _problem(_ingest(folder / "in", folder / "w"), BATCH)
         if problem:
@@ -78,16 +79,12 @@ def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tal
     return tally
 
 
-def _made(folder: Path, change: Any) -> Any:
-    (folder / "in").mkdir(exist_ok=True)
-    return change
-
-
 def known(name: str) -> Known:
     """What ingest makes of the unchanged sample."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        SAMPLES[name].write(folder / "in" / "000", _made(folder, unchanged))
+        (folder / "in").mkdir()
+        SAMPLES[name].write(folder / "in" / "000", unchanged)
         problem = _problem(_ingest(folder / "in", folder / "w"), 1)
         if problem:
             raise AssertionError(f"the sample of {name} is not read: {problem}")
