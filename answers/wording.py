@@ -50,11 +50,12 @@ def known(value: object) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def arm_words(method: str, k: int | None) -> str:
-    """``EAGLE-3 with 3 draft tokens``."""
+def arm_words(method: str, k: int | None, how: str = "") -> str:
+    """``EAGLE-3 with 3 draft tokens``; ``how`` is said where K is not fixed: ``a draft model with
+    K=5/2 by table``."""
     name = METHODS.get(method, method)
     if k is None:
-        return name
+        return f"{name} with {how}" if how else name
     return f"{name} with {k} draft token{'' if k == 1 else 's'}"
 
 

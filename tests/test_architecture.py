@@ -23,7 +23,8 @@ MAY_IMPORT = {
     "nightly": {"analysis", "answers", "warehouse"},
 }
 WORDS = {
-    f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "errors", "filters", "loads")
+    f"warehouse.{name}"
+    for name in ("arms", "catalogue", "rows", "contract", "errors", "filters", "loads")
 }
 #: library -> the only files that may import it
 HOMES = {

@@ -218,18 +218,3 @@ def percentile_label(statistic: str) -> str:
     if statistic in QUANTILES:
         return f"P{QUANTILES[statistic] * 100:g}"
     return statistic
-
-
-def arm_label(
-    spec_method: str | None, num_speculative_tokens: int | None, draft_model: str | None = None
-) -> str:
-    """The name of an arm: ``baseline``, ``eagle3 K=3``, ``unknown``.
-
-    ``draft_model`` is appended only where a caller has two drafts with one method to tell apart.
-    """
-    if spec_method is None:
-        return "unknown"
-    if spec_method == "none":
-        return "baseline"
-    k = "?" if num_speculative_tokens is None else str(num_speculative_tokens)
-    return f"{spec_method} K={k}" + (f" ({draft_model})" if draft_model else "")

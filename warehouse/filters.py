@@ -11,7 +11,7 @@ class Filters:
     """Values to keep, field by field; an empty tuple keeps everything.
 
     Values are strings, also for ``tensor_parallel_size``; ``"unknown"`` stands for a value that
-    nobody stated. ``arm`` holds ``catalogue.arm_label`` strings.
+    nobody stated. ``arm`` holds ``arms.arm_label`` strings.
     """
 
     model: tuple[str, ...] = ()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from warehouse.catalogue import METRICS, STATISTICS, arm_label
+from warehouse.arms import arm_label
+from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import FACT_KEYS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Measurement, Source
@@ -139,7 +140,11 @@ def _cell_row(number: int, source_id: str, cell: Cell) -> dict[str, Any]:
         "cell_id": cell.cell_id,
         "source_id": source_id,
         "index": cell.index,
-        "arm_label": arm_label(cell.facts.spec_method, cell.facts.num_speculative_tokens),
+        "arm_label": arm_label(
+            cell.facts.spec_method,
+            cell.facts.num_speculative_tokens,
+            cell.facts.speculative_config,
+        ),
         "comparable_as": comparable_as(cell),
         "flags": len(cell.flags),
         "requests_complete": cell.requests_complete,

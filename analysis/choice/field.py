@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.evidence.tails import Tails
+from warehouse.arms import Chooser, Entry, steps_of
 
 Floats = NDArray[np.float64]
 
@@ -13,12 +14,15 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class Candidate:
     """One arm: ``arm_id`` as ``Comparison`` numbers it; ``family``: its method and draft without K;
-    ``k``: draft tokens, None where unknown or where the engine chooses them."""
+    ``k``: draft tokens, None where unknown or where they are not fixed: then ``chooser`` says who
+    sets them, and ``table`` is their table by batch size, where it is one."""
 
     arm_id: int
     label: str
     family: str
     k: int | None
+    chooser: Chooser | None = None
+    table: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ class Field:
     def own_error(self) -> Floats:
         """Variance of an arm's own mean at each load, the baseline's left out."""
         return self.variance / np.maximum(self.launches, 1)
+
+    def has_measured(self, table: tuple[Entry, ...]) -> bool:
+        """Whether a candidate drafted by this table of K."""
+        steps = steps_of(table)
+        return len(steps) > 1 and any(steps_of(one.table) == steps for one in self.candidates)
 
     def families(self) -> dict[str, list[int]]:
         """Family -> the places of its candidates, by K."""

@@ -1,20 +1,18 @@
 """From a comparison to settings judged by the metric that decides at each load."""
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.choice.candidates import candidates
 from analysis.choice.field import Candidate, Field, Floats
 from analysis.choice.judged import Judged, Line, with_gains
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.effects import Effects
 from analysis.evidence.tails import Tails
-from analysis.frames import records
-from analysis.matching.arms import families
 from analysis.matching.comparison import Comparison
 from analysis.matching.kept_up import THROUGHPUTS, kept_up
 from analysis.service.slo import Slo
@@ -49,7 +47,7 @@ def judged_settings(
     ``cells`` and ``acceptance`` as the queries of these names.
     """
     known = _Known(
-        _candidates(found, cells, terms.arms), _by_setting(sure.levels), _by_setting(sure.means),
+        candidates(found, cells, terms.arms), _by_setting(sure.levels), _by_setting(sure.means),
         _values(found), _lengths(found, acceptance), found.loads, kept_up(found),
     )  # fmt: skip
     judged = {setting: _judged(setting, known, terms) for setting in known.levels}
@@ -73,40 +71,6 @@ class _Known:
 
 def _by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
     return {int(str(setting)): part for setting, part in rows.groupby("setting", sort=True)}
-
-
-def _candidates(
-    found: Comparison, cells: pd.DataFrame, arms: frozenset[str]
-) -> dict[int, list[Candidate]]:
-    """The arms of each setting that may be taken."""
-    once = found.pairs.drop_duplicates(["setting", "arm_id"])[
-        ["setting", "arm_id", "speculative_id"]
-    ]
-    names = ["cell_id", "arm_label", "num_speculative_tokens", "speculative_config"]
-    told = cells.reindex(columns=names).assign(family=families(cells))
-    rows = once.astype({"speculative_id": object}).merge(
-        told, left_on="speculative_id", right_on="cell_id"
-    )
-    made: dict[int, list[Candidate]] = {}
-    for row in records(rows.sort_values(["setting", "arm_id"])):
-        if arms and row["arm_label"] not in arms:
-            continue
-        k = row["num_speculative_tokens"]
-        chooses = "num_speculative_tokens_per_batch_size" in str(row["speculative_config"])
-        fixed = None if pd.isna(k) or chooses else int(k)
-        made.setdefault(int(row["setting"]), []).append(
-            Candidate(int(row["arm_id"]), str(row["arm_label"]), str(row["family"]), fixed)
-        )
-    return {setting: _told_apart(arms_there) for setting, arms_there in made.items()}
-
-
-def _told_apart(candidates: list[Candidate]) -> list[Candidate]:
-    """Add the family's name to the labels of arms that are alike (two drafts of one method)."""
-    labels = Counter(one.label for one in candidates)
-    return [
-        replace(one, label=f"{one.label}: {one.family}") if labels[one.label] > 1 else one
-        for one in candidates
-    ]
 
 
 def _values(found: Comparison) -> dict[tuple[int, int, int], dict[Line, tuple[float, float]]]:

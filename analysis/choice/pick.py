@@ -65,14 +65,23 @@ def _of_family(
     fixed = places[int(np.argmax(means))]
     named = all(field.candidates[place].k is not None for place in places)
     if not named or any(batches[load] is None for load in loads):
-        at = tuple(fixed if gains[fixed, load] > 0 else None for load in range(gains.shape[1]))
-        return Pick(field.candidates[fixed].family, at, fixed, None, _worth(gains, at, weights))
+        return _one_for_all(field, fixed, gains, weights)
     table = dynamic_table(_candidates(field, places, gains, batches), MARGIN)
+    if field.has_measured(table.entries):
+        # What the table gives was measured as an arm of its own: that decides, and not what its
+        # parts give one by one.
+        return _one_for_all(field, fixed, gains, weights)
     by_k = {field.candidates[place].k: place for place in places}
     by_batch = dict(table.by_load)
     at = tuple(by_k.get(by_batch.get(batch if batch is not None else -1, OFF)) for batch in batches)
     kept = table if len(table.entries) > 1 else None
     return Pick(field.candidates[fixed].family, at, fixed, kept, _worth(gains, at, weights))
+
+
+def _one_for_all(field: Field, place: int, gains: Floats, weights: Floats) -> Pick:
+    """One candidate at every load where it is expected to gain."""
+    at = tuple(place if gains[place, load] > 0 else None for load in range(gains.shape[1]))
+    return Pick(field.candidates[place].family, at, place, None, _worth(gains, at, weights))
 
 
 def _worth(gains: Floats, at: tuple[int | None, ...], weights: Floats) -> float:

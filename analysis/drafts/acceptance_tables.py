@@ -8,7 +8,7 @@ never a mean of ratios, where the counts are known.
 import numpy as np
 import pandas as pd
 
-from analysis.matching.arms import place_arms
+from analysis.matching.arms import ENGINE_CHOOSES, place_arms
 
 #: The source that is believed, of several counts of one cell.
 SOURCES: tuple[str, ...] = ("counters", "requests", "vllm_bench")
@@ -62,10 +62,13 @@ def position_counts(
 ) -> pd.DataFrame:
     """Return a row per cell and position (from 1): the columns of LEVEL, drafts, accepted (tokens
     there) and reached (tokens accepted at the position before). Where drafts were not counted, the
-    counts are those of one draft."""
+    counts are those of one draft. Arms whose engine chooses K are left out."""
     counted = believed(acceptance)[["cell_id", "source", "drafts"]]
     rows = by_position.merge(counted, on=["cell_id", "source"])
-    rows = rows.merge(place_arms(cells).reset_index(), on="cell_id")
+    placed = place_arms(cells).reset_index()
+    # A draft of two tokens cannot be accepted at the third: shares of all drafts would mislead.
+    placed = placed[~placed["chooser"].isin(ENGINE_CHOOSES)]
+    rows = rows.merge(placed, on="cell_id")
     rows = rows.sort_values(["cell_id", "position"])
     drafts = rows["drafts"].astype("float64").fillna(1.0)
     before = rows.groupby("cell_id")["rate"].shift(1).fillna(1.0)

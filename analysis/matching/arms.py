@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.frames import numbered, plain
 from analysis.matching.comparison import SETTING
+from warehouse.arms import Chooser, chooser
 
 #: What may differ between the datasets of one system.
 _OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
@@ -18,12 +19,15 @@ _OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
 SYSTEM: tuple[str, ...] = tuple(name for name in SETTING if name not in _OF_THE_DATASET)
 #: Keys of a speculative config that a cell states in columns of its own; K makes no family.
 _IN_COLUMNS = ("num_speculative_tokens", "method", "model", "revision")
+#: Choosers that change K from step to step, so that a cell's largest K is not that of its steps.
+ENGINE_CHOOSES: tuple[Chooser, ...] = ("table", "adaptive")
 #: The family of every baseline.
 BASELINE = "baseline"
 
 
 def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
-    """Index cell_id; setting, system, dataset, family, k (0: baseline), concurrency, repeat, prompts.
+    """Index cell_id; setting, system, dataset, family, k (0: baseline, else at most so many),
+    chooser (who sets k; None: it is fixed), concurrency, repeat, prompts.
 
     ``setting``, ``system`` and ``prompts`` (equal where prompt set and seed are) are numbers.
     Cells that failed, or whose method or K is unknown, are left out.
@@ -35,6 +39,7 @@ def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
             "dataset": _column(cells, "dataset").fillna("unknown"),
             "family": families(cells),
             "k": _draft_tokens(cells),
+            "chooser": choosers(cells),
             "concurrency": pd.to_numeric(cells["concurrency"]),
             "repeat": pd.to_numeric(_column(cells, "repeat")).fillna(-1),
             "prompts": numbered(cells, ["prompt_set_hash", "seed"]),
@@ -69,12 +74,28 @@ def families(cells: pd.DataFrame) -> pd.Series:
     return pd.Series([_family(*row) for row in rows], index=cells.index, dtype=object)
 
 
+def choosers(cells: pd.DataFrame) -> pd.Series:
+    """Who sets the draft tokens of each cell's arm, as ``warehouse.arms.chooser``; None: fixed."""
+    rows = zip(_column(cells, "spec_method"), _column(cells, "speculative_config"), strict=True)
+    return pd.Series([_chooser(*row) for row in rows], index=cells.index, dtype=object)
+
+
+def _chooser(method: Any, config: Any) -> Chooser | None:
+    return chooser(None if pd.isna(method) else str(method), config_of(config))
+
+
+def config_of(text: Any) -> dict[str, Any]:
+    """A cell's speculative config as it was stated; empty where none is known."""
+    known: Any = json.loads(text) if isinstance(text, str) and text else {}
+    return known if isinstance(known, dict) else {}
+
+
 def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
     if pd.isna(method):
         return None
     if method == "none":
         return BASELINE
-    rest: dict[str, Any] = {} if pd.isna(config) else json.loads(config)
+    rest = config_of(config)
     stated = {name: rest.pop(name, None) for name in _IN_COLUMNS}
     known = [stated["model"] if pd.isna(draft) else draft,
              stated["revision"] if pd.isna(revision) else revision,

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.matching.arms import BASELINE, place_arms
+from analysis.matching.arms import BASELINE, ENGINE_CHOOSES, place_arms
 
 #: The measurements (their means) that a load point holds.
 METRICS_READ: tuple[str, ...] = (
@@ -23,6 +23,7 @@ def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame
     value. Cells without one of the measurements, or speculative ones without a mean acceptance
     length, are left out. Where a method drafts only in some steps (n-gram, suffix), ``length`` is
     that of the steps which drafted, as the server counts them, and ``step`` is longer to match.
+    Arms whose engine chooses K in each step say nothing of any one K and are left out.
     """
     means = measurements[
         (measurements["statistic"] == "mean") & measurements["metric"].isin(METRICS_READ)
@@ -30,7 +31,8 @@ def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame
     wide = means.pivot_table(index="cell_id", columns="metric", values="value").reindex(
         columns=list(METRICS_READ)
     )
-    rows = place_arms(cells).join(wide, how="inner")
+    placed = place_arms(cells)
+    rows = placed[~placed["chooser"].isin(ENGINE_CHOOSES)].join(wide, how="inner")
     baseline = rows["family"] == BASELINE
     rows["length"] = rows["mean_acceptance_length"].mask(baseline, 1.0)
     rows = rows[(rows[[*_NEEDED, "length"]] > 0).all(axis=1)]

@@ -21,7 +21,7 @@ ABOUT = (*_FACTS, "tensor_parallel_size")
 @dataclass(frozen=True)
 class Accepted:
     """Acceptance of one arm on one dataset at one concurrency: ``rate`` (0-1), ``length`` (mean
-    tokens a step, the bonus token included), by position ``of_all`` drafts and ``of_those`` that got
+    tokens a step, the bonus token included), by position (empty where K changes from step to step) ``of_all`` drafts and ``of_those`` that got
     so far. None: unknown. ``about``: study, model, gpu, engine, engine_version, evidence, tensor
     parallel size."""
 
@@ -30,6 +30,7 @@ class Accepted:
     family: str
     k: int
     concurrency: int
+    arm: str
     rate: float | None
     length: float | None
     of_all: tuple[float, ...]
@@ -40,11 +41,6 @@ class Accepted:
         """Where the arm's numbers come from; None: unknown."""
         told = self.about[_FACTS.index("evidence")]
         return None if told is None else str(told)
-
-    @property
-    def arm(self) -> str:
-        """The arm's name, as the decision has it."""
-        return f"{self.family.split(' (')[0]} K={self.k}"
 
 
 @dataclass(frozen=True)
@@ -77,22 +73,22 @@ def accepted(reader: Reader, filters: Filters) -> tuple[Accepted, ...]:
     for row in records(by_position):
         shares.setdefault(_key(row), []).append((row["rate"], row["conditional"]))
     return tuple(
-        _one(row, abouts[row["setting"], row["family"]], shares.get(_key(row), []))
+        _one(row, *abouts[row["setting"], row["family"], row["k"]], shares.get(_key(row), []))
         for row in records(levels)
     )
 
 
-def _abouts(cells: Any) -> dict[tuple[int, str], tuple[str | int | None, ...]]:
-    """Setting and family -> what their cells are about."""
+def _abouts(cells: Any) -> dict[tuple[int, str, int], tuple[str, tuple[str | int | None, ...]]]:
+    """Setting, family and K -> the arm's name and what its cells are about."""
     from analysis.frames import records
     from analysis.matching.arms import place_arms
 
     placed = place_arms(cells).reset_index().merge(cells, on="cell_id", suffixes=("", "_cell"))
-    once = placed.drop_duplicates(["setting", "family"])
+    once = placed.drop_duplicates(["setting", "family", "k"])
     return {
-        (row["setting"], row["family"]): (
-            *(_known(row[name]) for name in _FACTS),
-            _whole(row["tensor_parallel_size"]),
+        (row["setting"], row["family"], row["k"]): (
+            str(row["arm_label"]),
+            (*(_known(row[name]) for name in _FACTS), _whole(row["tensor_parallel_size"])),
         )
         for row in records(once)
     }
@@ -103,10 +99,11 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _one(
-    row: dict[str, Any], about: tuple[str | int | None, ...], shares: list[tuple[float, float]]
-) -> Accepted:
+    row: dict[str, Any], arm: str, about: tuple[str | int | None, ...],
+    shares: list[tuple[float, float]],
+) -> Accepted:  # fmt: skip
     return Accepted(
-        about, _known(row["dataset"]), row["family"], int(row["k"]), int(row["concurrency"]),
+        about, _known(row["dataset"]), row["family"], int(row["k"]), int(row["concurrency"]), arm,
         _known(row["rate"]), _known(row["mean_length"]), tuple(share for share, _ in shares),
         tuple(_known(share) for _, share in shares),
     )  # fmt: skip

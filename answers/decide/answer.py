@@ -22,6 +22,7 @@ from answers.decide.operating import operating_level
 from answers.decide.paste import flags_to_paste
 from answers.decide.rates import Source, Speeds, speeds
 from answers.decide.read import Ground, ground
+from answers.decide.self_choosing import of_adaptive, of_tables
 from answers.decide.shown import Pairs, Shown, number
 from answers.decide.unsettled import WORTH_SAYING, settle_rivals, settle_words, worst_stake
 from answers.decide.values import (
@@ -156,7 +157,7 @@ class Case:
         facts = said.Facts(
             keys.get("model"), keys.get("evidence"), traffic, self.question.objective, answer,
             taken.method, taken.k, table, levels, operating, saving,
-            self.question.nowhere_worse,
+            self.question.nowhere_worse, taken.how,
         )  # fmt: skip
         doubts = tuple(
             dict.fromkeys(
@@ -216,6 +217,8 @@ class Case:
             yield from not_interleaved(self.known, setting)
         if shown.picked.table is not None:
             yield said.TABLE
+        yield from of_tables(shown)
+        yield from of_adaptive(shown)
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,7 @@ class _Taken:
     method: str
     k: int | None
     kind: KKind
+    how: str
 
 
 def _answer(levels: Sequence[Level], operating: Level | None, nowhere_worse: float) -> Answer:
@@ -282,7 +286,9 @@ def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken
     place = shown.picked.fixed if operating is None else labels.index(operating.arm)
     one = shown.judged.field.candidates[place]
     kind: KKind = "engine" if one.k is None else "table" if table else "fixed"
-    return _Taken(one.label, one.family.split(" (")[0], one.k, kind)
+    method = one.family.split(" (")[0]
+    how = "" if one.chooser is None else one.label.removeprefix(method).strip()
+    return _Taken(one.label, method, one.k, kind, how)
 
 
 def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterator[Decision]:

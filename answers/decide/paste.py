@@ -1,9 +1,11 @@
 """What to paste: the value of ``--speculative-config`` and the whole ``vllm serve`` line."""
 
 import json
+from typing import Any
 
 from analysis.drafts.dynamic_k import DynamicTable
-from analysis.drafts.serve_line import serve_line, speculative_config
+from analysis.drafts.serve_line import Config, serve_line, speculative_config
+from analysis.matching.arms import config_of
 from answers.decide.guess import SOME_METHOD
 from answers.decide.read import Ground
 from answers.decide.shown import Shown
@@ -18,12 +20,19 @@ def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | Non
         return None, None
     pairs = known.pairs[setting]
     mine = pairs[pairs["arm_id"] == arm.arm_id]
-    if mine.empty or arm.k is None:
+    if mine.empty or (arm.k is None and arm.chooser is None):
         return None, None
     cell = str(mine["speculative_id"].iloc[0])
     row = known.by_id.loc[cell]
     facts = {str(name): value for name, value in row.items()}
-    config = speculative_config(facts, shown.picked.table or DynamicTable(((1, 1, arm.k),), ()))
+    config = _config(facts, arm.k, shown.picked.table)
     model = facts.get("model")
     line = serve_line(facts, config) if isinstance(model, str) else None
     return (None if config is None else json.dumps(config)), line
+
+
+def _config(facts: dict[str, Any], k: int | None, table: DynamicTable | None) -> Config | None:
+    """The arm's own settings with the K that was decided; where K is not fixed, as they are."""
+    if k is None:
+        return config_of(facts.get("speculative_config")) or None
+    return speculative_config(facts, table or DynamicTable(((1, 1, k),), ()))

@@ -36,6 +36,11 @@ TABLE = (
     "The table of K is put together from arms with one K each: measure it as an arm of its own "
     "before you rely on it."
 )
+#: What an arm has to be read with whose engine sets K as it goes.
+ADAPTIVE = (
+    "The engine sets the draft tokens of {arm} as it goes, from what it sees: other traffic gives it "
+    "other K, and what was measured holds for traffic like this."
+)
 #: More loads than this are told as a span where there is little room.
 _FEW = 4
 #: Word -> what an arm does at a load.
@@ -61,11 +66,13 @@ class Facts:
     operating: Level | None
     saving: Saving | None
     nowhere_worse: float
+    how: str = ""
+    """Of an arm whose K is not fixed: how it is set."""
 
 
 def headline(facts: Facts) -> str:
     """One sentence: whether, with which arm, up to which load."""
-    arm = arm_words(facts.method, facts.k)
+    arm = arm_words(facts.method, facts.k, facts.how)
     if facts.table:
         arm = f"{arm_words(facts.method, None)} ({k_by_batch(facts.table)})"
     told = {

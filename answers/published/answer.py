@@ -28,7 +28,7 @@ from answers.published.values import (
     Value,
 )
 from warehouse import published
-from warehouse.catalogue import arm_label
+from warehouse.arms import arm_label
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 

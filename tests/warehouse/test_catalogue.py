@@ -5,13 +5,13 @@ import typing
 import duckdb
 import pytest
 
+from warehouse.arms import TABLE, arm_label, steps_of
 from warehouse.catalogue import (
     METRICS,
     PERCENTILES,
     QUANTILES,
     STATISTICS,
     Better,
-    arm_label,
     percentile_label,
 )
 from warehouse.contract import FACT_KEYS
@@ -56,12 +56,22 @@ def test_a_percentile_is_shown_by_its_number(statistic, label):
 
 
 @pytest.mark.parametrize(
-    ("method", "k", "label"),
-    [(None, None, "unknown"), ("none", None, "baseline"), ("eagle3", 3, "eagle3 K=3"),
-     ("ngram", None, "ngram K=?")],
+    ("method", "k", "config", "label"),
+    [(None, None, None, "unknown"), ("none", None, None, "baseline"),
+     ("eagle3", 3, {"draft_sample_method": "greedy"}, "eagle3 K=3"),
+     ("ngram", None, None, "ngram K=?"), ("suffix", 24, None, "suffix K<=24"),
+     ("draft_model", 5, {TABLE: [[6, 16, 2], [1, 5, 5]]}, "draft_model K=5/2 by table"),
+     ("draft_model", 5, {TABLE: "nothing to read"}, "draft_model K=5 by table"),
+     ("dspark", 7, {"enable_adaptive_verification": True}, "dspark K<=7 adaptive"),
+     ("dspark", 7, {"enable_adaptive_verification": False}, "dspark K=7")],
 )  # fmt: skip
-def test_an_arm_has_one_name(method, k, label):
-    assert arm_label(method, k) == label
+def test_an_arm_has_one_name_which_says_who_sets_its_draft_tokens(method, k, config, label):
+    assert arm_label(method, k, config) == label
+
+
+def test_tables_that_say_the_same_to_vllm_have_the_same_steps():
+    assert steps_of(((1, 4, 3), (5, 8, 3), (9, 16, 2))) == steps_of(((1, 8, 3), (9, 9, 2)))
+    assert steps_of(((1, 8, 3),)) != steps_of(((1, 9, 2),))
 
 
 def test_metrics_of_requests_are_columns_of_requests_and_distributions():

@@ -303,7 +303,7 @@ def test_a_link_reproduces_what_is_asked_of_the_draft(link: dict[str, str]) -> N
 
 
 def test_an_acceptance_that_is_unknown_is_said() -> None:
-    bare = Accepted((), "code", "eagle3", 3, 8, None, None, (), ())
+    bare = Accepted((), "code", "eagle3", 3, 8, "eagle3 K=3", None, None, (), ())
 
     assert headline([bare], 3) == "With K = 3 the tokens of a step are unknown"
     assert accepted_lines([bare], Accepting("position", "of_all", 3)) == ()
