@@ -13,6 +13,7 @@ from runners.checks import (
     gpus,
     heads,
     lengths,
+    loads,
     memory,
     methods,
     ports,
@@ -26,6 +27,7 @@ from runners.checks.finding import (
     draft_key,
     target_key,
 )
+from runners.loads.rates import with_frozen_rates
 from runners.models import model_files
 from runners.models.model_files import ModelFiles
 from runners.planning.plan import Launch, Plan, make_plan
@@ -45,6 +47,7 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
     heads.check,
     memory.check,
     lengths.check,
+    loads.check,
     tokenizers.check,
     datasets.check,
     ports.check,
@@ -65,7 +68,7 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding
 def look(study: Study | None, results: Path) -> Situation:
     """Everything that the checks need to know."""
     env = {**os.environ, **(study.environment if study is not None else {})}
-    plan = None if study is None else make_plan(study)
+    plan = None if study is None else make_plan(with_frozen_rates(study, results))
     vllm, load = tool(study, "vllm"), tool(study, "guidellm")
     found = gpu.survey()
     return Situation(

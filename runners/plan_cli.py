@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from commands.output import show_table
+from runners.loads.problems import doubts, refusals
+from runners.loads.rates import with_frozen_rates
 from runners.measuring.by_hand import Written, server_by_hand, written_out
 from runners.planning.estimate import (
     SECONDS_ALONE,
@@ -16,8 +18,9 @@ from runners.planning.estimate import (
     estimate,
     read_recorded,
 )
-from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study_file import read_study
+from runners.surroundings.tools import tool
 from runners.texts.prompt_checks import few_prompts
 from warehouse.errors import RunnerError
 
@@ -48,7 +51,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
 
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
-    laid_out = make_plan(read_study(study))
+    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
     if given["parallel"] > 1 and laid_out.study.cpus is not None:
         raise RunnerError(
             f"The study {laid_out.study.name} pins its servers to the same cores, so they cannot "
@@ -74,7 +77,8 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
         "estimate": costs.as_json(),
-        "warnings": few_prompts(laid_out),
+        "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
+        "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
     }
 
 
@@ -98,8 +102,10 @@ def _show(laid_out: Plan, costs: Estimate, assumed: Assumed) -> None:
     click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
     for line in _in_words(costs, assumed):
         click.echo(line)
-    for warning in few_prompts(laid_out):
+    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
         click.echo(f"warning: {warning}")
+    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
+        click.echo(f"will not run: {sentence}")
 
 
 def _row(launch: Launch) -> tuple[str, ...]:
@@ -108,9 +114,13 @@ def _row(launch: Launch) -> tuple[str, ...]:
         launch.variant.name,
         str(launch.tensor_parallel_size),
         ", ".join(dict.fromkeys(cell.dataset for cell in launch.cells)),
-        ", ".join(str(c) for c in sorted({cell.concurrency for cell in launch.cells})),
+        ", ".join(dict.fromkeys(_load(cell) for cell in launch.cells)),
         str(len(launch.cells)),
     )
+
+
+def _load(cell: PlannedCell) -> str:
+    return cell.load if cell.concurrency is None else str(cell.concurrency)
 
 
 def _in_words(costs: Estimate, assumed: Assumed) -> list[str]:

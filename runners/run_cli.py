@@ -10,6 +10,8 @@ import click
 from commands.interrupts import ended_by_signals
 from runners.executors import Executor, Job
 from runners.executors.options import executor_from, executor_options
+from runners.loads.problems import doubts, refusals
+from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
 from runners.measuring.layout import Layout
 from runners.measuring.progress import progress
@@ -42,7 +44,7 @@ _SHOWN = 5
     "--only",
     multiple=True,
     metavar="FIELD=VALUE[,VALUE]",
-    help="Only these cells: arm, dataset, tp, concurrency or repeat. Repeatable; all must hold.",
+    help="Only these cells: arm, dataset, tp, concurrency, load or repeat. Repeatable; all must hold.",
 )
 @click.option("--launch", "launch_id", metavar="ID", help="Only the cells of one server launch.")
 @click.option("--fresh", is_flag=True, help="Measure good cells again; the old ones are set aside.")
@@ -72,7 +74,7 @@ def run(
 
     Example: draftboard run studies/laptop-lab.yaml --results results
     """
-    plan = make_plan(read_study(study))
+    plan = make_plan(with_frozen_rates(read_study(study), results))
     cells = select(plan, only, given["launch_id"])
     key = read_key(given["api_key_env"], given["api_key_file"])
     if key is not None and target_url is None:
@@ -127,7 +129,10 @@ def _run(asked: Asked, executor: Executor | None, job: Job) -> tuple[list[str], 
 
 def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
     """Say what will be done, bring back what is good again, set aside what will be replaced."""
-    for warning in few_prompts(asked.plan):
+    refused = refusals(asked.plan, asked.now.software.guidellm_version)
+    if refused:
+        raise RunnerError(refused[0])
+    for warning in (*few_prompts(asked.plan), *doubts(asked.plan)):
         _say(f"warning: {warning}")
     found = asked.look()
     if found.returning and not fresh:

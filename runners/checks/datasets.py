@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
 from runners.models.model_files import hub_cache
+from runners.planning.datasets import Dataset, Hub
 from runners.planning.plan import Plan
-from runners.planning.study import Dataset, Hub, Study
+from runners.planning.study import Study
 from runners.probes import interpreter
 from runners.texts.prompt_checks import few_prompts
 from runners.texts.prompts import prompt_sets
@@ -20,7 +21,7 @@ def check(situation: Situation) -> Iterator[Finding]:
     if plan is None:
         return
     needed = {cell.dataset for cell in plan.cells}
-    for dataset in plan.study.datasets:
+    for dataset in plan.study.measured_on:
         if dataset.name in needed:
             yield _one(situation, plan.study, dataset)
     yield from _few(plan)

@@ -149,7 +149,7 @@ def _on_cpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
 
 def _verdict(situation: Situation, launch: Launch, needed: Estimate, room: int) -> Finding:
     """Whether the cache holds one longest sequence (vLLM insists) and the highest load."""
-    longest, load = needed.max_model_len, max(cell.concurrency for cell in launch.cells)
+    longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     one = needed.cache_bytes(longest) if longest is not None else None
     parts = f"{name_of(launch)}: {_parts(needed)}"
     if room <= 0 or (one is not None and one > room):

@@ -22,7 +22,7 @@ def written_out(plan: Plan, results: Path) -> Written:
         for cell in launch.cells:
             places = Places(
                 f"http://127.0.0.1:{_PORT}",
-                str(layout.prompts(cell.dataset, cell.concurrency)),
+                str(layout.prompts(cell.dataset, cell.load)),
                 str(layout.cell(cell.key) / REPORT),
             )
             label = f"{launch.launch_id}: the load of {cell.key}"

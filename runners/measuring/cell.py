@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from runners.measuring import load, sampler
 from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
 from runners.measuring.counted import count, count_before
-from runners.measuring.guidellm import command, key_environment
+from runners.measuring.guidellm import arrival_environment, command, key_environment
 from runners.measuring.layout import AFTER, BEFORE, REPORT, SAMPLES, Layout
 from runners.measuring.load_request import Places, load_request
 from runners.measuring.neighbours import Neighbours
@@ -161,7 +161,8 @@ def _load(
     request, key = load_request(study, cell, places), bench.api_key
     argv = command(executable, version, request)
     notes.load_command = tuple(argv)
-    env = bench.env if key is None else {**bench.env, **key_environment(version, request, key)}
+    keyed = {} if key is None else key_environment(version, request, key)
+    env = {**bench.env, **arrival_environment(request), **keyed}
     cpus = None if study.cpus is None else frozenset(study.cpus.client)
     log = bench.layout.load_log(bench.launch.launch_id)
     invocation = load.Invocation(argv, env, log, study.limits.cell_s, cpus)

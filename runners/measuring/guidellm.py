@@ -1,9 +1,9 @@
 """GuideLLM's command line, by release family: 0.5, 0.6, 0.7 and 0.8 each say the same otherwise.
 
-Every family gets the same load: one concurrent level, the prompts in the order of their file, the
-answer's natural end with a cap, a JSON report and nothing else. No column of output tokens is ever
-mapped, because GuideLLM then forces ``ignore_eos``; HTML is never asked for, because it wants the
-network.
+Every family gets the same load: one level, the prompts in the order of their file, the answer's
+natural end with a cap, a JSON report and nothing else. A column of output tokens is mapped for a
+trace alone, because GuideLLM then forces ``ignore_eos`` unless the body says otherwise; HTML is
+never asked for, because it wants the network.
 """
 
 import json
@@ -12,15 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runners.loads.problems import lacks_replay
 from runners.measuring.load_request import ROUTES, LoadRequest, Places, load_request
+from runners.planning.loads import LoadLevel
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.surroundings.tools import tool
+from runners.texts.prompts import MOST, PROMPT, WHEN
 from warehouse.errors import RunnerError
 
 #: The releases that were driven; newer ones get the newest command line.
 OLDEST, NEWEST = (0, 5, 3), (0, 8, 1)
-PROMPT_COLUMN = "prompt"
+#: One by one and all at once; the rates between are offered as cells of their own.
+_TWO_ENDS = 2
 #: 0.5 gives a request 60 s unless told otherwise; later releases wait.
 _UNLIMITED_S = 86_400.0
 
@@ -56,6 +60,17 @@ def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, s
         f"With GuideLLM {version} an API key was not tried; take 0.8, or 0.5.3, for a server that "
         "asks for one."
     )
+
+
+def arrival_environment(request: LoadRequest) -> dict[str, str]:
+    """Variables without which arrivals are not what they should be.
+
+    Each worker process of GuideLLM (0.5.3 to 0.8.1) draws the same random numbers from the seed, so
+    that ten of them make each gap ten times in a row. One makes a Poisson process, the same for
+    every arm.
+    """
+    random = request.level.profile == "poisson"
+    return {"GUIDELLM__MAX_WORKER_PROCESSES": "1"} if random else {}
 
 
 def planned_command(study: Study, cell: PlannedCell, places: Places) -> list[str]:
@@ -118,10 +133,10 @@ def _benchmark_run(request: LoadRequest) -> list[str]:
     report = Path(request.output)
     words = [
         *("benchmark", "run", "--target", request.url, "--model", request.model),
-        *("--profile", "concurrent", "--rate", str(request.concurrency)),
+        *("--profile", request.level.profile, "--rate", f"{_rate_of(request):.15g}"),
         *("--max-requests", str(request.n_requests), "--max-seconds", f"{request.max_seconds:g}"),
         *("--data", request.prompts),
-        *("--data-column-mapper", json.dumps({"text_column": PROMPT_COLUMN})),
+        *("--data-column-mapper", json.dumps(_columns(request))),
         *("--random-seed", str(request.seed)),
         *("--output-dir", str(report.parent), "--outputs", report.name),
     ]
@@ -147,12 +162,12 @@ def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
         "request_format": ROUTES[request.request_format],
         **_body(request),
     }
-    profile: dict[str, Any] = {"kind": "concurrent", "streams": [request.concurrency]}
+    profile = _profile(request)
     for name, share in (("warmup", request.warmup), ("cooldown", request.cooldown)):
         profile |= {name: _phase(share)} if share else {}
     mapper = {
         "kind": "generative_column_mapper",
-        "column_mappings": {"text_column": PROMPT_COLUMN},
+        "column_mappings": _columns(request),
     }
     words = [
         *("run", "--backend", json.dumps(backend), "--profile", json.dumps(profile)),
@@ -166,6 +181,48 @@ def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
     if request.tokenizer:
         words += ["--tokenizer", json.dumps({"kind": "hf_auto", "model": request.tokenizer})]
     return words
+
+
+def _rate_of(request: LoadRequest) -> float:
+    """Requests at once or a second. ``throughput`` of 0.5 and 0.6 wants a number, too: all of them.
+
+    Raises RunnerError for a trace, and for a sweep's rate that nobody found yet.
+    """
+    level = request.level
+    if level.profile == "trace":
+        raise RunnerError(f"{lacks_replay('0.5 and 0.6')}.")
+    if level.profile == "sweep":
+        return _TWO_ENDS
+    return request.n_requests if level.profile == "throughput" else _known(level)
+
+
+def _known(level: LoadLevel) -> float:
+    if level.value is None:
+        raise RunnerError(
+            f"The {level.words} is not known yet: it is found when the baseline is measured."
+        )
+    return level.value
+
+
+def _profile(request: LoadRequest) -> dict[str, Any]:
+    level = request.level
+    if level.profile == "concurrent":
+        return {"kind": "concurrent", "streams": [level.at_once]}
+    if level.profile == "throughput":
+        return {"kind": "throughput", "max_concurrency": None}
+    if level.profile == "sweep":
+        return {"kind": "sweep", "sweep_size": _TWO_ENDS}
+    if level.profile == "trace":
+        # The file's times are those of the replay: nothing is left to scale.
+        return {"kind": "replay", "time_scale": 1.0}
+    return {"kind": level.profile, "rate": [_known(level)]}
+
+
+def _columns(request: LoadRequest) -> dict[str, str]:
+    columns = {"text_column": PROMPT}
+    if request.level.trace is None:
+        return columns
+    return columns | {"relative_timestamp_column": WHEN, "output_tokens_count_column": MOST}
 
 
 def _body(request: LoadRequest) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Where a study's results lie.
 
-``<results>/<study>/<arm>/tp<n>/<dataset>/c<concurrency>-r<repeat>@<software>/`` is a good cell:
+``<results>/<study>/<arm>/tp<n>/<dataset>/<load>-r<repeat>@<software>/`` is a good cell:
 another load, and another version of engine or load generator, is another cell. Cells from before the
 software stood in the path have none there. Beside it: ``.<leaf>.partial`` while it is measured (hidden, so that a reader passes it over) and
 ``<leaf>.failed-<n>`` for each failed attempt. ``logs/`` and ``prompts/`` belong to the study; what
@@ -86,9 +86,9 @@ class Layout:
         """Held while a launch runs, so that two commands never measure the same cells."""
         return self.root / "logs" / f"{launch_id}.lock"
 
-    def prompts(self, dataset: str, concurrency: int) -> Path:
-        """The prompts of one level; the same file for every arm."""
-        return self.root / "prompts" / f"{dataset}-c{concurrency}.jsonl"
+    def prompts(self, dataset: str, level: str) -> Path:
+        """The prompts of one level, by its short name; the same file for every arm."""
+        return self.root / "prompts" / f"{dataset}-{level}.jsonl"
 
 
 def records_under(root: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from runners.planning.loads import LoadLevel
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 
@@ -19,8 +20,8 @@ class LoadRequest:
     """The tokenizer's name; only for servers that do not count tokens themselves."""
     request_format: str
     prompts: str
-    """Path of a JSONL file with the column ``prompt``."""
-    concurrency: int
+    """Path of a JSONL file with the column ``prompt``, and of a trace with its times."""
+    level: LoadLevel
     n_requests: int
     max_seconds: float
     sampling: dict[str, Any]
@@ -56,17 +57,27 @@ def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest
         tokenizer=None if tokenizer is None else study.located(tokenizer),
         request_format=study.request.format,
         prompts=places.prompts,
-        concurrency=cell.concurrency,
+        level=cell.level,
         n_requests=cell.prompts,
         max_seconds=study.limits.cell_s,
-        sampling=sampling(study),
+        sampling=sampling(study) | _natural(study, cell),
         max_tokens=dataset.max_tokens or study.request.max_tokens,
         warmup=study.window.warm_up,
         cooldown=study.window.cool_down,
-        seed=study.order_seed,
+        seed=study.order_seed + _arrivals_seed(cell),
         output=places.report,
         keyed=places.keyed,
     )
+
+
+def _natural(study: Study, cell: PlannedCell) -> dict[str, Any]:
+    """GuideLLM forces answers to the length that a trace says, unless the body says otherwise."""
+    return {} if cell.level.trace is None else {"ignore_eos": study.request.ignore_eos}
+
+
+def _arrivals_seed(cell: PlannedCell) -> int:
+    """Arrivals at random are others in each repeat, and the same for every arm of it."""
+    return cell.repeat if cell.level.profile == "poisson" else 0
 
 
 def served_model(study: Study) -> str:

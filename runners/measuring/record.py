@@ -108,7 +108,7 @@ def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
     server = (word.replace(PORT, str(happened.port or PORT)) for word in setting.server_command)
     commands = {"vllm": list(server), "guidellm": list(happened.load_command)}
     said = {
-        **_asked(study, cell),
+        **asked_for(study, cell),
         **_speculation(setting.launch),
         **{name: value for name, value in setting.known.items() if value is not None},
         **_fetched(setting),
@@ -154,7 +154,7 @@ def _parsed_reasoning(said: dict[str, Any], happened: Happened) -> dict[str, Any
     return {} if parser is None else {"server_args": {"reasoning_parser": parser} | given}
 
 
-def _asked(study: Study, cell: PlannedCell) -> dict[str, Any]:
+def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
     """What the study asks for: the model, the requests, the load."""
     request, target = study.request, study.target
     return {
@@ -171,8 +171,10 @@ def _asked(study: Study, cell: PlannedCell) -> dict[str, Any]:
         "seed": request.seed,
         "max_tokens": study.dataset(cell.dataset).max_tokens or request.max_tokens,
         "ignore_eos": request.ignore_eos,
-        "load_profile": "concurrent",
+        "load_profile": cell.level.profile,
         "concurrency": cell.concurrency,
+        "rate": cell.level.rate,
+        "trace": cell.level.replayed_as,
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runners.executors import Executor, Job, Outcome, Update
+from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
 from runners.measuring.launch import Failed, holding, run_cells
@@ -16,7 +17,8 @@ from runners.measuring.layout import Layout
 from runners.measuring.load_request import served_model
 from runners.measuring.progress import Progress
 from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
-from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.measuring.sweep import find_rates, sweeping
+from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import server_command
 from runners.serving.processes import end_strays
@@ -48,6 +50,12 @@ class Asked:
     """Of the server at ``target_url``; whoever asks it has called ``use_key``."""
     now: resume.Now = resume.Now()
 
+    def replanned(self) -> "Asked":
+        """The same with the rates that sweeps found by now."""
+        plan = make_plan(with_frozen_rates(self.plan.study, self.layout.results))
+        keys = {cell.key for cell in self.cells}
+        return replace(self, plan=plan, cells=tuple(c for c in plan.cells if c.key in keys))
+
     def look(self) -> resume.Progress:
         """What the results folder holds of the cells."""
         return resume.look(self.plan, self.layout, self.cells, self.now)
@@ -60,6 +68,7 @@ def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     """Measure what is missing, one launch after the other, in this process."""
     end_strays()  # Of a run that was killed together with what watched over its server.
     prompts = PromptFiles(asked.plan.study, asked.layout)
+    asked = _with_rates(asked, (prompts, progress))
     launches = by_launch(asked)
     for cell in (cell for _, cells in launches for cell in cells):
         prompts.of(cell)  # Too few prompts are said before any server starts.
@@ -76,6 +85,29 @@ def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     return left + _round(asked, again, (prompts, progress))
 
 
+def _with_rates(asked: Asked, with_what: tuple[PromptFiles, Progress]) -> Asked:
+    """Find the rates of sweeps that nobody found yet, each on a baseline's server of its own."""
+    study, results = asked.plan.study, asked.layout.results
+    missing = unknown(study, results)
+    if not missing:
+        return asked
+    if asked.target_url is not None and not by_launch(asked)[0][0].variant.is_baseline:
+        raise RunnerError(
+            "The rates of the sweep are not known yet: run the cells of the baseline first."
+        )
+    for size in dict.fromkeys(size for _, size in missing):
+        launch = sweeping(asked.plan, size)
+        with holding(asked.layout, launch), ThreadPoolExecutor(1) as pool:
+            host, setting = _opened(asked, launch, with_what[1], pool)
+            bench = _bench(asked, launch, with_what, (setting, PowerMeter([])))
+            try:
+                for dataset in (dataset for dataset, n in missing if n == size):
+                    find_rates(bench, host, dataset)
+            finally:
+                host.stop()
+    return asked.replanned()
+
+
 def _round(
     asked: Asked, launches: Launches, with_what: tuple[PromptFiles, Progress]
 ) -> list[Failed]:
@@ -86,13 +118,27 @@ def _round(
 
 def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
     """Have an executor run the launches that have something to do, each with those cells."""
-    launches = tuple(replace(launch, cells=tuple(cells)) for launch, cells in by_launch(asked))
 
     def report(update: Update) -> None:
         detail = f": {update.detail}" if update.detail else ""
         progress.say(f"{update.launch_id}: {update.state}{detail}")
 
-    return executor.run(asked.plan, replace(job, launches=launches, report=report))
+    def run(now: Asked, sizes: frozenset[int] | None) -> Outcome:
+        launches = tuple(
+            replace(launch, cells=tuple(cells)) for launch, cells in by_launch(now)
+            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
+        )  # fmt: skip
+        return executor.run(now.plan, replace(job, launches=launches, report=report))
+
+    missing = frozenset(size for _, size in unknown(asked.plan.study, asked.layout.results))
+    if not missing:
+        return run(asked, None)
+    progress.say("the baseline first: its launches find the rates of the sweep")
+    first = run(asked, missing)
+    if first.failed or first.handed_over:
+        progress.say("run the same command again once the baseline is measured: the others follow")
+        return first
+    return run(asked.replanned(), None)
 
 
 def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:

@@ -23,7 +23,7 @@ def warm_up(url: str, study: Study, cell: PlannedCell, texts: Sequence[str]) -> 
         return
     own = [f"Warm-up {number}: count from {number} upwards in words." for number in range(count)]
     bodies = [_body(study, text) for text in [*texts, *own][:count]]
-    with ThreadPoolExecutor(min(count, cell.concurrency)) as pool:
+    with ThreadPoolExecutor(min(count, cell.most_at_once)) as pool:
         list(
             pool.map(lambda body: send(url + ROUTES[study.request.format], body, _LIMIT_S), bodies)
         )

@@ -8,7 +8,10 @@ import json
 import re
 from typing import Any
 
-from runners.planning.study import Dataset, Study, Variant
+from runners.loads.trace import Trace, replayed
+from runners.planning.datasets import Dataset
+from runners.planning.loads import LoadLevel
+from runners.planning.study import Study, Variant
 from runners.surroundings.privacy import public
 from warehouse.secrets.names import is_secret_name
 
@@ -23,7 +26,7 @@ _LABELS = {"served_model_name", "api_key"}
 
 
 def asked(
-    study: Study, variant: Variant, size: int, dataset: Dataset, concurrency: int
+    study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
 ) -> dict[str, Any]:
     """The facts by name, fit for a record."""
     request = study.request.model_dump(mode="json")
@@ -38,8 +41,8 @@ def asked(
         "dataset": dataset.model_dump(
             mode="json", include={"hub", "file", "generator", "field", "filter", "shuffle_seed"}
         ),
-        "prompts": dataset.prompts_at(concurrency),
-        "concurrency": concurrency,
+        "prompts": requests_at(study, dataset, level),
+        **load_asked(study, level),
         "request": request,
         "window": study.window.model_dump(mode="json"),
         "prefix_cache": study.prefix_cache,
@@ -48,6 +51,30 @@ def asked(
     }
     fit_to_publish: dict[str, Any] = public(said)
     return fit_to_publish
+
+
+def load_asked(study: Study, level: LoadLevel) -> dict[str, Any]:
+    """What decides the result of a load; a trace by its content."""
+    if level.at_once is not None:
+        return {"concurrency": level.at_once}
+    said = {"profile": level.profile, "rate": level.rate}
+    if level.trace is not None:
+        found = trace_of(study, level)
+        said |= {"trace": found.digest, "speed": level.speed, "seconds": level.seconds}
+    return {"load": said}
+
+
+def trace_of(study: Study, level: LoadLevel) -> Trace:
+    """The trace that a level replays. Raises StudyError where it cannot be."""
+    assert level.trace is not None
+    return replayed(study.file(level.trace), level.speed, level.seconds)
+
+
+def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
+    """How many requests a level sends. Raises StudyError where a trace cannot be read."""
+    if level.trace is not None:
+        return len(trace_of(study, level).arrivals)
+    return dataset.prompts_at(level)
 
 
 def server_arguments(given: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from runners.measuring.layout import records_under
+from runners.planning.asked import trace_of
 from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.planning.study import Study
+from warehouse.loads import Load, load_of
 
 #: Assumed where nothing was recorded, and said wherever the figures are shown: a request of 1000
 #: answered tokens alone, and how its time grows with those beside it. From the latencies and
@@ -36,9 +38,9 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Durations of earlier cells: (dataset, concurrency, seconds) and seconds of server starts."""
+    """Durations of earlier cells: (dataset, load, seconds) and seconds of server starts."""
 
-    cells: tuple[tuple[str | None, int | None, float], ...] = ()
+    cells: tuple[tuple[str | None, Load | None, float], ...] = ()
     starts: tuple[float, ...] = ()
 
 
@@ -120,7 +122,7 @@ def read_recorded(results: Path | None) -> Recorded:
         timeline = record.get("timeline") or {}
         total, start = timeline.get("total"), timeline.get("server_start") or 0.0
         if record.get("status", "good") == "good" and isinstance(total, (int, float)):
-            cells.append((record.get("dataset"), record.get("concurrency"), total - start))
+            cells.append((record.get("dataset"), _load(record), total - start))
             starts.extend([start] if start else [])
     return Recorded(tuple(cells), tuple(starts))
 
@@ -135,22 +137,45 @@ def _records(results: Path | None) -> Iterator[dict[str, Any]]:
             yield said
 
 
+def _load(record: dict[str, Any]) -> Load | None:
+    return load_of(*(record.get(name) for name in ("load_profile", "concurrency", "rate", "trace")))
+
+
 def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
     """Mean of what was recorded on this dataset at this load, else at this load, else None."""
-    at_load = [(name, seconds) for name, c, seconds in recorded.cells if c == cell.concurrency]
+    wanted = cell.level.as_load
+    at_load = [(name, seconds) for name, load, seconds in recorded.cells
+               if load is not None and load == wanted]  # fmt: skip
     same = [seconds for name, seconds in at_load if name == cell.dataset]
     found = same or [seconds for _, seconds in at_load]
     return fmean(found) if found else None
 
 
 def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float:
-    waves = math.ceil(cell.prompts / cell.concurrency)
     each = assumed.seconds_per_request
     if each is None:
         tokens = study.dataset(cell.dataset).max_tokens or study.request.max_tokens
         share = min(1.0, (tokens or ANSWER_TOKENS) / ANSWER_TOKENS)
-        each = SECONDS_ALONE * share * min(cell.concurrency, cell.prompts) ** GROWTH
-    return SECONDS_PER_CELL + waves * each
+        each = SECONDS_ALONE * share * _beside(cell) ** GROWTH
+    return SECONDS_PER_CELL + _offered_s(study, cell) + _waves(cell) * each
+
+
+def _beside(cell: PlannedCell) -> int:
+    """Requests in flight; of a rate or a trace nobody knows, so a server that keeps up is assumed."""
+    return cell.most_at_once if cell.level.profile in ("concurrent", "throughput") else 1
+
+
+def _waves(cell: PlannedCell) -> int:
+    """How many requests follow one another; of an open load only the last one is waited for."""
+    return math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
+
+
+def _offered_s(study: Study, cell: PlannedCell) -> float:
+    """How long an open load sends requests; a sweep's unknown rate is taken for one a second."""
+    if cell.level.trace is not None:
+        return trace_of(study, cell.level).lasts_s
+    open_loop = cell.level.profile in ("constant", "poisson")
+    return cell.prompts / (cell.level.rate or 1.0) if open_loop else 0.0
 
 
 def _launch_seconds(launch: Launch, start: float, lasts: Callable[[PlannedCell], float]) -> float:

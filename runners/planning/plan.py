@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runners.planning.asked import asked, fingerprint
-from runners.planning.study import Dataset, Study, Variant
+from runners.planning.datasets import Dataset
+from runners.planning.loads import LoadLevel
+from runners.planning.study import Study, Variant
 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One arm x dataset x concurrency x repeat. ``key`` is also its folder under the study's."""
+    """One arm x dataset x load x repeat. ``key`` is also its folder under the study's."""
 
     key: str
     arm: str
     dataset: str
     tensor_parallel_size: int
-    concurrency: int
+    level: LoadLevel
     repeat: int
     order: int
     prompts: int
@@ -30,6 +32,21 @@ class PlannedCell:
     """Hash of ``asked``."""
     asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the study says of this cell and decides its result; anything else is another cell."""
+
+    @property
+    def concurrency(self) -> int | None:
+        """Requests in flight, where the load holds them there."""
+        return self.level.at_once
+
+    @property
+    def load(self) -> str:
+        """The short name of its load."""
+        return self.level.name
+
+    @property
+    def most_at_once(self) -> int:
+        """Requests that may be in flight: all of them, where nothing holds them back."""
+        return min(self.level.at_once or self.prompts, self.prompts)
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,7 @@ class Plan:
 
 
 def make_plan(study: Study) -> Plan:
-    """Lay a study out. Reads no dataset, asks no server."""
+    """Lay a study out. Reads no dataset, asks no server; StudyError for a trace that is not there."""
     order = 0
     launches = []
     for repeat in range(study.repeats):
@@ -78,7 +95,7 @@ def _block(study: Study, repeat: int) -> list[tuple[Variant, int]]:
     """The server configurations of one repeat, in that repeat's own order; the first keeps the file's."""
     sizes = sorted(
         set(study.tensor_parallel_sizes).union(
-            *(d.tensor_parallel_sizes or () for d in study.datasets)
+            *(d.tensor_parallel_sizes or () for d in study.measured_on)
         )
     )
     block = [(variant, size) for size in sizes for variant in study.variants]
@@ -91,20 +108,20 @@ def _cells(
     study: Study, variant: Variant, size: int, repeat: int, first: int
 ) -> Iterator[PlannedCell]:
     order = first
-    for dataset in study.datasets:
+    for dataset in study.measured_on:
         if not wanted(study, variant, size, dataset):
             continue
-        for concurrency in dataset.concurrency or study.concurrency:
-            facts = asked(study, variant, size, dataset, concurrency)
+        for level in study.levels(dataset, size):
+            facts = asked(study, variant, size, dataset, level)
             yield PlannedCell(
-                key=f"{variant.name}/tp{size}/{dataset.name}/c{concurrency}-r{repeat}",
+                key=f"{variant.name}/tp{size}/{dataset.name}/{level.name}-r{repeat}",
                 arm=variant.name,
                 dataset=dataset.name,
                 tensor_parallel_size=size,
-                concurrency=concurrency,
+                level=level,
                 repeat=repeat,
                 order=order,
-                prompts=dataset.prompts_at(concurrency),
+                prompts=facts["prompts"],
                 fingerprint=fingerprint(facts),
                 asked=facts,
             )

@@ -10,6 +10,7 @@ FIELDS = {
     "dataset": "dataset",
     "tp": "tensor_parallel_size",
     "concurrency": "concurrency",
+    "load": "load",
     "repeat": "repeat",
 }
 

@@ -1,37 +1,18 @@
 """What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models."""
 
 import shutil
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
+from runners.planning.datasets import Dataset
+from runners.planning.loads import SWEEP, LoadLevel, Loads
+from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
 from warehouse.contract import Evidence
-
-Name = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
-        max_length=80,
-        description="Letters, digits, dot, dash and underscore: it becomes a folder name",
-    ),
-]
-Positive = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-def _unique(what: str, values: list[Any]) -> None:
-    twice = sorted({str(value) for value in values if values.count(value) > 1})
-    if twice:
-        raise ValueError(f"{what} named twice: {', '.join(twice)}")
-
-
-class Part(BaseModel):
-    """Every part of a study: unknown keys are refused, nothing changes after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Target(Part):
@@ -81,7 +62,7 @@ class Arm(Part):
         if isinstance(self.num_speculative_tokens, list):
             if not self.num_speculative_tokens:
                 raise ValueError("num_speculative_tokens is an empty list")
-            _unique("draft-token counts", self.num_speculative_tokens)
+            unique("draft-token counts", self.num_speculative_tokens)
         return self
 
 
@@ -98,70 +79,6 @@ class Variant(Part):
     def is_baseline(self) -> bool:
         """Whether nothing is drafted."""
         return self.speculative_config is None
-
-
-class Hub(Part):
-    """A dataset of the Hugging Face hub."""
-
-    id: str = Field(min_length=1)
-    config: str | None = None
-    split: str = "train"
-    revision: str | None = None
-    file: str | None = Field(
-        default=None, description="One file of the repository, where it has no loader"
-    )
-
-
-class Generator(Part):
-    """Prompts that the project makes itself."""
-
-    kind: Literal["code", "structured", "prose"]
-    min_chars: Positive = 150
-    max_chars: Positive = 320
-
-
-class Filter(Part):
-    """Which rows of a dataset are used."""
-
-    min_chars: Positive | None = None
-    max_chars: Positive | None = None
-    where: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="Columns that must equal a value"
-    )
-
-
-class Dataset(Part):
-    """Where the prompts come from, and what of the study they are used for."""
-
-    name: Name
-    hub: Hub | None = None
-    file: str | None = Field(
-        default=None, description="Local JSONL, CSV or Parquet, relative to the study"
-    )
-    generator: Generator | None = None
-    field: str = Field(default="prompt", description="Column or dotted path: conversations.0.value")
-    filter: Filter = Filter()
-    prompts_per_level: Positive | dict[Positive, Positive] = Field(
-        default=100, description="Prompts of each concurrency level, one number or one per level"
-    )
-    shuffle_seed: int = 0
-    arms: list[Name] | None = Field(default=None, description="Arms to run on it; all if left out")
-    tensor_parallel_sizes: list[Positive] | None = None
-    concurrency: list[Positive] | None = None
-    max_tokens: Positive | None = Field(default=None, description="Instead of the request's own")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        given = [s for s in ("hub", "file", "generator") if getattr(self, s) is not None]
-        if len(given) != 1:
-            raise ValueError("give exactly one of hub, file and generator")
-        return self
-
-    def prompts_at(self, concurrency: int) -> int:
-        """How many prompts one level sends."""
-        if isinstance(self.prompts_per_level, int):
-            return self.prompts_per_level
-        return self.prompts_per_level[concurrency]
 
 
 class Request(Part):
@@ -233,6 +150,7 @@ class Study(Part):
     """
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _rates: Mapping[tuple[str, int], Sequence[float]] = PrivateAttr(default_factory=dict)
 
     name: Name
     description: str | None = None
@@ -243,7 +161,10 @@ class Study(Part):
     arms: list[Arm] = Field(min_length=1)
     datasets: list[Dataset] = Field(min_length=1)
     tensor_parallel_sizes: list[Positive] = [1]
-    concurrency: list[Positive] = Field(min_length=1)
+    concurrency: list[Positive] | None = Field(
+        default=None, min_length=1, description="Short for load: {concurrent: …}"
+    )
+    load: Loads | None = None
     repeats: Positive = 1
     order_seed: int = Field(default=0, description="Decides the order of the arms in each repeat")
     request: Request = Request()
@@ -265,7 +186,31 @@ class Study(Part):
 
     def dataset(self, name: str) -> Dataset:
         """The dataset of that name. KeyError where there is none."""
-        return {dataset.name: dataset for dataset in self.datasets}[name]
+        return {dataset.name: dataset for dataset in self.measured_on}[name]
+
+    @cached_property
+    def measured_on(self) -> tuple[Dataset, ...]:
+        """The datasets, those by category or length taken apart, in the order of the file."""
+        return tuple(part for dataset in self.datasets for part in dataset.parts())
+
+    def levels(self, dataset: Dataset, size: int | None = None) -> tuple[LoadLevel, ...]:
+        """The load points of a dataset; at one tensor parallel size with the rates of its sweep."""
+        return self.loads(dataset).levels(self._rates.get((dataset.name, size or 0), ()))
+
+    def loads(self, dataset: Dataset) -> Loads:
+        """The loads that hold for a dataset."""
+        return dataset.own_loads or self.load or Loads(concurrent=self.concurrency or [])
+
+    def sent_levels(self, dataset: Dataset) -> tuple[LoadLevel, ...]:
+        """The levels that need prompts: those of the cells, and the sweep that finds rates."""
+        more = () if self.loads(dataset).sweep is None else (SWEEP,)
+        return (*self.levels(dataset), *more)
+
+    def with_rates(self, rates: Mapping[tuple[str, int], Sequence[float]]) -> Self:
+        """Set the rates that sweeps found, by dataset and tensor parallel size, and return the
+        study."""
+        self._rates = rates
+        return self
 
     def placed(self, folder: Path) -> Self:
         """Set the folder of the file that the study was read from, and return the study."""
@@ -280,17 +225,24 @@ class Study(Part):
             return str(path)
         return str((self._folder / path).resolve()) if name.startswith(".") else name
 
+    def file(self, name: str) -> Path:
+        """A file that the study names. Plain names lie beside the study, too; for a model they
+        would be ids of the hub."""
+        return Path(self.located(name if name.startswith(("/", "~", ".")) else f"./{name}"))
+
     def executable(self, which: Literal["vllm", "guidellm"]) -> str | None:
         """Absolute path of an executable; None where it is not found."""
         return shutil.which(self.located(getattr(self.executables, which)))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        _unique("arms", [arm.name for arm in self.arms])
-        _unique("arms", [variant.name for variant in self.variants])
-        _unique("datasets", [dataset.name for dataset in self.datasets])
-        _unique("concurrency levels", self.concurrency)
-        _unique("tensor parallel sizes", self.tensor_parallel_sizes)
+        unique("arms", [arm.name for arm in self.arms])
+        unique("arms", [variant.name for variant in self.variants])
+        unique("datasets", [dataset.name for dataset in self.measured_on])
+        unique("concurrency levels", self.concurrency or [])
+        if (self.concurrency is None) == (self.load is None):
+            raise ValueError("give the load as concurrency or as load, one of the two")
+        unique("tensor parallel sizes", self.tensor_parallel_sizes)
         for dataset in self.datasets:
             self._restrictions_exist(dataset)
         return self
@@ -303,13 +255,20 @@ class Study(Part):
                     f"dataset {dataset.name} names the arm {name}, which the study does not have; "
                     f"it has {', '.join(v.name for v in self.variants)}"
                 )
-        levels = dataset.concurrency or self.concurrency
         if isinstance(dataset.prompts_per_level, dict):
-            missing = [level for level in levels if level not in dataset.prompts_per_level]
-            if missing:
-                raise ValueError(
-                    f"dataset {dataset.name} says no prompts_per_level for concurrency {missing[0]}"
-                )
+            for level in self.levels(dataset):
+                self._number_exists(dataset, level)
+
+    def _number_exists(self, dataset: Dataset, level: LoadLevel) -> None:
+        if level.profile == "trace" or level.requests is not None:
+            return
+        try:
+            dataset.prompts_at(level)
+        except KeyError:
+            more = "" if level.at_once else "; write one number for all, or seconds in the load"
+            raise ValueError(
+                f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
+            ) from None
 
 
 def _variants(arm: Arm) -> list[Variant]:

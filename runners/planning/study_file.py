@@ -10,6 +10,8 @@ from runners.planning.study import Study
 from warehouse.errors import StudyError
 
 _LIMIT = 1 << 20
+#: Keys and items that a study may come to with its aliases written out.
+_MOST_NODES = 50_000
 Where = tuple[str | int, ...]
 
 
@@ -18,11 +20,18 @@ def read_study(path: Path) -> Study:
     text = _text(path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {} if node is None else _lines(node, ())
+        lines: dict[Where, int] = {}
+        if node is not None:
+            _note_lines(node, (), lines)
         # yaml.safe_load reads the same text again: its constructors know dates and numbers.
         said = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise StudyError(f"{path}{_mark(error)} is not YAML: {_problem(error)}.") from None
+    except (_TooMuchError, RecursionError):
+        raise StudyError(
+            f"{path} comes to more than {_MOST_NODES} values once its aliases are written out, or "
+            "holds itself; write it without aliases (*name)."
+        ) from None
     except _TwiceError as error:
         raise StudyError(f"{path} line {error.line}: {error.key} stands twice; keep one.") from None
     if not isinstance(said, dict):
@@ -51,19 +60,25 @@ class _TwiceError(Exception):
         self.key, self.line = key, line
 
 
-def _lines(node: yaml.Node, where: Where) -> dict[Where, int]:
-    """The line, from 1, on which each key or item stands."""
-    found = {where: node.start_mark.line + 1}
+class _TooMuchError(Exception):
+    """A few lines of aliases can stand for more values than any memory holds."""
+
+
+def _note_lines(node: yaml.Node, where: Where, found: dict[Where, int]) -> None:
+    """Note the line, from 1, on which each key or item stands."""
+    found.setdefault(where, node.start_mark.line + 1)
+    if len(found) > _MOST_NODES:
+        raise _TooMuchError
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             place = (*where, str(key.value))
             if place in found:
                 raise _TwiceError(str(key.value), key.start_mark.line + 1)
-            found |= _lines(value, place) | {place: key.start_mark.line + 1}
+            found[place] = key.start_mark.line + 1
+            _note_lines(value, place, found)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            found |= _lines(item, (*where, index))
-    return found
+            _note_lines(item, (*where, index), found)
 
 
 def _said(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:

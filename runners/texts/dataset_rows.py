@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runners.planning.study import Dataset, Study
+from runners.planning.datasets import Dataset
+from runners.planning.study import Study
 from runners.probes import interpreter
 from warehouse.errors import RunnerError, StudyError
 
@@ -30,7 +31,7 @@ def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
     """
     if dataset.hub is not None:
         return _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
-    path = _path(study, dataset)
+    path = study.file(str(dataset.file))
     if path.suffix not in _ENDINGS:
         raise StudyError(
             f"Dataset {dataset.name}: {dataset.file} is none of {', '.join(_ENDINGS)}."
@@ -62,13 +63,6 @@ def python_with(study: Study, library: str) -> Path:
             "and name it under executables.guidellm of the study."
         )
     return python
-
-
-def _path(study: Study, dataset: Dataset) -> Path:
-    """Return the dataset's path. Plain names lie beside the study file, too; for a model they would
-    be ids of the hub."""
-    named = str(dataset.file)
-    return Path(study.located(named if named.startswith(("/", "~", ".")) else f"./{named}"))
 
 
 def _read(dataset: Dataset, path: Path) -> Iterator[Row]:

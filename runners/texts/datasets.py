@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from runners.planning.study import Dataset, Filter, Study
+from runners.planning.datasets import Dataset, Filter
+from runners.planning.study import Study
 from runners.texts import dataset_rows, generators
 from runners.texts.dataset_rows import Row
 from warehouse.errors import StudyError

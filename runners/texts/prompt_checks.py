@@ -12,9 +12,11 @@ def few_prompts(plan: Plan) -> list[str]:
 
 
 def _planned(plan: Plan) -> dict[str, dict[int, int]]:
-    """Prompts by dataset and concurrency."""
+    """Prompts by dataset and concurrency; other loads fill themselves."""
     found: dict[str, dict[int, int]] = {}
     for cell in plan.cells:
+        if cell.concurrency is None:
+            continue
         found.setdefault(cell.dataset, {})[cell.concurrency] = cell.prompts
     return found
 

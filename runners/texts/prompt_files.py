@@ -9,7 +9,7 @@ from runners.planning.study import Study
 from runners.texts import prompts
 from warehouse.errors import StudyError
 
-Sets = dict[int, prompts.PromptSet]
+Sets = dict[str, prompts.PromptSet]
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class PromptFiles:
     def __init__(self, study: Study, layout: Layout) -> None:
         self._study = study
         self._layout = layout
-        self._known: dict[tuple[str, int], PromptFile] = {}
+        self._known: dict[tuple[str, str], PromptFile] = {}
         self._read: dict[str, Sets] = {}
         self._unread: set[str] = set()
 
     def of(self, cell: PlannedCell) -> PromptFile:
         """The prompts of a cell; the files of all levels of its dataset are written."""
-        key = (cell.dataset, cell.concurrency)
+        key = (cell.dataset, cell.load)
         if key not in self._known:
             self._write(cell.dataset)
         return self._known[key]
@@ -43,7 +43,7 @@ class PromptFiles:
         if cell.dataset in self._unread:
             return None
         try:
-            return self._sets(cell.dataset)[cell.concurrency].hash
+            return self._sets(cell.dataset)[cell.load].hash
         except StudyError:
             self._unread.add(cell.dataset)
             return None
@@ -51,14 +51,14 @@ class PromptFiles:
     def _sets(self, dataset: str) -> Sets:
         """Levels that were measured keep their prompts, whatever levels came or went."""
         if dataset not in self._read:
-            levels = self._study.dataset(dataset).concurrency or self._study.concurrency
+            levels = [level.name for level in self._study.sent_levels(self._study.dataset(dataset))]
             kept = {level: prompts.read(self._layout.prompts(dataset, level)) for level in levels}
             self._read[dataset] = prompts.prompt_sets(self._study, dataset, kept)
         return self._read[dataset]
 
     def _write(self, dataset: str) -> None:
-        for concurrency, found in self._sets(dataset).items():
-            path = self._layout.prompts(dataset, concurrency).absolute()
+        for level, found in self._sets(dataset).items():
+            path = self._layout.prompts(dataset, level).absolute()
             prompts.write(found, path)
             warm_up = tuple(prompt.text for prompt in found.warm_up)
-            self._known[dataset, concurrency] = PromptFile(path, found.hash, warm_up)
+            self._known[dataset, level] = PromptFile(path, found.hash, warm_up)

@@ -1,20 +1,29 @@
-"""The prompts of a study: shuffled by seed, one disjoint set for each concurrency level.
+"""The prompts of a study: shuffled by seed, one disjoint set for each load level.
 
 Every arm, tensor-parallel size and repeat gets the same sets, so that only the speculation
-differs; no level sees a prompt of another, so that no cache helps it.
+differs; no level sees a prompt of another, so that no cache helps it, unless the study allows it
+(``reuse``).
 """
 
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from runners.planning.study import Dataset, Study
+from runners.loads.schedule import arranged, arrivals_of
+from runners.loads.trace import Arrival
+from runners.planning.asked import requests_at
+from runners.planning.datasets import Dataset
+from runners.planning.study import Study
 from runners.texts.datasets import prompt_texts
 from warehouse.errors import StudyError
 from warehouse.prompt_hash import flatten_messages, hash_text, prompt_set_hash
+
+#: Columns of a level's file, by names that GuideLLM takes for nothing else.
+PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"
 
 
 @dataclass(frozen=True)
@@ -33,13 +42,15 @@ class PromptSet:
     warm_up: tuple[Prompt, ...]
     """Prompts of no level; fewer than asked for where the dataset has no more."""
     hash: str
+    arrivals: tuple[Arrival, ...] = ()
+    """Of a trace: when each prompt is sent, and how long its answer may be."""
 
 
-Kept = Mapping[int, Sequence[str]]
+Kept = Mapping[str, Sequence[str]]
 
 
-def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> dict[int, PromptSet]:
-    """The prompts of a dataset by concurrency level.
+def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> dict[str, PromptSet]:
+    """The prompts of a dataset by the short names of its load levels.
 
     ``kept`` are the texts with which levels were measured before: where the dataset, its filter and
     its seed still give them, in that order, a level keeps them whatever levels came or went.
@@ -47,30 +58,36 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     """
     dataset = study.dataset(dataset_name)
     texts = prompt_texts(study, dataset_name)
-    levels = dataset.concurrency or study.concurrency
-    needed = sum(dataset.prompts_at(level) for level in levels)
-    if len(texts) < needed:
+    levels = {level.name: level for level in study.sent_levels(dataset)}
+    counts = {name: requests_at(study, dataset, level) for name, level in levels.items()}
+    needed = sum(counts.values())
+    if len(texts) < needed and not (dataset.reuse and texts):
         raise StudyError(_too_few(dataset, len(texts), needed))
     Random(dataset.shuffle_seed).shuffle(texts)
-    counts = {level: dataset.prompts_at(level) for level in levels}
+    texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
     prompts = [_prompt(text, study.request.format) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
     warm_up = tuple(prompts[used : used + study.window.warm_up_requests])
-    slices = {level: tuple(prompts[starts[level] :][: counts[level]]) for level in levels}
-    return {level: PromptSet(taken, warm_up, _set_hash(taken)) for level, taken in slices.items()}
+    slices = {name: tuple(prompts[starts[name] :][: counts[name]]) for name in levels}
+    when = {name: arrivals_of(study, dataset, level) for name, level in levels.items()}
+    return {
+        name: PromptSet(arranged(taken, when[name]), warm_up, _set_hash(taken), when[name])
+        for name, taken in slices.items()
+    }
 
 
-def _starts(texts: Sequence[str], counts: Mapping[int, int], kept: Kept) -> dict[int, int]:
+def _starts(texts: Sequence[str], counts: Mapping[str, int], kept: Kept) -> dict[str, int]:
     """Where each level's prompts begin: where they began before, else in the first gap that fits.
 
     Where kept places leave no gap for the others, all levels are cut anew.
     """
-    place = {text: number for number, text in enumerate(texts)}
-    starts: dict[int, int] = {}
+    place = {text: number for number, text in reversed(list(enumerate(texts)))}
+    starts: dict[str, int] = {}
     for level, before in kept.items():
-        start = place.get(before[0], -1) if before else -1
-        same = start >= 0 and list(texts[start : start + len(before)]) == list(before)
+        start = min((place.get(text, -1) for text in before), default=-1)
+        # A trace sends them in an order of its own.
+        same = start >= 0 and sorted(texts[start : start + len(before)]) == sorted(before)
         if same and counts.get(level) == len(before) and _free(start, level, starts, counts):
             starts[level] = start
     for level in counts:
@@ -82,13 +99,13 @@ def _starts(texts: Sequence[str], counts: Mapping[int, int], kept: Kept) -> dict
     return starts
 
 
-def _free(start: int, level: int, starts: Mapping[int, int], counts: Mapping[int, int]) -> bool:
+def _free(start: int, level: str, starts: Mapping[str, int], counts: Mapping[str, int]) -> bool:
     end = start + counts[level]
     return all(end <= begun or begun + counts[other] <= start for other, begun in starts.items())
 
 
 def _gap(
-    level: int, starts: Mapping[int, int], counts: Mapping[int, int], there_are: int
+    level: str, starts: Mapping[str, int], counts: Mapping[str, int], there_are: int
 ) -> int | None:
     """The first place, at the beginning or after another level, where a level fits."""
     candidates = sorted({0, *(start + counts[other] for other, start in starts.items())})
@@ -100,7 +117,7 @@ def read(path: Path) -> tuple[str, ...]:
     """The texts of a set that was written before; none where there is no such file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        return tuple(json.loads(line)["prompt"] for line in lines)
+        return tuple(json.loads(line)[PROMPT] for line in lines)
     except (OSError, ValueError, KeyError, TypeError):
         return ()
 
@@ -108,7 +125,7 @@ def read(path: Path) -> tuple[str, ...]:
 def problems(study: Study) -> list[str]:
     """One sentence for each dataset that cannot be read or has too few prompts."""
     said = []
-    for dataset in study.datasets:
+    for dataset in study.measured_on:
         try:
             prompt_sets(study, dataset.name)
         except StudyError as error:
@@ -117,12 +134,21 @@ def problems(study: Study) -> list[str]:
 
 
 def write(found: PromptSet, path: Path) -> None:
-    """The set as JSONL with the one column ``prompt``, which is what GuideLLM reads."""
-    lines = [json.dumps({"prompt": prompt.text}) for prompt in found.prompts]
+    """The set as JSONL, which is what GuideLLM reads: the column ``prompt``, and of a trace when each
+    is sent and how long its answer may be."""
+    lines = [json.dumps(row) for row in _rows(found)]
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
+    if not found.arrivals:
+        yield from ({PROMPT: prompt.text} for prompt in found.prompts)
+    for prompt, arrival in zip(found.prompts, found.arrivals, strict=False):
+        row: dict[str, str | float] = {PROMPT: prompt.text, WHEN: round(arrival.at, 6)}
+        yield row if arrival.output_tokens is None else row | {MOST: arrival.output_tokens}
 
 
 def _prompt(text: str, request_format: str) -> Prompt:

@@ -10,6 +10,7 @@ import pytest
 from runners.measuring.guidellm import command, key_environment, planned_command
 from runners.measuring.load import Counts, count
 from runners.measuring.load_request import LoadRequest, Places, load_request
+from runners.planning.loads import LoadLevel
 from runners.planning.plan import make_plan
 from runners.serving.diagnosis import Diagnosis
 from tests.runners.conftest import lab_executable
@@ -22,7 +23,8 @@ PROMPTS = 10
 def request(**changes: object) -> LoadRequest:
     given = {
         "url": "http://127.0.0.1:1", "model": "tiny", "tokenizer": None,
-        "request_format": "chat_completions", "prompts": "p.jsonl", "concurrency": 4,
+        "request_format": "chat_completions", "prompts": "p.jsonl",
+        "level": LoadLevel("concurrent", 4),
         "n_requests": PROMPTS, "max_seconds": 60.0, "sampling": {"temperature": 0.0},
         "max_tokens": 8, "warmup": 0.0, "cooldown": 0.0, "seed": 0, "output": "out/r.json",
     }  # fmt: skip
@@ -144,7 +146,7 @@ def test_the_study_decides_what_is_sent(study_of) -> None:
         "temperature": 0.5, "top_p": 0.9, "seed": 3, "ignore_eos": True, "reasoning_effort": "low",
     }  # fmt: skip
     assert (found.max_tokens, found.warmup, found.cooldown) == (None, 0.1, 0.2)
-    assert (found.model, found.concurrency, found.n_requests) == ("org/target", 1, 20)
+    assert (found.model, found.level.at_once, found.n_requests) == ("org/target", 1, 20)
 
 
 def test_a_plan_shows_the_newest_command_line_where_no_guidellm_is_found(study_of) -> None:

@@ -15,8 +15,10 @@ from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.texts.prompt_checks import few_prompts
+from warehouse.loads import Load
 
 ROOT = Path(__file__).parents[2]
+ONE, FOUR = Load("concurrency", 1.0), Load("concurrency", 4.0)
 PUBLISHED = ROOT / "studies" / "gpt-oss-120b-eagle3.yaml"
 
 
@@ -119,7 +121,7 @@ def test_an_estimate_assumes_until_something_was_recorded(study_of: Callable[...
     assert found.hours == pytest.approx(seconds / 3600)
     assert found.gpu_hours == pytest.approx(2 * seconds / 3600)
     assert found.usd == pytest.approx(36.0 * seconds / 3600)
-    recorded = Recorded((("code", 1, 10.0), ("code", 1, 20.0), ("prose", 4, 5.0)), (40.0,))
+    recorded = Recorded((("code", ONE, 10.0), ("code", ONE, 20.0), ("prose", FOUR, 5.0)), (40.0,))
     better = estimate(plan, recorded, Assumed())
     assert better.basis == "recorded"
     assert better.hours == pytest.approx(3 * (40 + 15 + 5) / 3600)
@@ -171,7 +173,7 @@ def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
     record("c", dataset="code", concurrency=1)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "record.json").write_text("{")
-    assert read_recorded(tmp_path) == Recorded((("code", 1, 20.0),), (30.0,))
+    assert read_recorded(tmp_path) == Recorded((("code", ONE, 20.0),), (30.0,))
     assert read_recorded(tmp_path / "none") == Recorded()
 
 

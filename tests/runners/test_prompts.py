@@ -34,8 +34,8 @@ def test_levels_share_no_prompt_and_warm_up_shares_none_with_them(
 ) -> None:
     sets = prompt_sets(given(40), "asked")
     texts = [p.text for found in sets.values() for p in found.prompts]
-    texts += [p.text for p in sets[1].warm_up]
-    assert [len(sets[level].prompts) for level in (1, 4)] == [5, 20]
+    texts += [p.text for p in sets["c1"].warm_up]
+    assert [len(sets[level].prompts) for level in ("c1", "c4")] == [5, 20]
     assert len(texts) == len(set(texts)) == 29
 
 
@@ -45,25 +45,25 @@ def test_every_arm_gets_the_same_prompts_and_another_seed_others(
     one, again = (prompt_sets(given(40), "asked") for _ in range(2))
     other = prompt_sets(given(40, {"shuffle_seed": 1}), "asked")
     assert one == again
-    assert one[4].hash != other[4].hash
+    assert one["c4"].hash != other["c4"].hash
 
 
 def test_prompts_are_shuffled(given: Callable[..., Study]) -> None:
     expected = [f"Question {number}?" for number in range(40)]
     random.Random(0).shuffle(expected)
-    assert [p.text for p in prompt_sets(given(40), "asked")[1].prompts] == expected[:5]
+    assert [p.text for p in prompt_sets(given(40), "asked")["c1"].prompts] == expected[:5]
 
 
 def test_a_level_left_out_for_a_dataset_takes_no_prompts(given: Callable[..., Study]) -> None:
     study = given(20, {"concurrency": [4]}, window={"warm_up_requests": 0})
-    assert list(prompt_sets(study, "asked")) == [4]
+    assert list(prompt_sets(study, "asked")) == ["c4"]
 
 
 @pytest.mark.parametrize("content", ["text", "parts"])
 def test_the_hash_of_a_chat_prompt_is_the_one_that_ingest_finds(
     given: Callable[..., Study], content: str
 ) -> None:
-    prompt = prompt_sets(given(40), "asked")[1].prompts[0]
+    prompt = prompt_sets(given(40), "asked")["c1"].prompts[0]
     said = prompt.text if content == "text" else [{"type": "text", "text": prompt.text}]
     asked = prompt_text(Body(messages=[{"role": "user", "content": said}]))
     assert asked is not None
@@ -71,7 +71,7 @@ def test_the_hash_of_a_chat_prompt_is_the_one_that_ingest_finds(
 
 
 def test_the_hash_of_a_completion_is_that_of_its_text(given: Callable[..., Study]) -> None:
-    found = prompt_sets(given(40, request={"format": "text_completions"}), "asked")[1]
+    found = prompt_sets(given(40, request={"format": "text_completions"}), "asked")["c1"]
     hashes = [hash_text(prompt_text(Body(prompt=p.text)) or "") for p in found.prompts]
     assert [p.hash for p in found.prompts] == hashes
     assert found.hash == prompt_set_hash(list(reversed(hashes)))
@@ -95,11 +95,11 @@ def test_a_text_that_stands_twice_counts_once(given: Callable[..., Study], tmp_p
 def test_a_dataset_without_prompts_to_spare_warms_up_with_fewer(
     given: Callable[..., Study],
 ) -> None:
-    assert len(prompt_sets(given(27), "asked")[1].warm_up) == 2
+    assert len(prompt_sets(given(27), "asked")["c1"].warm_up) == 2
 
 
 def test_a_written_set_is_one_prompt_a_line(given: Callable[..., Study], tmp_path: Path) -> None:
-    found = prompt_sets(given(40), "asked")[4]
+    found = prompt_sets(given(40), "asked")["c4"]
     path = tmp_path / "sets" / "asked-c4.jsonl"
     write(found, path)
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

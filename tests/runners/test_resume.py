@@ -265,7 +265,7 @@ def test_only_takes_the_cells_for_which_every_term_holds(study_of) -> None:
     ("only", "launch", "said"),
     [
         (["arm=nobody"], None, "it has baseline, ngram-k2, ngram-k3"),
-        (["colour=red"], None, "one of arm, dataset, tp, concurrency, repeat"),
+        (["colour=red"], None, "one of arm, dataset, tp, concurrency, load, repeat"),
         (["arm"], None, "FIELD=VALUE"),
         ([], "r9-x", "no launch 'r9-x'"),
         (["arm=ngram-k2"], "r0-baseline-tp1", "No cell of the study is left"),

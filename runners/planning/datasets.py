@@ -1,0 +1,133 @@
+"""The datasets of a study: where prompts come from, what of them is used, and in which parts."""
+
+import re
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from runners.planning.loads import LoadLevel, Loads
+from runners.planning.part import Name, Part, Positive, unique
+
+
+class Hub(Part):
+    """A dataset of the Hugging Face hub."""
+
+    id: str = Field(min_length=1)
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+    file: str | None = Field(
+        default=None, description="One file of the repository, where it has no loader"
+    )
+
+
+class Generator(Part):
+    """Prompts that the project makes itself."""
+
+    kind: Literal["code", "structured", "prose"]
+    min_chars: Positive = 150
+    max_chars: Positive = 320
+
+
+class Filter(Part):
+    """Which rows of a dataset are used."""
+
+    min_chars: Positive | None = None
+    max_chars: Positive | None = None
+    where: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Columns that must equal a value"
+    )
+
+
+class Dataset(Part):
+    """Where the prompts come from, and what of the study they are used for."""
+
+    name: Name
+    hub: Hub | None = None
+    file: str | None = Field(
+        default=None, description="Local JSONL, CSV or Parquet, relative to the study"
+    )
+    generator: Generator | None = None
+    field: str = Field(default="prompt", description="Column or dotted path: conversations.0.value")
+    filter: Filter = Filter()
+    prompts_per_level: Positive | dict[Positive, Positive] = Field(
+        default=100, description="Prompts of each concurrency level, one number or one per level"
+    )
+    shuffle_seed: int = 0
+    arms: list[Name] | None = Field(default=None, description="Arms to run on it; all if left out")
+    tensor_parallel_sizes: list[Positive] | None = None
+    concurrency: list[Positive] | None = None
+    load: Loads | None = Field(default=None, description="Instead of the study's own")
+    max_tokens: Positive | None = Field(default=None, description="Instead of the request's own")
+    reuse: bool = Field(
+        default=False, description="Prompts are sent again where there are too few of them"
+    )
+    categories: list[str] = Field(
+        default=[], description="Measured each by itself: values of category_field"
+    )
+    category_field: str = "category"
+    length_bins: list[Positive] = Field(
+        default=[], description="Prompts by length, each bin by itself: its most characters"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        given = [s for s in ("hub", "file", "generator") if getattr(self, s) is not None]
+        if len(given) != 1:
+            raise ValueError("give exactly one of hub, file and generator")
+        if self.concurrency is not None and self.load is not None:
+            raise ValueError("give concurrency or load, not both")
+        unique("categories", self.categories)
+        if self.categories and self.generator is not None:
+            raise ValueError("the rows of a generator have no categories; leave categories out")
+        if self.length_bins != sorted(set(self.length_bins)):
+            raise ValueError("length_bins must rise: the most characters of each bin")
+        return self
+
+    @property
+    def own_loads(self) -> Loads | None:
+        """The loads of this dataset alone; None where the study's hold."""
+        return Loads(concurrent=self.concurrency) if self.concurrency else self.load
+
+    def parts(self) -> tuple["Dataset", ...]:
+        """The datasets that are measured: this one, or one for each category and length."""
+        by_category = [self]
+        if self.categories:
+            by_category = [self._of_category(value) for value in self.categories]
+        if not self.length_bins:
+            return tuple(by_category)
+        edges = zip([0, *self.length_bins], self.length_bins, strict=False)
+        bins = list(edges)
+        return tuple(one._of_length(*edge) for one in by_category for edge in bins)
+
+    def _of_category(self, value: str) -> "Dataset":
+        where = {**self.filter.where, self.category_field: value}
+        return self._part(_fit(value), self.filter.model_copy(update={"where": where}))
+
+    def _of_length(self, above: int, most: int) -> "Dataset":
+        limits = {"min_chars": above + 1, "max_chars": most}
+        part = self._part(f"{most}c", self.filter.model_copy(update=limits))
+        if self.generator is None:
+            return part
+        made = self.generator.model_copy(update=limits)
+        return part.model_copy(update={"generator": made})
+
+    def _part(self, suffix: str, kept: Filter) -> "Dataset":
+        own = {"name": f"{self.name}-{suffix}", "filter": kept, "categories": [], "length_bins": []}
+        return self.model_copy(update=own)
+
+    def prompts_at(self, level: LoadLevel) -> int:
+        """How many prompts a level sends that is no trace, which brings its own number.
+
+        KeyError where the dataset has a number for each concurrency and none for this level.
+        """
+        if level.requests is not None:
+            return level.requests
+        if isinstance(self.prompts_per_level, int):
+            return self.prompts_per_level
+        return self.prompts_per_level[level.at_once or 0]
+
+
+def _fit(value: str) -> str:
+    """A value as a part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", value)

@@ -1,0 +1,145 @@
+"""The loads of a study: requests at once, requests a second, a trace, or all that a server takes."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from runners.planning.part import Part, Positive, Seconds, unique
+from warehouse.loads import Load, load_of
+
+#: Nobody's server takes more: a rate beyond it is a slip of the pen.
+_MOST = 10_000
+Rate = Annotated[float, Field(gt=0, le=_MOST)]
+#: In the words of GuideLLM's strategies.
+Profile = Literal["concurrent", "constant", "poisson", "trace", "throughput", "sweep"]
+
+
+class Loads(Part):
+    """What a study asks of its servers, level by level."""
+
+    concurrent: list[Positive] = Field(default=[], description="So many requests at once")
+    constant: list[Rate] = Field(default=[], description="So many a second, evenly spaced")
+    poisson: list[Rate] = Field(default=[], description="So many a second on average, at random")
+    sweep: Annotated[int, Field(ge=1, le=50)] | None = Field(
+        default=None,
+        description="So many constant rates, from what the baseline serves one by one to all that "
+        "it can serve; found on the baseline, then the same for every arm",
+    )
+    replay: str | None = Field(
+        default=None, min_length=1, description="File of a trace, relative to the study"
+    )
+    speed: Annotated[float, Field(gt=0, le=1e6)] = Field(
+        default=1.0, description="How much faster than it was recorded a trace is replayed"
+    )
+    throughput: bool = Field(default=False, description="As fast as the server takes them")
+    seconds: Seconds | None = Field(
+        default=None,
+        description="How long rates are offered, instead of prompts_per_level; and how much of a "
+        "trace is replayed",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique("concurrency levels", self.concurrent)
+        unique("constant rates", self.constant)
+        unique("Poisson rates", self.poisson)
+        if not self.levels():
+            raise ValueError("no load is named; write concurrent, constant, poisson, replay …")
+        if self.speed != 1 and self.replay is None:
+            raise ValueError("speed belongs to a trace: name one under replay")
+        if self.seconds is not None and not (self.constant or self.poisson or self.replay):
+            raise ValueError("seconds belongs to constant, poisson or replay; here is none of them")
+        return self
+
+    def levels(self, found: Sequence[float] = ()) -> tuple["LoadLevel", ...]:
+        """The levels in the order in which they are measured; ``found``: the rates of the sweep."""
+        return tuple(self._levels(found))
+
+    def _levels(self, found: Sequence[float]) -> Iterator["LoadLevel"]:
+        yield from (LoadLevel("concurrent", n) for n in self.concurrent)
+        yield from (LoadLevel("constant", rate, seconds=self.seconds) for rate in self.constant)
+        yield from (LoadLevel("poisson", rate, seconds=self.seconds) for rate in self.poisson)
+        for place in range(self.sweep or 0):
+            rate = found[place] if place < len(found) else None
+            yield LoadLevel("constant", rate, place=place + 1)
+        if self.replay is not None:
+            yield LoadLevel("trace", None, self.replay, self.speed, self.seconds)
+        if self.throughput:
+            yield LoadLevel("throughput")
+
+
+@dataclass(frozen=True)
+class LoadLevel:
+    """One load point. ``value``: requests at once, or a second; None where it is neither, or is the
+    rate of a sweep that did not run yet."""
+
+    profile: Profile
+    value: float | None = None
+    trace: str | None = None
+    """The file, as the study names it."""
+    speed: float = 1.0
+    seconds: float | None = None
+    place: int | None = None
+    """Of a sweep's rate, from 1."""
+
+    @property
+    def name(self) -> str:
+        """A short name, different for each level of a study: it is part of a path."""
+        if self.profile == "concurrent":
+            return f"c{self.value:g}"
+        if self.profile == "trace":
+            fast = "" if self.speed == 1 else f"-{self.speed:g}x"
+            return f"trace-{Path(self.trace or '').stem}{fast}"
+        if self.place is not None:
+            return f"sweep{self.place}"
+        return self.profile if self.value is None else f"{self.profile}{self.value:g}"
+
+    @property
+    def at_once(self) -> int | None:
+        """Requests in flight, where the load holds them there."""
+        return int(self.value) if self.profile == "concurrent" and self.value else None
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second that are offered; None where it is no rate, or not yet known."""
+        return self.value if self.profile in ("constant", "poisson") else None
+
+    @property
+    def as_load(self) -> Load | None:
+        """The same in the words of the warehouse; None for a rate that is not yet known."""
+        return load_of(self.profile, self.at_once, self.rate, self.replayed_as)
+
+    @property
+    def replayed_as(self) -> str | None:
+        """How a record names the trace and how fast it was replayed."""
+        if self.trace is None:
+            return None
+        cut = "" if self.seconds is None else f", first {self.seconds:g} s"
+        return Path(self.trace).name + ("" if self.speed == 1 else f" at {self.speed:g}x") + cut
+
+    @property
+    def words(self) -> str:
+        """How a sentence says it."""
+        if self.profile == "concurrent":
+            return f"concurrency {self.value:g}"
+        if self.profile == "trace":
+            return f"trace {self.replayed_as}"
+        if self.profile in ("throughput", "sweep"):
+            return "all at once"
+        known = f"rate {self.place} of the sweep" if self.value is None else f"{self.value:g}/s"
+        return f"{known}{' Poisson' if self.profile == 'poisson' else ''}"
+
+    @property
+    def requests(self) -> int | None:
+        """How many requests ``seconds`` hold at the rate; None where they do not say."""
+        if self.rate is None or self.seconds is None:
+            return None
+        return max(1, math.ceil(self.rate * self.seconds))
+
+
+#: Finds the rates of a sweep on the baseline; its requests are no cell.
+SWEEP = LoadLevel("sweep")

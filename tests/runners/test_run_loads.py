@@ -1,0 +1,81 @@
+"""Rates, traces and sweeps end to end: the FAKE engine, the real GuideLLM, ingest and the decision."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from draftboard import cli
+from tests.runners.small_study import SmallStudy, small_study
+
+pytestmark = [pytest.mark.long, pytest.mark.alone]
+RATE = 5.0
+
+
+def trace(folder: Path) -> str:
+    """Two bursts of four requests, two seconds apart."""
+    times = [0, 0.05, 0.1, 0.15, 2, 2.05, 2.1, 2.15]
+    rows = [{"timestamp": at, "input_length": 9, "output_length": 6} for at in times]
+    (folder / "bursts.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return "bursts.jsonl"
+
+
+def starts(study: SmallStudy, key: str) -> list[float]:
+    """When each request of a cell was sent, in seconds after the first."""
+    report = json.loads((study.cell(key) / "guidellm.json").read_bytes())
+    done = report["benchmarks"][0]["requests"]["successful"]
+    at = sorted(one["info"]["timings"]["request_start"] for one in done)
+    return [one - at[0] for one in at]
+
+
+def asked(warehouse: Path, *words: str) -> str:
+    done = CliRunner().invoke(cli, [*words, "--warehouse", str(warehouse)], catch_exceptions=False)
+    return done.output
+
+
+def test_rates_and_traces_run_pair_and_are_judged_by_latency(tmp_path: Path) -> None:
+    study = small_study(
+        tmp_path,
+        concurrency=None,
+        load={"poisson": [RATE], "seconds": 4, "replay": trace(tmp_path)},
+    )
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+
+    arms = [f"{arm}/tp1/numbers" for arm in ("baseline", "draft")]
+    random = [starts(study, f"{arm}/poisson5-r0") for arm in arms]
+    assert len(random[0]) == len(random[1]) == 20
+    # The same gaps for both arms, no two of them alike as they are with several workers.
+    assert all(abs(a - b) < 0.25 for a, b in zip(*random, strict=True))
+    gaps = [round(b - a, 2) for a, b in pairwise(random[0])]
+    assert len(set(gaps)) > len(gaps) / 2
+    for arm in arms:
+        bursts = starts(study, f"{arm}/trace-bursts-r0")
+        assert len(bursts) == 8
+        assert bursts[3] < 1 < bursts[4]
+
+    warehouse = tmp_path / "warehouse"
+    taken = asked(warehouse, "ingest", str(study.results), "--json")
+    assert json.loads(taken)["rejected"] == 0, taken
+    said = asked(warehouse, "verdict")
+    assert "requests/s (Poisson)" in said
+    assert "trace bursts.jsonl" in said
+
+
+def test_a_sweep_finds_rates_on_the_baseline_and_every_arm_gets_them(tmp_path: Path) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.02", concurrency=None, load={"sweep": 2})
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+    assert "rates are frozen" in done.stderr
+
+    records = [json.loads(path.read_text()) for path in study.layout.root.rglob("*/record.json")]
+    rates = {record["arm"]: set() for record in records}
+    for record in records:
+        rates[record["arm"]].add(record["rate"])
+    assert len(rates["baseline"]) == 2
+    assert rates["baseline"] == rates["draft"]
+    assert {record["load_profile"] for record in records} == {"constant"}
+    again = study.run()
+    assert "4 good already, 0 to run" in again.stderr
