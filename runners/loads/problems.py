@@ -42,7 +42,7 @@ def lacks_replay(version: str) -> str:
 
 def _levels(plan: Plan) -> Iterator[tuple[Dataset, LoadLevel]]:
     """Each dataset with each of its load points, at the first size that measures it."""
-    seen = {}
+    seen: dict[tuple[str, str], LoadLevel] = {}
     for cell in plan.cells:
         seen.setdefault((cell.dataset, cell.load), cell.level)
     for (name, _), level in seen.items():

@@ -57,7 +57,7 @@ def load_asked(study: Study, level: LoadLevel) -> dict[str, Any]:
     """What decides the result of a load; a trace by its content."""
     if level.at_once is not None:
         return {"concurrency": level.at_once}
-    said = {"profile": level.profile, "rate": level.rate}
+    said: dict[str, Any] = {"profile": level.profile, "rate": level.rate}
     if level.trace is not None:
         found = trace_of(study, level)
         said |= {"trace": found.digest, "speed": level.speed, "seconds": level.seconds}

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
@@ -44,6 +45,11 @@ class PromptSet:
     hash: str
     arrivals: tuple[Arrival, ...] = ()
     """Of a trace: when each prompt is sent, and how long its answer may be."""
+
+    @property
+    def says_lengths(self) -> bool:
+        """Whether the trace says how long answers were."""
+        return any(arrival.output_tokens for arrival in self.arrivals)
 
 
 Kept = Mapping[str, Sequence[str]]
@@ -144,11 +150,13 @@ def write(found: PromptSet, path: Path) -> None:
 
 
 def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
-    if not found.arrivals:
-        yield from ({PROMPT: prompt.text} for prompt in found.prompts)
-    for prompt, arrival in zip(found.prompts, found.arrivals, strict=False):
-        row: dict[str, str | float] = {PROMPT: prompt.text, WHEN: round(arrival.at, 6)}
-        yield row if arrival.output_tokens is None else row | {MOST: arrival.output_tokens}
+    for prompt, arrival in zip_longest(found.prompts, found.arrivals):
+        row: dict[str, str | float] = {PROMPT: prompt.text}
+        if arrival is not None:
+            row[WHEN] = round(arrival.at, 6)
+            # Each line has the same columns, or a reader takes the type of some for nothing.
+            row |= {MOST: arrival.output_tokens or 0} if found.says_lengths else {}
+        yield row
 
 
 def _prompt(text: str, request_format: str) -> Prompt:

@@ -145,7 +145,7 @@ def test_a_traces_file_says_when_each_prompt_is_sent_and_how_long_its_answer_may
     write(found, tmp_path / "p.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
     assert [row["relative_timestamp"] for row in rows] == [0, 0.5, 1.5]
-    assert [row.get("output_tokens_count") for row in rows] == [9, None, 64]
+    assert [row["output_tokens_count"] for row in rows] == [9, 0, 64]
     lengths = [len(row["prompt"]) for row in rows]
     assert lengths[0] >= lengths[2] >= lengths[1]
     assert {row["prompt"] for row in rows} == {one.text for one in found.prompts}
