@@ -1,4 +1,4 @@
-"""What a server did during a cell, from its sampled gauges and counters.
+"""What a server and its machine did during a cell, from sampled gauges and counters.
 
 Counters become rates between two moments: tokens per second, accepted / drafted tokens, and
 1 + accepted tokens / drafts (Leviathan et al. 2023, arXiv:2211.17192, as vLLM counts them).
@@ -14,6 +14,12 @@ GAUGES: dict[str, str] = {
     "num_requests_running": "running",
     "num_requests_waiting": "waiting",
     "kv_cache_usage_perc": "KV cache",
+    "gpu_sm_clock_mhz": "GPU clock",
+    "cpu_mhz": "processor clock",
+    "gpu_power_watts": "GPU power",
+    "gpu_temperature_celsius": "GPU temperature",
+    "cpu_cores_used_by_others": "cores of others",
+    "cpu_steal_share": "stolen",
 }
 _DRAFTS, _DRAFTED, _ACCEPTED = (
     "spec_decode_num_drafts",
@@ -30,8 +36,8 @@ MOST_POINTS = 240
 def lines(samples: pd.DataFrame) -> pd.DataFrame:
     """``line``, ``at`` (s since the first sample), ``value`` of what can be told from samples.
 
-    ``samples``: at (unix s), name, value. Lines: running, waiting (requests), KV cache,
-    acceptance rate (ratios), mean acceptance length (tokens/step), output (tok/s).
+    ``samples``: at (unix s), name, value. Lines: those of GAUGES (requests, ratios, MHz, W, °C,
+    cores), acceptance rate (ratio), mean acceptance length (tokens/step), output (tok/s).
     """
     if samples.empty:
         return pd.DataFrame({"line": [], "at": [], "value": []})
@@ -62,9 +68,11 @@ def _rates(wide: pd.DataFrame) -> dict[str, pd.Series]:
 def _grown(wide: pd.DataFrame) -> pd.DataFrame:
     """Growth of every counter from window to window; a window in which one fell is left out."""
     counters = [name for name in _COUNTERS if name in wide]
-    windows = (wide.index.to_numpy() // WINDOW_S).astype(int)
-    last = wide[counters].groupby(windows).last()
-    moments = pd.Series(wide.index, index=wide.index).groupby(windows).last()
+    # The machine is looked at between the moments of the server's own samples.
+    told = wide[counters].dropna(how="all")
+    windows = (told.index.to_numpy() // WINDOW_S).astype(int)
+    last = told.groupby(windows).last()
+    moments = pd.Series(told.index, index=told.index).groupby(windows).last()
     grown = last.diff().assign(seconds=moments.diff())
     grown.index = moments.to_numpy()
     return grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]

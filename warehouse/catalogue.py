@@ -185,6 +185,27 @@ METRICS: dict[str, Metric] = {
             "1 + accepted draft tokens / drafts: tokens per verification step, bonus token "
             "included.", lowest=1.0, highest=1001.0, doubtful=65.0,
         ),
+        # Of the machine, read each second and averaged over the measured window.
+        Metric(
+            "gpu_clock", "GPU clock (SM)", "MHz", "neither", 0,
+            "Clock of the slowest GPU of the server.", highest=1e5, doubtful=1e4,
+        ),
+        Metric(
+            "gpu_power", "GPU power", "W", "neither", 0, "Power of all GPUs of the server.",
+            highest=1e7, doubtful=1e5,
+        ),
+        Metric(
+            "cpu_clock", "Processor clock", "MHz", "neither", 0,
+            "Clock of the processor, mean over its cores.", highest=1e5, doubtful=1e4,
+        ),
+        Metric(
+            "cpu_steal", "Processor time stolen", "ratio", "neither", 4,
+            "Time that a hypervisor gave to others / time of all cores.", highest=1.0,
+        ),
+        Metric(
+            "launches_beside", "Launches beside", "launches", "neither", 1,
+            "Other launches on the same machine.", highest=1e4,
+        ),
     )
 }  # fmt: skip
 

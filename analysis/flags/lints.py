@@ -1,9 +1,8 @@
 """Doubts about one cell: every check on a result, each one sentence with its figures."""
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import fmean
 
-from analysis.flags import numbers, validity
+from analysis.flags import machine, numbers, validity
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity
@@ -18,11 +17,6 @@ EVIDENCE = {
     "dummy_weights": "The model ran with dummy weights, so its acceptance and texts mean nothing.",
     "simulated": "These numbers were simulated, not measured.",
 }
-
-#: Name of the samples, and how many busy cores of others are too many. An engine on a CPU competes
-#: for the cores themselves; beside a GPU they only feed it.
-NEIGHBOURS = "cpu_cores_used_by_others"
-NEIGHBOURS_ON_CPU, NEIGHBOURS_BESIDE_GPU = 0.15, 1.0
 
 
 def lint(cell: Cell) -> tuple[Flag, ...]:
@@ -96,19 +90,6 @@ def _load(cell: Cell) -> Flags:
 def _asked(cell: Cell) -> Load | None:
     facts = cell.facts
     return load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
-
-
-def _neighbours(cell: Cell) -> Flags:
-    cores = [sample.value for sample in cell.samples if sample.name == NEIGHBOURS]
-    on_cpu = cell.facts.evidence == "cpu"
-    limit = NEIGHBOURS_ON_CPU if on_cpu else NEIGHBOURS_BESIDE_GPU
-    if cores and fmean(cores) > limit:
-        yield _flag(
-            "busy_machine",
-            "warning",
-            f"Other processes kept {fmean(cores):.2f} cores of the machine busy during the "
-            f"measurement (more than {limit:g} disturbs it).",
-        )
 
 
 def _speed(cell: Cell) -> Flags:
@@ -219,6 +200,6 @@ def _list(values: Sequence[float]) -> str:
 
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
-    _counts, _stopping, _load, _neighbours, _speed, _lengths, _reading, _evidence,
+    _counts, _stopping, _load, *machine.CHECKS, _speed, _lengths, _reading, _evidence,
     validity.verification, validity.drafting, _acceptance, _positions, *numbers.CHECKS,
 )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from warehouse.rows import Flag
 
+#: Clocks of two arms may be so far apart, as a share of the baseline's.
+_CLOCKS_APART = 0.02
+
 
 def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | None:
     """A flag where median output lengths (tokens) are more than 5 % of the baseline's apart."""
@@ -11,4 +14,31 @@ def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | 
         "output_lengths_differ",
         "warning",
         f"Median outputs are {baseline:g} and {speculative:g} tokens long, more than 5 % apart.",
+    )
+
+
+def clocks_differ(what: str, baseline: float | None, speculative: float | None) -> Flag | None:
+    """A flag where mean clocks (MHz) are more than 2 % of the baseline's apart; ``what``: GPU, CPU."""
+    if not baseline or speculative is None:
+        return None
+    if abs(speculative - baseline) <= _CLOCKS_APART * baseline:
+        return None
+    return Flag(
+        "clocks_differ",
+        "warning",
+        f"The {what} ran at {baseline:,.0f} MHz for the baseline and at {speculative:,.0f} MHz for "
+        f"the speculative arm, {speculative / baseline - 1:+.1%}: part of the difference is the "
+        "clock's.",
+    )
+
+
+def company_differs(baseline: float | None, speculative: float | None) -> Flag | None:
+    """A flag where the mean numbers of launches beside the two arms are more than one apart."""
+    if baseline is None or speculative is None or abs(speculative - baseline) <= 1:
+        return None
+    return Flag(
+        "company_differs",
+        "warning",
+        f"On average {baseline:.1f} other launches ran beside the baseline and {speculative:.1f} "
+        "beside the speculative arm, and they share the machine's processor and power.",
     )

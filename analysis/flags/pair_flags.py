@@ -1,10 +1,11 @@
 """The doubts about a pair: from its matching, from its values, from each of its cells."""
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import pandas as pd
 
-from analysis.flags.lints_across import lengths_differ
+from analysis.flags.lints_across import clocks_differ, company_differs, lengths_differ
 from analysis.frames import records
 from warehouse.catalogue import METRICS
 from warehouse.rows import Flag
@@ -18,7 +19,9 @@ def pair_flags(
     for row in [] if flags is None else records(flags):
         flag = Flag(row["name"], row["severity"], row["sentence"])
         of_cell.setdefault(row["cell_id"], []).append(flag)
-    of_pair = _length_flags(long) | _definition_flags(refused)
+    of_pair = _across(long)
+    for cell, told in _definition_flags(refused).items():
+        of_pair[cell] = of_pair.get(cell, ()) + told
     # Most pairs share their doubts with others: each is kept once.
     said: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
     found = []
@@ -38,13 +41,25 @@ def _of(arm: str, flag: Flag) -> Flag:
     return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
 
 
-def _length_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    rows = long[(long["metric"] == "output_tokens") & (long["statistic"] == "p50")]
-    told = {
-        str(row["speculative_id"]): lengths_differ(row["baseline"], row["speculative"])
-        for row in records(rows[["speculative_id", "baseline", "speculative"]])
-    }
-    return {cell: (flag,) for cell, flag in told.items() if flag is not None}
+#: What is judged by both values of a metric: metric, statistic, and the judge.
+_JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | None]], ...] = (
+    ("output_tokens", "p50", lengths_differ),
+    ("gpu_clock", "mean", partial(clocks_differ, "GPU")),
+    ("cpu_clock", "mean", partial(clocks_differ, "processor")),
+    ("launches_beside", "mean", company_differs),
+)
+#: The metrics that a comparison must hold for these flags.
+JUDGED_ACROSS: tuple[str, ...] = tuple(metric for metric, _, _ in _JUDGES)
+
+
+def _across(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    found: dict[str, tuple[Flag, ...]] = {}
+    for metric, statistic, judge in _JUDGES:
+        rows = long[(long["metric"] == metric) & (long["statistic"] == statistic)]
+        for row in records(rows[["speculative_id", "baseline", "speculative"]]):
+            if (flag := judge(row["baseline"], row["speculative"])) is not None:
+                found[row["speculative_id"]] = (*found.get(row["speculative_id"], ()), flag)
+    return found
 
 
 def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:

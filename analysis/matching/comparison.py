@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.flags.pair_flags import pair_flags
+from analysis.flags.pair_flags import JUDGED_ACROSS, pair_flags
 from analysis.frames import numbered, objects
 from analysis.matching.fields import MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.improvement import improvements
@@ -28,10 +28,10 @@ STUDY_TABLE: tuple[tuple[str, str], ...] = (
     ("tpot", "p95"), ("itl", "p95"), ("request_latency", "p50"),
 )  # fmt: skip
 
-#: What a comparison reads: the table's metrics, and the output lengths that its flags judge.
+#: What a comparison reads: the table's metrics, and those that its flags judge.
 METRICS_READ: tuple[str, ...] = (
     *dict.fromkeys(metric for metric, _ in STUDY_TABLE),
-    "output_tokens",
+    *JUDGED_ACROSS,
 )
 STATISTICS_READ: tuple[str, ...] = tuple(dict.fromkeys(statistic for _, statistic in STUDY_TABLE))
 

@@ -1,4 +1,4 @@
-"""What the server did while a cell was measured: small charts over seconds."""
+"""What the server and its machine did while a cell was measured: small charts over seconds."""
 
 from collections.abc import Sequence
 
@@ -18,6 +18,12 @@ CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {
     "Output, tok/s": (("output",), False),
     "Acceptance rate": (("acceptance rate",), True),
     "Acceptance length, tokens/step": (("mean acceptance length",), False),
+    "GPU clock, MHz": (("GPU clock",), False),
+    "GPU power, W": (("GPU power",), False),
+    "GPU temperature, °C": (("GPU temperature",), False),
+    "Processor clock, MHz": (("processor clock",), False),
+    "Cores that others kept busy": (("cores of others",), False),
+    "Processor time stolen": (("stolen",), True),
 }
 
 

@@ -2,7 +2,8 @@
 
 ``metrics-before.prom`` and ``metrics-after.prom`` are snapshots of ``/metrics`` around a report of
 one level; ``metrics-samples.jsonl`` (``[unix_time, ["name{labels} value", …]]`` a line) is a series
-from which every level takes its own difference. Each may be compressed (``.gz``, ``.zst``).
+from which every level takes its own difference; ``machine-samples.jsonl`` is the machine meanwhile.
+Each may be compressed (``.gz``, ``.zst``).
 """
 
 import hashlib
@@ -17,6 +18,8 @@ from pydantic import ValidationError
 
 from ingest.counters import Window, before_after, over_window, samples_within
 from ingest.formats.vllm_facts import LOCAL_TIME
+from ingest.machine import Machine, means, read_machine
+from ingest.machine_flags import circumstances
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import open_content
 from ingest.samples import Series, read_series
@@ -29,6 +32,7 @@ from warehouse.secrets.values import scrub
 NAME = "drop"
 RECORD = "record.json"
 _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+_MACHINE = "machine-samples.jsonl"
 _RECORD_LIMIT = 16 << 20
 #: Of a server's last words so much is kept.
 _LOG_LINES, _LOG_WIDTH = 80, 500
@@ -46,6 +50,7 @@ class Drop:
     before: Snapshot | None
     after: Snapshot | None
     series: Series
+    machine: Machine
 
     def facts(self) -> dict[str, Any]:
         """The facts that the record states or implies; they override the report's own."""
@@ -54,7 +59,7 @@ class Drop:
 
     def source_id(self, report_hash: str | None) -> str:
         """sha256 over the drop's file names and content hashes."""
-        names = [RECORD, _BEFORE, _AFTER, _SAMPLES]
+        names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
         found = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
         if report_hash is not None:
@@ -78,6 +83,7 @@ def open_drop(folder: Path) -> Drop:
         before=_snapshot(_beside(folder, _BEFORE)),
         after=_snapshot(_beside(folder, _AFTER)),
         series=read_series(_beside(folder, _SAMPLES) or b""),
+        machine=read_machine(_beside(folder, _MACHINE) or b""),
     )
 
 
@@ -140,7 +146,7 @@ def _timed(cell: Cell, record: Record) -> Cell:
 
 
 def _with_record(cell: Cell, record: Record) -> Cell:
-    flags = (*cell.flags, *_circumstances(record))
+    flags = (*cell.flags, *circumstances(record))
     if record.status == "failed":
         flags = (*flags, _failure(record))
     return replace(
@@ -153,27 +159,6 @@ def _with_record(cell: Cell, record: Record) -> Cell:
     )
 
 
-def _circumstances(record: Record) -> tuple[Flag, ...]:
-    """What a reader should know of how it was measured."""
-    flags = []
-    placement = record.environment.get("placement")
-    beside = placement.get("launches_side_by_side") if isinstance(placement, dict) else None
-    if isinstance(beside, int) and beside > 1:
-        flags.append(Flag("neighbours", "info", _NEIGHBOURS.format(beside)))
-    if record.prefix_cache == "kept" and record.prefix_caching is not False:
-        flags.append(Flag("prefix_cache_kept", "info", _CACHE_KEPT))
-    return tuple(flags)
-
-
-_NEIGHBOURS = (
-    "Up to {} servers ran side by side on this machine: they share its processor, memory and power."
-)
-_CACHE_KEPT = (
-    "The prefix cache was not emptied before this load: what earlier requests share with these was "
-    "served from it."
-)
-
-
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     start = cell.started_at or (drop.record.started_at if alone else None)
     window = None if start is None else (start.timestamp(), start.timestamp() + _length(cell))
@@ -184,8 +169,11 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     elif found is None and drop.before is not None and not drop.series:
         flags = (*flags, _NOT_DIVIDED)
     acceptance = cell.acceptance if found is None else (found, *cell.acceptance)
-    samples = samples_within(drop.series, window)
-    return replace(cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples)
+    samples = (*samples_within(drop.series, window), *drop.machine.within(window))
+    return replace(
+        cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples,
+        measurements=(*cell.measurements, *means(samples)),
+    )  # fmt: skip
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:

@@ -5,7 +5,7 @@ a name of its own. Whatever interrupts this leaves nothing that looks like a res
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,9 +20,8 @@ from runners.measuring import load, sampler
 from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
 from runners.measuring.counted import count, count_before
 from runners.measuring.guidellm import arrival_environment, command, key_environment
-from runners.measuring.layout import AFTER, BEFORE, REPORT, SAMPLES, Layout
+from runners.measuring.layout import AFTER, BEFORE, MACHINE, REPORT, SAMPLES, Layout
 from runners.measuring.load_request import Places, load_request
-from runners.measuring.neighbours import Neighbours
 from runners.measuring.progress import Progress
 from runners.measuring.record import Happened, Setting, record, write
 from runners.measuring.serving import Serving
@@ -37,6 +36,8 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import BadStatus
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.texts.prompt_files import PromptFiles
+from runners.watching.sampler import MachineSampler
+from runners.watching.watch import Watch
 
 _LOG_LINES = 40
 #: Under this there is no room for the rest of a report.
@@ -59,8 +60,8 @@ class Bench:
     guidellm: tuple[str, str]
     """Executable and version."""
     env: Mapping[str, str]
-    power: Callable[[], Mapping[int, float]] | None = None
-    """Watts by GPU, sampled beside the counters."""
+    watch: Watch
+    """The machine, looked at during each load."""
     api_key: str | None = field(default=None, repr=False)
     """What a foreign server asks for."""
     software: Software = Software()
@@ -113,7 +114,7 @@ def run_cell(
         require_room(folder, BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts)
         problem = _measure(bench, server, (cell, folder), notes)
         if problem is not None:
-            problem = _blamed(server, problem, folder)
+            problem = _blamed(bench, server, problem, folder)
         excerpt = () if problem is None else tuple(server.log_tail(_LOG_LINES))
         _keep(bench, (cell, folder), _happened(attempt, notes, problem, excerpt))
     return problem
@@ -166,16 +167,15 @@ def _load(
     cpus = None if study.cpus is None else frozenset(study.cpus.client)
     log = bench.layout.load_log(bench.launch.launch_id)
     invocation = load.Invocation(argv, env, log, study.limits.cell_s, cpus)
-    samples = Path(places.report).with_name(SAMPLES)
-    sampling = sampler.Sampler(
-        server.url, samples, study.sample_every_s, bench.power, extra=Neighbours()
-    )
+    folder = Path(places.report).parent
+    sampling = sampler.Sampler(server.url, folder / SAMPLES, study.sample_every_s)
+    machine = MachineSampler(folder / MACHINE, bench.watch.look())
     stall = Stall(study.limits.cell_s)
-    with sampling, notes.phase("load"):
+    with machine, sampling, notes.phase("load"):
 
         def watch() -> Diagnosis | None:
             bench.progress.live(sampling.latest)
-            return server.died() or stall.look(sampling.latest)
+            return bench.watch.problem() or server.died() or stall.look(sampling.latest)
 
         try:
             return load.run_load(invocation, watch)
@@ -191,11 +191,12 @@ def _judged(bench: Bench, cell: PlannedCell, folder: Path) -> Diagnosis | None:
     return load.judge(counted, cell.prompts, bench.study.limits.max_error_rate)
 
 
-def _blamed(server: Serving, problem: Diagnosis, folder: Path) -> Diagnosis:
-    """Return the server's own cause where it is dead, else the problem. Raises OSError where the
-    disk is full: that is nobody's fault but must stop the run."""
+def _blamed(bench: Bench, server: Serving, problem: Diagnosis, folder: Path) -> Diagnosis:
+    """Return the cause behind the problem: a GPU that is gone, the server's own where it is dead.
+    Raises OSError where the disk is full: that is nobody's fault but must stop the run."""
     require_room(folder, _DISK_FULL_BYTES)
-    died = server.died()
+    bench.watch.gpus.ask_again()
+    died = bench.watch.problem() or server.died()
     if died is None or died == problem:
         return problem
     return Diagnosis(died.cause, f"{died.sentence.rstrip('.')}. {problem.sentence}")
@@ -230,7 +231,7 @@ def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> 
     """Write the record and rename the folder: from here on the attempt exists."""
     cell, folder = where
     software = {"software": bench.software.as_json(), "asked": dict(cell.asked)}
-    happened = replace(happened, notes=happened.notes | software)
+    happened = replace(happened, notes=happened.notes | software | bench.watch.notes())
     write(record(bench.setting, cell, happened), folder)
     layout = bench.layout
     good = happened.problem is None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
+MACHINE = "machine-samples.jsonl.gz"
 _REPLACED = ".replaced"
 _FAILED = re.compile(r"\.failed-(\d+)$")
 
@@ -81,6 +82,11 @@ class Layout:
     def load_log(self, launch_id: str) -> Path:
         """What GuideLLM prints for a launch's cells."""
         return self.root / "logs" / f"{launch_id}.guidellm.log"
+
+    @property
+    def nodes(self) -> Path:
+        """Which launches, of this study or another, run on which machine."""
+        return self.results / ".nodes"
 
     def lock(self, launch_id: str) -> Path:
         """Held while a launch runs, so that two commands never measure the same cells."""

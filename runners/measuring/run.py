@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,10 +24,11 @@ from runners.planning.vllm_command import server_command
 from runners.serving.processes import end_strays
 from runners.serving.server import ServerSpec
 from runners.serving.target_url import Foreign, meet
-from runners.surroundings.gpu import PowerMeter
 from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
+from runners.surroundings.provenance import runs_on_gpu
 from runners.surroundings.tools import tool
 from runners.texts.prompt_files import PromptFiles
+from runners.watching.watch import Watch, watching
 from warehouse.errors import RunnerError
 from warehouse.secrets.names import is_secret_name
 from warehouse.secrets.texts import scrub_text
@@ -158,23 +159,25 @@ def _run_launch(
     with_what: tuple[PromptFiles, Progress],
 ) -> list[Failed]:
     layout = asked.layout
-    with holding(layout, launch), ThreadPoolExecutor(1) as pool, _meter(asked, launch) as power:
+    with holding(layout, launch), ThreadPoolExecutor(1) as pool, _watch(asked, launch) as watch:
         # Another run may have measured some of them while this one waited for its turn.
         found = resume.look(asked.plan, layout, cells, asked.now)
         resume.set_aside((found.found[cell.key].folder for cell in found.changed), layout)
         host, setting = _opened(asked, launch, with_what[1], pool)
-        bench = _bench(asked, launch, with_what, (setting, power))
+        bench = _bench(asked, launch, with_what, (setting, watch))
         try:
             return run_cells(bench, host, found.to_run)
         finally:
             host.stop()
 
 
-def _meter(asked: Asked, launch: Launch) -> PowerMeter:
-    """Return the power meter of the GPUs that the server gets. Those of somebody else's server are
-    not here."""
-    remote = asked.target_url is not None
-    return PowerMeter([] if remote else used_gpus(asked.plan.study, launch))
+def _watch(asked: Asked, launch: Launch) -> AbstractContextManager[Watch]:
+    """Watch the GPUs that the server gets, and the machine. Those of somebody else's server are not
+    here; where it is not known which it gets, all are watched."""
+    study = asked.plan.study
+    elsewhere = asked.target_url is not None or not runs_on_gpu(study)
+    gpus = () if elsewhere else used_gpus(study, launch) or None
+    return watching(asked.layout, launch.launch_id, gpus)
 
 
 def _opened(
@@ -198,7 +201,7 @@ def _bench(
     asked: Asked,
     launch: Launch,
     with_what: tuple[PromptFiles, Progress],
-    known: tuple[Future[Setting], PowerMeter],
+    known: tuple[Future[Setting], Watch],
 ) -> Bench:
     study = asked.plan.study
     executable = study.executable("guidellm") or study.executables.guidellm
@@ -211,7 +214,7 @@ def _bench(
         progress=with_what[1],
         guidellm=(executable, guidellm.version(study)),
         env=_load_env(study),
-        power=known[1],
+        watch=known[1],
         api_key=asked.api_key,
         software=asked.now.software,
     )

@@ -1,14 +1,12 @@
 """The server's ``/metrics``: whole, before and after a load, and every few seconds during it.
 
-A sample is one line of ``metrics-samples.jsonl``: ``[unix_time, ["name{labels} value", …]]``. What
-the server does not say itself is added in the same form, under names that begin with
-``draftboard:``.
+A sample is one line of ``metrics-samples.jsonl``: ``[unix_time, ["name{labels} value", …]]``.
 """
 
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from typing import Self
@@ -33,9 +31,6 @@ _TIMEOUT_S = 30.0
 #: Seconds to wait for the thread at the end: a sample that hangs is not waited for.
 _LEAVE_S = 5.0
 
-#: Extra series of a sample: names with labels, and values. Called from the sampler's thread.
-Extra = Callable[[], Mapping[str, float]]
-
 
 def snapshot(url: str) -> str:
     """The whole of ``/metrics``. OSError or HTTPException where the server does not answer."""
@@ -45,22 +40,13 @@ def snapshot(url: str) -> str:
 class Sampler:
     """Samples a server from ``with`` on, in a thread of its own, until the block is left.
 
-    A sample that fails is left out: the load itself shows whether the server lives. ``power`` gives
-    watts by GPU index. ``latest`` has ``running``, ``waiting`` (requests) and ``tokens_per_s``
+    A sample that fails is left out: the load itself shows whether the server lives. ``latest`` has ``running``, ``waiting`` (requests) and ``tokens_per_s``
     (generated, since the sample before), as far as they are known.
     """
 
-    def __init__(
-        self,
-        url: str,
-        path: Path,
-        every_s: float,
-        power: Callable[[], Mapping[int, float]] | None = None,
-        extra: Extra | None = None,
-    ) -> None:
+    def __init__(self, url: str, path: Path, every_s: float) -> None:
         self.latest: dict[str, float] = {}
         self._url, self._path, self._every_s = url, path, every_s
-        self._power, self._extra = power, extra
         self._generated: tuple[float, float] | None = None
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -95,14 +81,8 @@ class Sampler:
             return
         at = time.time()
         self._notice(at, lines)
-        added = [f"{name} {value:g}" for name, value in self._added().items()]
         with self._path.open("a", encoding="utf-8") as samples:
-            samples.write(json.dumps([at, [*lines, *added]]) + "\n")
-
-    def _added(self) -> dict[str, float]:
-        watts = self._power() if self._power else {}
-        power = {f'draftboard:gpu_power_watts{{gpu="{gpu}"}}': w for gpu, w in watts.items()}
-        return power | dict(self._extra() if self._extra else {})
+            samples.write(json.dumps([at, lines]) + "\n")
 
     def _notice(self, at: float, lines: list[str]) -> None:
         """Keep what a person watching wants to see now."""

@@ -7,6 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: The cause of all that fails because a GPU is gone.
+GPU_LOST = "gpu_lost"
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -41,6 +44,11 @@ _CAUSES: tuple[_Cause, ...] = (
         "disk_full", r"No space left on device|Disk quota exceeded",
         "The disk is full; make room where models, caches (HF_HOME, VLLM_CACHE_ROOT), temporary "
         "files and results lie.",
+    ),
+    _cause(
+        GPU_LOST, r"GPU is lost|fallen off the bus|uncorrectable ECC error",
+        "A GPU failed; dmesg tells the Xid. Reset it or restart the machine, then run the same "
+        "command again: what was good is kept.",
     ),
     _cause(
         "port_taken", r"Address already in use|Errno 98\b",

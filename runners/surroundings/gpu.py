@@ -1,18 +1,15 @@
-"""What the GPUs of this machine are and draw, read by NVML through ``nvidia-ml-py`` where installed.
+"""What the GPUs of this machine are, read by NVML through ``nvidia-ml-py`` where installed.
 
 Nothing here raises for a machine without a GPU: what cannot be read is ``None``, and a survey
 without GPUs says why.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-NO_BINDING = "nvidia-ml-py is not installed here, so that no GPU can be read"
-NO_DRIVER = "there is no NVIDIA driver on this machine (libnvidia-ml.so.1 was not found)"
+from runners.surroundings.nvml import NoNvml, ask, opened
 
 
 @dataclass(frozen=True)
@@ -51,15 +48,15 @@ class Survey:
 def survey() -> Survey:
     """Every GPU that this process may see."""
     try:
-        with _nvml() as nvml:
-            count = _ask(nvml, nvml.nvmlDeviceGetCount) or 0
+        with opened() as nvml:
+            count = ask(nvml, nvml.nvmlDeviceGetCount) or 0
             return Survey(
                 gpus=tuple(_gpu(nvml, index) for index in range(count)),
-                driver=_text(_ask(nvml, nvml.nvmlSystemGetDriverVersion)),
-                cuda=_cuda(_ask(nvml, nvml.nvmlSystemGetCudaDriverVersion)),
+                driver=_text(ask(nvml, nvml.nvmlSystemGetDriverVersion)),
+                cuda=_cuda(ask(nvml, nvml.nvmlSystemGetCudaDriverVersion)),
                 reason=None if count else "the NVIDIA driver lists no GPU",
             )
-    except _NoNvml as error:
+    except NoNvml as error:
         return Survey(reason=str(error))
 
 
@@ -89,90 +86,22 @@ def _named(gpus: Iterable[Gpu], entry: str) -> Gpu | None:
     return None
 
 
-class PowerMeter:
-    """Reads the watts that GPUs draw now; open from ``with`` on, and empty where nothing is known.
-
-    Calling it gives ``{index: watts}``. ``gpus`` are NVML indices; None means all.
-    """
-
-    def __init__(self, gpus: Iterable[int] | None = None) -> None:
-        self._wanted = None if gpus is None else frozenset(gpus)
-        self._handles: dict[int, Any] = {}
-        self._library: ModuleType | None = None
-
-    def __enter__(self) -> "PowerMeter":
-        try:
-            self._library = nvml = _initialised()
-        except _NoNvml:
-            return self
-        for index in range(_ask(nvml, nvml.nvmlDeviceGetCount) or 0):
-            if self._wanted is None or index in self._wanted:
-                self._handles[index] = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._library is not None:
-            self._library.nvmlShutdown()
-        self._library, self._handles = None, {}
-
-    def __call__(self) -> dict[int, float]:
-        nvml = self._library
-        if nvml is None:
-            return {}
-        read = ((i, _ask(nvml, nvml.nvmlDeviceGetPowerUsage, h)) for i, h in self._handles.items())
-        return {index: milliwatts / 1000 for index, milliwatts in read if milliwatts is not None}
-
-
-class _NoNvml(Exception):
-    """NVML cannot be used here; the text says why."""
-
-
-def _initialised() -> ModuleType:
-    try:
-        nvml = importlib.import_module("pynvml")
-    except ImportError:
-        raise _NoNvml(NO_BINDING) from None
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        missing = error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND
-        raise _NoNvml(NO_DRIVER if missing else f"NVML does not start: {error}") from None
-    return nvml
-
-
-@contextmanager
-def _nvml() -> Iterator[ModuleType]:
-    nvml = _initialised()
-    try:
-        yield nvml
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _ask(nvml: ModuleType, question: Callable[..., Any], *args: Any) -> Any:
-    """Return the answer, or None where this driver or card does not give one."""
-    try:
-        return question(*args)
-    except nvml.NVMLError:
-        return None
-
-
 def _gpu(nvml: ModuleType, index: int) -> Gpu:
-    handle = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+    handle = ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
     if handle is None:
         return Gpu(index=index, name="unknown")
-    memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
-    mig = _ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
-    processes = _ask(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    memory = ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    mig = ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
+    processes = ask(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
     return Gpu(
         index=index,
-        name=_text(_ask(nvml, nvml.nvmlDeviceGetName, handle)) or "unknown",
-        uuid=_text(_ask(nvml, nvml.nvmlDeviceGetUUID, handle)),
+        name=_text(ask(nvml, nvml.nvmlDeviceGetName, handle)) or "unknown",
+        uuid=_text(ask(nvml, nvml.nvmlDeviceGetUUID, handle)),
         memory_bytes=None if memory is None else int(memory.total),
         free_bytes=None if memory is None else int(memory.free),
         mig=None if mig is None else bool(mig[0]),
         processes=None if processes is None else len(processes),
-        compute_capability=_capability(_ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)),
+        compute_capability=_capability(ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)),
         **_power(nvml, handle),
         **_clocks(nvml, handle),
         **_modes(nvml, handle),
@@ -180,8 +109,8 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
 
 
 def _power(nvml: ModuleType, handle: Any) -> dict[str, Any]:
-    cap = _ask(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
-    default = _ask(nvml, nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)
+    cap = ask(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
+    default = ask(nvml, nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)
     return {
         "power_cap_watts": None if cap is None else cap / 1000,
         "power_cap_default_watts": None if default is None else default / 1000,
@@ -190,20 +119,20 @@ def _power(nvml: ModuleType, handle: Any) -> dict[str, Any]:
 
 def _clocks(nvml: ModuleType, handle: Any) -> dict[str, Any]:
     return {
-        "sm_clock_mhz": _ask(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-        "sm_clock_max_mhz": _ask(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
-        "memory_clock_max_mhz": _ask(
+        "sm_clock_mhz": ask(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "sm_clock_max_mhz": ask(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "memory_clock_max_mhz": ask(
             nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM
         ),
-        "temperature_celsius": _ask(
+        "temperature_celsius": ask(
             nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
         ),
     }
 
 
 def _modes(nvml: ModuleType, handle: Any) -> dict[str, Any]:
-    ecc = _ask(nvml, nvml.nvmlDeviceGetEccMode, handle)
-    persistence = _ask(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)
+    ecc = ask(nvml, nvml.nvmlDeviceGetEccMode, handle)
+    persistence = ask(nvml, nvml.nvmlDeviceGetPersistenceMode, handle)
     return {
         "ecc": None if ecc is None else bool(ecc[0]),
         "persistence_mode": None if persistence is None else bool(persistence),

@@ -8,7 +8,7 @@ from runners.measuring.serving import Serving
 from runners.planning.plan import Launch
 from runners.planning.study import Study
 from runners.serving.agreement import OTHER_SERVER, precision_is_stated, wrong_precision
-from runners.serving.diagnosis import Diagnosis
+from runners.serving.diagnosis import GPU_LOST, Diagnosis
 from runners.serving.says import Resolved, resolved
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
 from runners.serving.target_url import Foreign
@@ -16,8 +16,8 @@ from runners.serving.target_url import Foreign
 _LOG_LINES = 40
 #: Another start would find the same.
 _LASTING = frozenset({
-    "bad_argument", "bad_configuration", "executable_missing", "model_gated", "model_missing", "model_unsupported",
-    "no_device", "too_few_gpus", "unknown_method", "vocabulary_mismatch",
+    "bad_argument", "bad_configuration", "executable_missing", GPU_LOST, "model_gated", "model_missing",
+    "model_unsupported", "no_device", "too_few_gpus", "unknown_method", "vocabulary_mismatch",
 })  # fmt: skip
 
 
@@ -109,7 +109,7 @@ class LocalHost:
 
     def doubt(self, problem: Diagnosis) -> None:
         """After a failed cell: stop a server that hangs or does not answer."""
-        if problem.cause == OTHER_SERVER:
+        if problem.cause in (OTHER_SERVER, GPU_LOST):
             self.given_up = problem
         if self._server is None:
             return

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.flags.lints import DECIDES_NOTHING, lint, measured
-from analysis.flags.lints_across import lengths_differ
+from analysis.flags.lints_across import clocks_differ, company_differs, lengths_differ
 from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Origin, Sample
 
 Build = Callable[..., Cell]
@@ -27,6 +27,13 @@ def others(*cores: float) -> tuple[Sample, ...]:
     """Samples of the cores that other processes kept busy, among other series."""
     running = tuple(Sample(at, "num_requests_running", 8.0) for at in range(3))
     return running + tuple(Sample(at, "cpu_cores_used_by_others", c) for at, c in enumerate(cores))
+
+
+def machine(**series: list[float]) -> tuple[Sample, ...]:
+    """Samples of the machine, one a second."""
+    return tuple(
+        Sample(at, name, v) for name, values in series.items() for at, v in enumerate(values)
+    )
 
 
 def told(origin: Origin, values: dict[str, float]) -> tuple[Measurement, ...]:
@@ -51,6 +58,13 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("few_prompts", "warning", {"requests_made": 39, "completed": 39}, "39 requests at concurrency 8"),
     ("low_concurrency", "warning", {"measured": {("achieved_concurrency", "mean"): 7.1}}, "7.1"),
     ("busy_machine", "warning", {"samples": others(0.9, 1.4)}, "1.15 cores"),
+    ("throttled", "warning", {"samples": machine(gpu_hot=[0, 1, 1, 0], gpu_braked=[0] * 4)},
+     "(too hot 50% of the time)"),
+    ("throttled", "warning", {"samples": machine(gpu_braked=[0, 0, 0, 1])}, "power brake 25%"),
+    ("power_limited", "info", {"samples": machine(gpu_power_capped=[1, 1, 1, 0])}, "for 75%"),
+    ("gpu_neighbour", "warning", {"samples": machine(gpu_processes_of_others=[0, 0, 2, 1])},
+     "Up to 2 processes of somebody else computed on its GPUs for 50%"),
+    ("steal", "warning", {"samples": machine(cpu_steal_share=[0.01, 0.04])}, "2.5%"),
     # 8 streams x 1000 / 10 ms = 800 tok/s; 5 % are tolerated: 840.
     ("impossible_throughput", "error", {"measured": {("output_throughput", "mean"): 841.0}}, "800"),
     ("short_output", "warning", {"measured": {("output_tokens", "p50"): 1.0}}, "1 token"),
@@ -195,6 +209,30 @@ def test_a_canonical_measurement_wins_over_a_reported_one(good_cell: Build) -> N
     assert measured(cell, "ttft", "p50") == 1.0
     assert measured(cell, "ttft", "p99") == 3.0
     assert measured(cell, "itl") is None
+
+
+def test_a_cool_gpu_of_ones_own_earns_no_flag() -> None:
+    quiet = machine(
+        gpu_hot=[0.0] * 9, gpu_braked=[0.0] * 9, gpu_power_capped=[0.0] * 9,
+        gpu_processes_of_others=[0.0] * 9, cpu_steal_share=[0.001] * 9,
+    )  # fmt: skip
+    assert lint(good(samples=quiet)) == ()
+
+
+def test_clocks_of_two_arms_may_be_two_percent_apart() -> None:
+    assert clocks_differ("GPU", 1980.0, 1950.0) is None
+    flag = clocks_differ("GPU", 1980.0, 1900.0)
+    assert flag is not None
+    assert (flag.name, flag.severity) == ("clocks_differ", "warning")
+    assert "1,980 MHz for the baseline and at 1,900 MHz" in flag.sentence
+    assert "-4.0%" in flag.sentence
+
+
+def test_arms_that_ran_among_others_and_alone_are_flagged() -> None:
+    assert company_differs(5.0, 4.2) is None
+    flag = company_differs(5.0, 1.5)
+    assert flag is not None
+    assert "5.0 other launches ran beside the baseline and 1.5" in flag.sentence
 
 
 def test_arms_with_like_lengths_earn_no_flag() -> None:

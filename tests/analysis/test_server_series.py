@@ -72,6 +72,15 @@ def test_a_falling_gauge_leaves_the_counters_alone() -> None:
     assert not line(found, "output").empty
 
 
+def test_the_machine_is_a_line_and_its_own_moments_leave_the_rates_alone() -> None:
+    server = samples(generation_tokens=[50.0 * s for s in range(8)])
+    machine = samples(gpu_sm_clock_mhz=[1900.0] * 8).assign(at=lambda rows: rows["at"] + 0.4)
+    found = lines(pd.concat([server, machine]))
+
+    assert line(found, "GPU clock")["value"].tolist() == [1900] * 8
+    assert line(found, "output")["value"].tolist() == pytest.approx([50.0] * 3)
+
+
 def test_long_series_are_thinned() -> None:
     found = lines(samples(num_requests_running=[1.0] * 5000))
 

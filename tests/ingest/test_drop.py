@@ -177,6 +177,9 @@ def test_a_drop_is_one_unit_known_by_its_content(run: Any, drop: Any) -> None:
     [
         ({"environment": {"placement": {"launches_side_by_side": 4}}}, {"neighbours"}),
         ({"environment": {"placement": {"executor": "local"}}}, set()),
+        # What a launch met counts, not how many there could have been.
+        ({"environment": {"placement": {"launches_side_by_side": 4}, "neighbours": []}}, set()),
+        ({"environment": {"neighbours": [{"launch": "r0-draft-tp1"}, {}, 3]}}, {"neighbours"}),
         ({"environment": {"placement": "node 7"}}, set()),
         ({"prefix_cache": "kept"}, {"prefix_cache_kept"}),
         ({"prefix_cache": "kept", "prefix_caching": False}, set()),
@@ -190,6 +193,39 @@ def test_how_it_was_measured_is_a_flag(
     assert (
         set(run.flags(run.cells()[0]["cell_id"])) & {"neighbours", "prefix_cache_kept"} == expected
     )
+
+
+def test_the_machine_during_a_load_becomes_measurements_samples_and_flags(
+    run: Any, drop: Any
+) -> None:
+    names = ["gpu_sm_clock_mhz", "gpu_power_watts", "gpu_throttle_reasons"]
+    header = ["at", *(f'{name}{{gpu="{gpu}"}}' for name in names for gpu in (0, 1)), "cpu_mhz"]
+    lines = [
+        json.dumps(header),
+        json.dumps([START - 60, 100, 100, 10, 10, 0, 0, 100]),  # before the measured window
+        json.dumps([START + 1, 1900, 1980, 600, 500, 0x20, 0, 2400]),
+        json.dumps([START + 2, 1800, 1980, 620, 480, 0x04, 0x48, None]),
+        '[179525200, 19',  # cut short when the run was killed
+    ]  # fmt: skip
+    folder = drop(files={"machine-samples.jsonl": "\n".join(lines)}, evidence="gpu")
+    assert run(folder).status == 0
+    cell = run.cells()[0]["cell_id"]
+    shown = {m["metric"]: m["value"] for m in run.of_cell(queries.cell_measurements, cell)}
+    # The slower GPU's clock: (1900 + 1800) / 2; both GPUs' power: 1100 W each time.
+    assert (shown["gpu_clock"], shown["gpu_power"], shown["cpu_clock"]) == (1850, 1100, 2400)
+    hot = [s["value"] for s in run.of_cell(queries.samples, cell) if s["name"] == "gpu_hot"]
+    assert hot == [1, 1]
+    told = run.flags(cell)
+    assert "throttled" in told
+    # Heat in hardware also raises the bit of hardware slowdown: that is no power brake.
+    braked = [s["value"] for s in run.of_cell(queries.samples, cell) if s["name"] == "gpu_braked"]
+    assert braked == [0, 0]
+
+
+def test_gpus_that_nobody_watched_are_told(run: Any, drop: Any) -> None:
+    environment = {"gpus_unread": "nvidia-ml-py is not installed here"}
+    assert run(drop(environment=environment, evidence="gpu")).status == 0
+    assert "gpus_unread" in run.flags(run.cells()[0]["cell_id"])
 
 
 def test_packed_metrics_files_are_the_same_source(run: Any, drop: Any) -> None:

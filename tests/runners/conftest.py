@@ -1,5 +1,8 @@
 """Where the engine and the load generator of these tests live, and a study to start from."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +28,19 @@ def lab_executable(name: str, environment: str) -> Path:
 def vllm() -> Path:
     """vLLM 0.32 on a CPU."""
     return lab_executable("vllm", "vllm")
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that finds the FAKE libnvidia-ml.so.1."""
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler to make the fake driver library with")
+    folder = tmp_path_factory.mktemp("driver")
+    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
 
 
 MINIMAL = {

@@ -36,6 +36,7 @@ from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.surroundings import gpu
+from runners.surroundings.nvml import NO_BINDING, NO_DRIVER
 from runners.surroundings.tools import Tool
 from tests.runners import fake_hub
 from tests.runners.conftest import MINIMAL, lab_executable
@@ -181,7 +182,7 @@ def test_fewer_gpus_than_a_server_needs_is_a_blocker(study_of: StudyOf) -> None:
 
 
 def test_no_gpu_blocks_a_cuda_build_and_not_a_cpu_build(study_of: StudyOf) -> None:
-    none = gpu.Survey(reason=gpu.NO_DRIVER)
+    none = gpu.Survey(reason=NO_DRIVER)
     cuda = situation(study_of(), survey=none, gpus=())
     assert [finding.status for finding in gpus.check(cuda)] == ["blocker"]
     cpu = replace(cuda, engine=replace(ENGINE, device="cpu"))
@@ -194,7 +195,7 @@ def test_hiding_every_gpu_is_told_from_having_none(study_of: StudyOf) -> None:
 
 
 def test_without_the_binding_nothing_is_known_of_gpus(study_of: StudyOf) -> None:
-    blind = situation(study_of(), survey=gpu.Survey(reason=gpu.NO_BINDING), gpus=())
+    blind = situation(study_of(), survey=gpu.Survey(reason=NO_BINDING), gpus=())
     finding = only(gpus.check(blind))
     assert (finding.status, finding.fix) == (
         "unknown",
@@ -222,7 +223,7 @@ def test_what_spoils_a_measurement_is_a_warning(
 
 def test_gpus_of_another_maker_are_not_claimed_to_be_missing(study_of: StudyOf) -> None:
     amd = replace(CUDA_VLLM, torch_cuda=None, torch_hip="7.1")
-    found = situation(study_of(), vllm=amd, survey=gpu.Survey(reason=gpu.NO_DRIVER), gpus=())
+    found = situation(study_of(), vllm=amd, survey=gpu.Survey(reason=NO_DRIVER), gpus=())
     assert only(gpus.check(found)).status == "unknown"
 
 

@@ -1,8 +1,6 @@
 """GPUs by NVML: the real binding over a fake driver library, because no test machine has a GPU."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,29 +8,15 @@ from pathlib import Path
 import pytest
 
 from runners.surroundings import gpu
+from runners.surroundings.nvml import NO_BINDING
 
 ROOT = Path(__file__).parents[2]
 SAY = """
 import json, dataclasses
 from runners.surroundings import gpu
-with gpu.PowerMeter([0]) as meter:
-    watts = meter()
-print(json.dumps({"survey": dataclasses.asdict(gpu.survey()), "watts": watts, "after": meter()}))
+print(json.dumps({"survey": dataclasses.asdict(gpu.survey())}))
 """
 TWO = gpu.Survey(gpus=(gpu.Gpu(0, "H200", "GPU-aaaa"), gpu.Gpu(1, "H200", "GPU-bbbb")))
-
-
-@pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a process that finds the fake libnvidia-ml.so.1."""
-    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler to make the fake driver library with")
-    folder = tmp_path_factory.mktemp("driver")
-    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
 
 
 @pytest.fixture(scope="session")
@@ -72,21 +56,11 @@ def test_driver_and_cuda_are_those_of_the_driver(said: dict[str, dict[str, objec
     assert said["survey"]["reason"] is None
 
 
-def test_the_power_meter_reads_watts_of_the_gpus_it_was_given(said: dict[str, object]) -> None:
-    assert said["watts"] == {"0": 512.3}
-
-
-def test_a_closed_power_meter_reads_nothing(said: dict[str, object]) -> None:
-    assert said["after"] == {}
-
-
 def test_without_a_driver_a_survey_says_so_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert gpu.survey() == gpu.Survey(reason=gpu.NO_BINDING)
-    with gpu.PowerMeter() as meter:
-        assert meter() == {}
+    assert gpu.survey() == gpu.Survey(reason=NO_BINDING)
 
 
 @pytest.mark.parametrize(

@@ -127,21 +127,6 @@ def test_the_live_throughput_is_tokens_since_the_last_sample(
     assert sampler.latest["tokens_per_s"] == pytest.approx(30 / (last - first))
 
 
-def test_power_and_other_measures_stand_beside_the_servers_own(
-    server: Server, tmp_path: Path
-) -> None:
-    with Sampler(
-        server.url, tmp_path / "samples", 60,
-        power=lambda: {0: 512.3, 1: 498.0}, extra=lambda: {"draftboard:cpu_others": 0.25},
-    ):  # fmt: skip
-        pass
-
-    _, values = _samples(tmp_path / "samples")[0]
-    assert values['draftboard:gpu_power_watts{gpu="0"}'] == 512.3
-    assert values['draftboard:gpu_power_watts{gpu="1"}'] == 498.0
-    assert values["draftboard:cpu_others"] == 0.25
-
-
 def test_a_server_that_ends_during_the_load_stops_the_samples_and_nothing_else(
     server: Server, tmp_path: Path
 ) -> None:

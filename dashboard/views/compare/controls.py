@@ -11,8 +11,11 @@ from answers.ground import JUDGED
 from warehouse.catalogue import METRICS, STATISTICS, Metric, percentile_label
 from warehouse.filters import Filters
 
-#: Metrics that other places show: a baseline has none of them, or they judge a cell.
-_ELSEWHERE = ("request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length")
+#: Metrics that other places show: a baseline has none of them, or they judge a cell or its machine.
+_ELSEWHERE = (
+    "request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length", "gpu_clock",
+    "gpu_power", "cpu_clock", "cpu_steal", "launches_beside",
+)  # fmt: skip
 #: The metrics that can be drawn, those of the study's table first.
 _CHARTED = dict.fromkeys(
     (*(metric for metric, _ in STUDY_TABLE), *(key for key in METRICS if key not in _ELSEWHERE))

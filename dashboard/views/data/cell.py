@@ -18,7 +18,8 @@ from dashboard.shelf import Shelf, ask, cached
 _ACROSS = 3
 _NUMBERS = {"origin": "origin", "metric": "metric", "statistic": "statistic", "value": "value"}
 _SERVER_HELP = (
-    "Sampled from the server's own metrics while the cell was measured. Rates come from what its "
+    "Sampled from the server's own metrics, and each second from the machine, while the cell was "
+    "measured. Of several GPUs the slowest clock, the highest temperature and all power. Rates come from what its "
     f"counters grew by in windows of {WINDOW_S:g} s: output = generated tokens / s; acceptance "
     "rate = accepted / drafted tokens; mean acceptance length = 1 + accepted tokens / drafts."
 )

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import psutil
 
-from runners.measuring.neighbours import OTHERS, Neighbours
+from runners.watching.family import Family
+from runners.watching.processor import OTHERS, Processor
 
 SPIN = "while True: pass"
 # A spinning process of somebody else: its parent ends, so that it is nobody's child here.
@@ -35,7 +36,7 @@ def _seconds(spinning: list[subprocess.Popen[bytes]]) -> float:
 
 def test_the_work_of_others_counts() -> None:
     with _stranger():
-        look = Neighbours()
+        look = Processor(Family())
         time.sleep(1.5)
         assert look()[OTHERS] > 0.3
 
@@ -48,7 +49,7 @@ def test_our_own_work_does_not_count() -> None:
         time.sleep(0.3)
         # On a busy machine time passes between any two lines: what is looked at lies within the
         # outer span and around the inner one.
-        outer, look = time.monotonic(), Neighbours()
+        outer, look = time.monotonic(), Processor(Family())
         before, inner = _seconds(spinning), time.monotonic()
         time.sleep(1.5)
         inner_s, ours_s = time.monotonic() - inner, _seconds(spinning) - before

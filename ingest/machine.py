@@ -1,0 +1,111 @@
+"""``machine-samples.jsonl``: what the machine did during a load, and what of it a cell keeps.
+
+A line of names, ``["at", "gpu_power_watts{gpu=\\"0\\"}", …]``, stands where they begin and where they
+change; every other line holds unix seconds and a number or null for each name.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+import msgspec
+
+from warehouse.catalogue import METRICS
+from warehouse.rows import Measurement, Sample
+
+Window = tuple[float, float]
+_LINE = msgspec.json.Decoder(list[str | float | None])
+
+#: NVML's bits of why a clock is held back (nvmlClocksEventReasons): heat, in software and hardware;
+#: the power brake and what only "hardware" says; the limit of power that the card always has.
+_HOT, _BRAKED, _CAPPED = 0x20 | 0x40, 0x80 | 0x08, 0x04
+#: Series of each GPU that are kept as one of all: the slowest clock and the hottest card matter.
+_OF_GPUS: dict[str, Callable[[Iterable[float]], float]] = {
+    "gpu_power_watts": sum, "gpu_sm_clock_mhz": min, "gpu_memory_clock_mhz": min,
+    "gpu_temperature_celsius": max, "gpu_memory_used_bytes": sum, "gpu_processes_of_others": sum,
+}  # fmt: skip
+_REASONS = "gpu_throttle_reasons"
+_OF_MACHINE = (
+    "cpu_mhz", "cpu_steal_share", "cpu_cores_used_by_others", "load_average", "launches_beside",
+)  # fmt: skip
+#: Which series a metric of the catalogue is the mean of, over the measured window.
+_METRICS: dict[str, str] = {
+    "gpu_clock": "gpu_sm_clock_mhz", "gpu_power": "gpu_power_watts",
+    "cpu_clock": "cpu_mhz", "cpu_steal": "cpu_steal_share", "launches_beside": "launches_beside",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Values by series at moments (unix seconds) in their order."""
+
+    at: tuple[float, ...] = ()
+    values: tuple[Mapping[str, float], ...] = ()
+
+    def within(self, window: Window | None) -> tuple[Sample, ...]:
+        """Every value of a window."""
+        if window is None:
+            return ()
+        chosen = slice(bisect_left(self.at, window[0]), bisect_right(self.at, window[1]))
+        return tuple(
+            Sample(at, name, value)
+            for at, values in zip(self.at[chosen], self.values[chosen], strict=True)
+            for name, value in values.items()
+        )
+
+
+def read_machine(data: bytes) -> Machine:
+    """The machine of a drop. A line that cannot be read, the last one of a killed run, is passed over."""
+    found = sorted(_moments(data), key=lambda one: one[0])
+    return Machine(tuple(at for at, _ in found), tuple(values for _, values in found))
+
+
+def means(samples: Iterable[Sample]) -> tuple[Measurement, ...]:
+    """What samples say of a cell, as the catalogue's metrics."""
+    by_name: dict[str, list[float]] = {}
+    for sample in samples:
+        by_name.setdefault(sample.name, []).append(sample.value)
+    known = ((metric, by_name[series]) for metric, series in _METRICS.items() if series in by_name)
+    return tuple(
+        Measurement("canonical", metric, "mean", fmean(values))
+        for metric, values in known
+        if fmean(values) <= METRICS[metric].highest
+    )
+
+
+def _moments(data: bytes) -> Iterator[tuple[float, dict[str, float]]]:
+    names: list[str] = []
+    for line in data.splitlines():
+        try:
+            told = _LINE.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        if told[:1] == ["at"]:
+            names = [str(name) for name in told[1:]]
+        elif told and isinstance(told[0], float) and len(told) == len(names) + 1:
+            numbers = {
+                name: value
+                for name, value in zip(names, told[1:], strict=True)
+                if isinstance(value, float) and 0 <= value < math.inf
+            }
+            yield told[0], dict(_kept(numbers))
+
+
+def _kept(told: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    by_series: dict[str, list[float]] = {}
+    for name, value in told.items():
+        by_series.setdefault(name.partition("{")[0], []).append(value)
+    for name, together in _OF_GPUS.items():
+        if name in by_series:
+            yield name, together(by_series[name])
+    if _REASONS in by_series:
+        reasons = [int(value) for value in by_series[_REASONS]]
+        for name, bits in (("hot", _HOT), ("braked", _BRAKED), ("power_capped", _CAPPED)):
+            # A power brake and heat in hardware also raise the bit that says "hardware" alone.
+            hit = any(each & bits and not (bits == _BRAKED and each & _HOT) for each in reasons)
+            yield f"gpu_{name}", float(hit)
+    for name in _OF_MACHINE:
+        if name in by_series:
+            yield name, by_series[name][0]

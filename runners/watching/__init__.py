@@ -1,0 +1,1 @@
+"""The machine during a load: GPUs, processor, other launches, second by second."""
