@@ -5,7 +5,9 @@ first one after it, which count exactly the window's requests when the server id
 Where no sample is near an edge, the counters are interpolated there.
 """
 
+import itertools
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import fields
 
 from analysis.drafts.acceptance import Counters, from_counters
@@ -18,6 +20,9 @@ Found = tuple[Acceptance | None, tuple[Flag, ...]]
 
 #: A sample is near an edge within this many seconds, or within this share of the window.
 _NEAR_SECONDS, _NEAR_SHARE = 1.0, 0.05
+
+#: What every server of vLLM counts.
+_TOTALS = ("generation_tokens", "prompt_tokens")
 
 RESTARTED = Flag(
     "counters_restarted",
@@ -35,16 +40,21 @@ _INCOMPLETE = Flag(
 
 def before_after(before: Snapshot | None, after: Snapshot | None) -> Found:
     """Acceptance between two snapshots; None with a flag where the server restarted."""
-    first = before.counters if before else None
-    last = after.counters if after else None
-    return _difference([c for c in (first, last) if c is not None])
+    there = [snapshot for snapshot in (before, after) if snapshot is not None]
+    if _began_anew(there):
+        return None, (RESTARTED,)
+    return _difference([s.counters for s in there if s.counters is not None])
 
 
 def over_window(series: Series, window: Window | None) -> Found:
     """Acceptance over a window of unix seconds; None with a flag where it cannot be told."""
-    if not series or window is None or series.snapshots[0].counters is None:
+    if not series or window is None:
         return None, ()
     start, end = window
+    if _began_anew(series.snapshots[bisect_left(series.at, start) : bisect_right(series.at, end)]):
+        return None, (RESTARTED,)
+    if series.snapshots[0].counters is None:
+        return None, ()
     if series.at[0] > start or series.at[-1] < end:
         return None, (_INCOMPLETE,)
     inside = series.snapshots[bisect_right(series.at, start) : bisect_left(series.at, end)]
@@ -62,6 +72,17 @@ def samples_within(series: Series, window: Window | None) -> tuple[Sample, ...]:
         Sample(at, name, value)
         for at, snapshot in zip(series.at[chosen], series.snapshots[chosen], strict=True)
         for name, value in snapshot.values.items()
+    )
+
+
+def _began_anew(snapshots: Sequence[Snapshot]) -> bool:
+    """Whether tokens that a server counts fell, also on one that drafts nothing."""
+    pairs = list(itertools.pairwise(snapshots))
+    return any(
+        after.values[name] < before.values[name] - 0.5
+        for name in _TOTALS
+        for before, after in pairs
+        if name in before.values and name in after.values
     )
 
 

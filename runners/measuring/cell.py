@@ -5,7 +5,7 @@ a name of its own. Whatever interrupts this leaves nothing that looks like a res
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -74,11 +74,13 @@ class Bench:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which try this is, when it began, how long its server took to start and what that says."""
+    """Which try this is, when it began, how long its server took to start and what that says;
+    ``changed`` tells after the load why the server is another one by then."""
 
     number: int
     server_start_s: float = 0.0
     notes: Mapping[str, Any] = field(default_factory=dict)
+    changed: Callable[[], Diagnosis | None] = lambda: None
     began: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -112,7 +114,7 @@ def run_cell(
     notes = _Notes()
     with fresh_folder(bench.layout.partial(cell.key)) as folder:
         require_room(folder, BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts)
-        problem = _measure(bench, server, (cell, folder), notes)
+        problem = _measure(bench, server, (cell, folder), notes) or attempt.changed()
         if problem is not None:
             problem = _blamed(bench, server, problem, folder)
         excerpt = () if problem is None else tuple(server.log_tail(_LOG_LINES))

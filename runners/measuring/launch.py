@@ -82,4 +82,6 @@ def _attempt(bench: Bench, host: Host, cell: PlannedCell) -> Diagnosis | None:
         record_unstarted(bench, cell, attempt, error.diagnosis, error.log_tail)
         return error.diagnosis
     bench.progress.measuring(cell, number)
-    return run_cell(bench, server, cell, Attempt(number, host.start_s(), host.notes()))
+    return run_cell(
+        bench, server, cell, Attempt(number, host.start_s(), host.notes(), host.changed)
+    )

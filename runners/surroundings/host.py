@@ -50,6 +50,10 @@ class Host(Protocol):
         """After a failed cell: let go of a server that hangs or does not answer."""
         ...
 
+    def changed(self) -> Diagnosis | None:
+        """Why the server is another one than before; None where nothing shows."""
+        ...
+
     def stop(self) -> None:
         """Leave nothing running."""
         ...
@@ -116,6 +120,9 @@ class LocalHost:
         if problem.cause == stall.CAUSE or not self._server.alive():
             self.stop()
 
+    def changed(self) -> Diagnosis | None:
+        """Return None: a server of our own stays what it is until it dies."""
+
     def stop(self) -> None:
         """End the server and all that it started."""
         server, self._server = self._server, None
@@ -133,7 +140,7 @@ class RemoteHost:
 
     def up(self) -> Serving:
         """The server as it is; ServerFailed where it is gone, or another one than before."""
-        self.given_up = self.given_up or self._foreign.changed()
+        self.given_up = self.given_up or self.changed()
         if self.given_up is not None:
             raise ServerFailed(self.given_up, [])
         return self._server
@@ -152,6 +159,10 @@ class RemoteHost:
             self.given_up = problem
         elif not self._server.alive():
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")
+
+    def changed(self) -> Diagnosis | None:
+        """Ask it who it is now."""
+        return self._foreign.changed()
 
     def stop(self) -> None:
         """Do nothing: somebody else's server stays as it is."""

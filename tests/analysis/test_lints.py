@@ -211,12 +211,12 @@ def test_a_canonical_measurement_wins_over_a_reported_one(good_cell: Build) -> N
     assert measured(cell, "itl") is None
 
 
-def test_a_cool_gpu_of_ones_own_earns_no_flag() -> None:
+def test_a_cool_gpu_of_ones_own_earns_no_flag(good_cell: Build) -> None:
     quiet = machine(
         gpu_hot=[0.0] * 9, gpu_braked=[0.0] * 9, gpu_power_capped=[0.0] * 9,
         gpu_processes_of_others=[0.0] * 9, cpu_steal_share=[0.001] * 9,
     )  # fmt: skip
-    assert lint(good(samples=quiet)) == ()
+    assert lint(good_cell(samples=quiet)) == ()
 
 
 def test_clocks_of_two_arms_may_be_two_percent_apart() -> None:

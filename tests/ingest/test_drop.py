@@ -195,6 +195,15 @@ def test_how_it_was_measured_is_a_flag(
     )
 
 
+def test_a_baselines_server_that_began_anew_during_the_load_is_told(run: Any, drop: Any) -> None:
+    counts = [(-1, 500), (1, 520), (2, 3), (4.5, 40)]
+    lines = [json.dumps([START + at, [f"vllm:generation_tokens_total {n}"]]) for at, n in counts]
+    assert (
+        run(drop(files={"metrics-samples.jsonl": "\n".join(lines)}, spec_method="none")).status == 0
+    )
+    assert "counters_restarted" in run.flags(run.cells()[0]["cell_id"])
+
+
 def test_the_machine_during_a_load_becomes_measurements_samples_and_flags(
     run: Any, drop: Any
 ) -> None:
