@@ -98,9 +98,13 @@ def _with_rates(asked: Asked, with_what: tuple[PromptFiles, Progress]) -> Asked:
         )
     for size in dict.fromkeys(size for _, size in missing):
         launch = sweeping(asked.plan, size)
-        with holding(asked.layout, launch), ThreadPoolExecutor(1) as pool:
+        with (
+            holding(asked.layout, launch),
+            ThreadPoolExecutor(1) as pool,
+            _watch(asked, launch) as watch,
+        ):
             host, setting = _opened(asked, launch, with_what[1], pool)
-            bench = _bench(asked, launch, with_what, (setting, PowerMeter([])))
+            bench = _bench(asked, launch, with_what, (setting, watch))
             try:
                 for dataset in (dataset for dataset, n in missing if n == size):
                     find_rates(bench, host, dataset)
