@@ -13,6 +13,7 @@ from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
 
 if TYPE_CHECKING:
+    from ingest.guess_cli import Told
     from ingest.pipeline import Options, Outcome
 
 _EPILOG = """\b
@@ -47,6 +48,12 @@ With --health: 0 if the watcher works, 1 if it does not.
     metavar="COMMAND",
     help="The server's command line, 'vllm serve …': model, arm and arguments follow from it.",
 )
+@click.option(
+    "--guess",
+    is_flag=True,
+    help="Show what names and contents say of each file, ask for the rest, then take it in.",
+)
+@click.option("--yes", is_flag=True, help="With --guess: take it in as guessed, without asking.")
 @click.option(
     "--warehouse",
     type=click.Path(path_type=Path),
@@ -99,6 +106,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
     require_usage(paths, given)
+    _require_guess(paths, given)
     if given["health"]:
         ctx.exit(show_health(given))
     options = _options(paths, given)
@@ -106,11 +114,30 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
         if given["watch"]:
             run_watch(paths, options, given)
             return
-        outcome = _run(paths, options, given)
+        more = _guessed(paths, options, given)
+        if more is None:
+            return
+        outcome = _run(paths, options, given, more)
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(outcome.as_json()) if given["as_json"] else table(outcome))
     ctx.exit(1 if outcome.rejected else 0)
+
+
+def _require_guess(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
+    if given["yes"] and not given["guess"]:
+        raise click.UsageError("--yes answers what --guess asks: give both, or neither.")
+    if given["guess"] and (not paths or given["watch"]):
+        raise click.UsageError("--guess looks at files once: give PATHS, and leave out --watch.")
+
+
+def _guessed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Told | None":
+    """What to tell of each file beside what the user said; None: take in nothing."""
+    if not given["guess"]:
+        return {}
+    from ingest.guess_cli import agreed
+
+    return agreed(paths, options, given)
 
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
@@ -139,11 +166,14 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     return Options(settings, given["keep_text"], given["replace"], limits, facts)
 
 
-def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Outcome":
+def _run(
+    paths: tuple[Path, ...], options: "Options", given: dict[str, Any], more: "Told"
+) -> "Outcome":
     # Not above: --health needs none of it, and a container asks for it twice a minute.
     from ingest.again import read_again
     from ingest.discovery import Unit, find_units
-    from ingest.pipeline import ingest_units
+    from ingest.guess_cli import with_told
+    from ingest.pipeline import ingest_each
     from warehouse.store import open_writer, warehouse_path
     from warehouse.store_known import known_sources
 
@@ -164,7 +194,8 @@ def _run(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> 
         if not paths:
             outcome = read_again(known, store, options, lambda unit: done(unit.bytes))
         else:
-            outcome = ingest_units(units, store, options, lambda unit: done(unit.bytes))
+            found = ((unit, with_told(unit, options, more)) for unit in units)
+            outcome = ingest_each(found, store, lambda unit: done(unit.bytes))
     derive_facts(root)
     return outcome
 

@@ -16,7 +16,7 @@ from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store_draft import Draft
 
-__all__ = ["Intake", "Options", "Outcome", "Store", "ingest_units"]
+__all__ = ["Intake", "Options", "Outcome", "Store", "ingest_each", "ingest_units"]
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
@@ -85,10 +85,19 @@ def ingest_units(
     get a turn in between; where waiting for the next one is ended (WarehouseBusy), the rest of the
     units is left, and is not in the outcome.
     """
+    return ingest_each(((unit, options) for unit in units), store, advance, alive)
+
+
+def ingest_each(
+    found: Found,
+    store: Store,
+    advance: Callable[[Unit], None] = _nothing,
+    alive: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """``ingest_units``, each unit with options of its own."""
     intake = Intake(store, advance)
-    tasks = ((unit, options) for unit in units)
     with suppress(WarehouseBusy):
-        while _one_turn(intake, tasks, store, alive):
+        while _one_turn(intake, found, store, alive):
             store.give_way()
     return intake.outcome
 

@@ -6,7 +6,7 @@ from typing import Any
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import Config, serve_line, speculative_config
 from analysis.matching.arms import config_of
-from answers.decide.guess import SOME_METHOD
+from analysis.matching.guess import SOME_METHOD
 from answers.decide.read import Ground
 from answers.decide.shown import Shown
 

@@ -8,9 +8,9 @@ import pytest
 import zstandard
 from streamlit.testing.v1 import AppTest
 
+from analysis.matching.guess import Guess, from_name, together
 from answers.compare.uploaded import told
 from answers.compare.values import Question
-from answers.decide.guess import Guess, from_name, together
 from answers.decide.overview import overviews
 from dashboard import upload
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in

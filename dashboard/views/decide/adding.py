@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from analysis.matching.guess import Guess, from_name, together
 from answers.compare.uploaded import Told, told
 from answers.compare.values import Question
-from answers.decide.guess import Guess, from_name, together
 from dashboard.access import may_edit, require_editor
 from dashboard.components import plain
 from dashboard.shelf import Shelf, ask, reader

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from answers.decide.guess import BASELINE, SOME_METHOD, Guess, resolved
+from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, resolved
 from answers.wording import METHODS
 from dashboard.components import plain
 from warehouse import queries

@@ -1,23 +1,28 @@
 """A stranger's folder: two arms, three datasets, four loads, paired by one command."""
 
+import functools
 import itertools
 import json
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from analysis.matching.comparison import compare
 from ingest.facts_file import read_facts
 from ingest.served_with import served_with
 from tests.ingest.readers import (
+    test_aiperf,
     test_genai_perf,
     test_inference_perf,
     test_inferencex,
     test_llmd,
     test_llmperf,
     test_sglang,
+    test_vllm_files,
 )
 from tests.ingest.readers.reading import written
 from warehouse import queries
@@ -34,11 +39,8 @@ ARMS = {
     + '{"method": "eagle3", "model": "meta/draft", "num_speculative_tokens": 3}'
     + "'",
 }
-FACTS = {
-    "set": {"gpu": "H200", "gpu_count": 2},
-    "paths": ["{arm}/{dataset}-c{concurrency}*"],
-    "files": {f"{arm}/*": {"served_with": command} for arm, command in ARMS.items()},
-}
+SERVED = {arm: {"served_with": command} for arm, command in ARMS.items()}
+FACTS = {"set": {"gpu": "H200", "gpu_count": 2}}
 
 
 def _stage(n: int) -> Any:
@@ -60,6 +62,13 @@ def _llmd(n: int) -> Any:
     return said
 
 
+def _aiperf(n: int) -> Any:
+    said = test_aiperf.said()
+    (phase,) = said["input_config"]["phases"]
+    phase["concurrency"] = n
+    return said
+
+
 MADE: dict[str, Callable[[int], Any]] = {
     "sglang": lambda n: test_sglang.line(max_concurrency=n, backend="vllm"),
     "inference-perf": _stage,
@@ -67,43 +76,95 @@ MADE: dict[str, Callable[[int], Any]] = {
     "llm-d": _llmd,
     "llmperf": lambda n: test_llmperf.summary() | {"num_concurrent_requests": n},
     "genai-perf": lambda n: test_genai_perf.report(concurrency=n),
+    "aiperf": _aiperf,
+    "vllm-throughput": lambda n: test_vllm_files.THROUGHPUT | {"elapsed_time": 4.0 + n},
+    "vllm-latency": lambda n: test_vllm_files.LATENCY,
 }
 UNCOUNTED = dict.fromkeys(("spec_decode_num_drafts", "spec_decode_per_position_acceptance_rates"))
 ENDS = {"inference-perf": "-stage_0_lifecycle_metrics.json", "llmperf": "_summary.json",
-        "sglang": ".jsonl"}  # fmt: skip
+        "sglang": ".jsonl", "guidellm-yaml": ".yaml",
+        "aiperf": "/profile_export_aiperf.json"}  # fmt: skip
+#: Where those stand that say a dataset themselves, which a name does not outdo.
+DATASET_AT: dict[str, tuple[Any, ...]] = {
+    "sglang": ("random_input_len",), "inferencex": ("isl",), "llmperf": ("mean_input_tokens",),
+    "aiperf": ("input_config", "datasets", 0, "prompts", "isl", "mean"),
+    "genai-perf": ("input_config", "input", "synthetic_tokens", "mean"),
+    "llm-d": ("scenario", "load", "type"),
+}  # fmt: skip
 
 
-@pytest.fixture(params=[*MADE, "vllm-bench", "guidellm"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path, bench: Any, report: Any) -> Path:
-    """24 files of one format, each with numbers of its own."""
+def _of_dataset(said: Any, kind: str, number: int) -> Any:
+    """The same with another length of its prompts, or another kind of its load, for each number."""
+    if kind in DATASET_AT:
+        *way, last = DATASET_AT[kind]
+        holder = functools.reduce(operator.getitem, way, said)
+        known = holder[last]
+        holder[last] = f"{known}-{number}" if isinstance(known, str) else known + number
+    return said
+
+
+@pytest.fixture(params=[*MADE, "vllm-bench", "guidellm", "guidellm-yaml"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def folder(kind: str, tmp_path: Path, bench: Any, report: Any) -> Callable[..., Path]:
+    """24 files of one format, each with numbers of its own, in a folder for each arm."""
     own = {
-        "vllm-bench": lambda n: bench(max_concurrency=n),
+        "vllm-bench": lambda n: bench(max_concurrency=n, **UNCOUNTED),
         "guidellm": lambda n: report(levels=(n,)),
+        "guidellm-yaml": lambda n: report(levels=(n,)),
     }
-    make = (MADE | own)[request.param]
-    for number, (arm, dataset, n) in enumerate(itertools.product(ARMS, DATASETS, LOADS)):
-        path = tmp_path / "results" / arm / (f"{dataset}-c{n}" + ENDS.get(request.param, ".json"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Two files of one content would be one result.
-        path.write_text(json.dumps(make(n)) + " " * number, encoding="utf-8")
-    return tmp_path / "results"
+    make = (MADE | own)[kind]
+    dump = yaml.safe_dump if kind == "guidellm-yaml" else json.dumps
+
+    def build(*arms: str) -> Path:
+        for number, (arm, dataset, n) in enumerate(itertools.product(arms, DATASETS, LOADS)):
+            path = tmp_path / "results" / arm / (f"{dataset}-c{n}" + ENDS.get(kind, ".json"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Two files of one content would be one result.
+            said = _of_dataset(make(n), kind, DATASETS.index(dataset))
+            path.write_text(dump(said) + "\n" * number, encoding="utf-8")
+        return tmp_path / "results"
+
+    return build
 
 
-def test_two_arms_three_datasets_four_loads_pair_with_one_command(
-    folder: Path, run: Any, tmp_path: Path
-) -> None:
-    facts = written(tmp_path / "facts.yaml", FACTS)
-    done = run(folder, "--facts", facts, "--json")
-    assert (done.status, done.json["accepted"], done.err) == (0, 24, "")
+def _paired(run: Any) -> tuple[set[str], set[str]]:
+    """The arms and datasets of 24 cells of which each has its partner."""
     with Reader(run.root) as reader:
         cells = queries.cells(reader, Filters()).to_pandas()
         values = queries.measurements(reader, Filters(), list(METRICS), STATISTICS).to_pandas()
     found = compare(cells, values)
     assert found.unmatched.empty
     assert found.pairs["speculative_id"].nunique() == 12
-    assert set(cells["arm_label"]) == {"baseline", "eagle3 K=3"}
-    assert set(cells["dataset"]) == set(DATASETS)
     assert set(cells["concurrency"]) == set(LOADS)
+    return set(cells["arm_label"]), set(cells["dataset"])
+
+
+def test_two_arms_three_datasets_four_loads_pair_with_one_command(
+    folder: Any, kind: str, run: Any, tmp_path: Path
+) -> None:
+    end = "/" + "*" if "/" in ENDS.get(kind, "") else "*"
+    told = {
+        "paths": ["{arm}/{dataset}-c{concurrency}" + end],
+        "files": {f"{arm}/{end.replace('/', '*/')}": facts for arm, facts in SERVED.items()},
+    }
+    facts = written(tmp_path / "facts.yaml", FACTS | told)
+    done = run(folder(*ARMS), "--facts", facts, "--json")
+    assert (done.status, done.json["accepted"], done.err) == (0, 24, "")
+    assert _paired(run) == ({"baseline", "eagle3 K=3"}, set(DATASETS))
+
+
+@pytest.mark.slow
+def test_so_they_do_by_what_names_and_contents_say(folder: Any, kind: str, run: Any) -> None:
+    done = run(folder("baseline", "eagle3-k3"), "--guess", "--yes", "--json")
+    assert (done.status, done.json["accepted"], done.err) == (0, 24, "")
+    arms, datasets = _paired(run)
+    assert arms == {"baseline", "eagle3 K=3"}
+    assert len(datasets) == len(DATASETS)
+    assert kind in DATASET_AT or datasets == set(DATASETS)
 
 
 def test_set_wins_over_the_file_and_the_file_over_what_lies_beside(

@@ -43,6 +43,12 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
     return Guess(method, k, gpu.group(1).upper() if gpu else None, dataset, _number(_TP, text))
 
 
+def unexplained(text: str) -> str:
+    """The text with a ``/`` in place of all that says the arm, the GPU or the parallelism."""
+    known = "|".join((_K, _TP, _GPU, *(words for words, _ in _METHODS)))
+    return re.sub(rf"(?<![a-z])({known})(?![a-z])", "/", text, flags=re.IGNORECASE)
+
+
 def _said(words: str, text: str) -> re.Match[str] | None:
     """Find the words in a text, where no letter stands beside them."""
     return re.search(rf"(?<![a-z])({words})(?![a-z])", text)

@@ -1,0 +1,137 @@
+"""What the paths of a folder of results say of their datasets and loads."""
+
+import re
+from collections.abc import Sequence
+
+from analysis.matching.guess import Guess, from_name, unexplained
+
+#: Names of datasets in which a ``-`` or a word would be taken for something else.
+_DATASET = re.compile(
+    r"(?<![a-z0-9])(swe[-_ ]?bench|mt[-_ ]?bench|spec[-_ ]?bench|long[-_ ]?bench|aider[-_ ]?bench|"
+    r"live[-_ ]?code[-_ ]?bench|math[-_ ]?500|cnn[-_ ]?dailymail|arena[-_ ]?hard|"
+    r"magic[-_ ]?coder|blaz?edit)(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_CONCURRENCY = re.compile(
+    r"(?<![a-z0-9])(?:cc?|conc|concurrency|concurrent|streams?|users?|bs|batch)[-_=]?"
+    r"(\d{1,6})(?![\da-z])",
+    re.IGNORECASE,
+)
+_RATE = re.compile(r"(?<![a-z0-9])(?:qps|rps|rate)[-_=]?(\d+(?:\.\d+)?)(?![\da-z])", re.IGNORECASE)
+_REPEAT = re.compile(
+    r"(?<![a-z0-9])(?:r|rep|repeat|run|launch|seed|try|iter)[-_=]?\d+(?![\da-z])", re.IGNORECASE
+)
+_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
+#: Words that stand in names of files for what wrote them or for what they are.
+_NO_DATASET = frozenset(
+    [
+        "agg",
+        "aiperf",
+        "bench",
+        "benchmark",
+        "benchmarks",
+        "completed",
+        "data",
+        "export",
+        "final",
+        "genai",
+        "guidellm",
+        "individual",
+        "infqps",
+        "inference",
+        "inferencex",
+        "json",
+        "latency",
+        "level",
+        "levels",
+        "lifecycle",
+        "llmd",
+        "llmperf",
+        "load",
+        "metrics",
+        "new",
+        "old",
+        "openai",
+        "out",
+        "output",
+        "outputs",
+        "perf",
+        "profile",
+        "report",
+        "reports",
+        "request",
+        "requests",
+        "responses",
+        "result",
+        "results",
+        "run",
+        "runs",
+        "serve",
+        "server",
+        "serving",
+        "sglang",
+        "stage",
+        "stages",
+        "summary",
+        "sweep",
+        "test",
+        "tests",
+        "throughput",
+        "trtllm",
+        "vllm",
+    ]
+)
+
+
+def named(path: str) -> Guess:
+    """What a path says of arm, GPU and parallelism."""
+    return from_name(_DATASET.sub("/", _ENDS.sub("", path)))
+
+
+def concurrency(path: str) -> int | None:
+    """The requests at once that a path says, e.g. ``…-c16.json``."""
+    found = _CONCURRENCY.search(path)
+    return int(found[1]) or None if found else None
+
+
+def rate(path: str) -> float | None:
+    """The requests per second that a path says, e.g. ``qps2.5/…``."""
+    found = _RATE.search(_ENDS.sub("", path))
+    return float(found[1]) or None if found else None
+
+
+def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:
+    """The dataset of each path; None where nothing says it.
+
+    It is what is left of a path when all that says something else is taken away, where it tells
+    files apart and, with several arms, is there in more than one of them.
+    """
+    left = [_words(path) for path in paths]
+    several = len(set(arms)) > 1
+    there: dict[str, set[str | None]] = {}
+    for words, arm in zip(left, arms, strict=True):
+        for word in words:
+            there.setdefault(word, set()).add(arm)
+    everywhere = set.intersection(*map(set, left)) if left else set()
+    said = {
+        word for word, own in there.items()
+        if word not in everywhere and (len(own) > 1 or not several)
+    }  # fmt: skip
+    return tuple(
+        _known(path) or "-".join(word for word in words if word in said) or None
+        for path, words in zip(paths, left, strict=True)
+    )
+
+
+def _known(path: str) -> str | None:
+    found = _DATASET.search(path)
+    return found[1] if found else None
+
+
+def _words(path: str) -> list[str]:
+    """The words of a path that say neither arm nor load nor repeat nor what wrote it, each once."""
+    text = _ENDS.sub("", path)
+    for pattern in (_DATASET, _CONCURRENCY, _RATE, _REPEAT):
+        text = pattern.sub("/", text)
+    words = (word for word in re.split(r"[^A-Za-z0-9]+", unexplained(text)) if word)
+    return list(dict.fromkeys(w for w in words if not w.isdigit() and w.lower() not in _NO_DATASET))

@@ -1,0 +1,85 @@
+"""What ``--guess`` asks on a terminal; an empty answer leaves a thing unknown."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from analysis.matching.guess import BASELINE, SOME_METHOD
+from ingest.guess_cli import LABELS
+from ingest.guessing import Guessed, answered, missing
+from ingest.settings import checked_facts
+from warehouse.errors import UnknownKey
+
+_SHARED = ("dataset", "model", "gpu", "gpu_count", "tensor_parallel_size")
+
+
+def asked(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
+    """The files with what the user adds to them."""
+    files = _arms(tuple(files))
+    for key in _SHARED:
+        number = missing(files).get(key)
+        if number:
+            value = _prompt(f"{LABELS[key]} of {number} files", key)
+            files = _where(files, _lacks(key), key, value)
+    return files
+
+
+def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
+    """Which files are the baseline, what the others speculate with, and how many tokens."""
+    if any(_method(one) is None for one in files):
+        part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
+        if part:
+            files = tuple(_told_apart(one, part in str(one.path)) for one in files)
+    unnamed = sum(_method(one) == SOME_METHOD for one in files)
+    if unnamed:
+        value = _prompt(f"method of {unnamed} speculative files", "spec_method")
+        files = _where(files, lambda one: _method(one) == SOME_METHOD, "spec_method", value)
+    for method in dict.fromkeys(_method(one) for one in files):
+        if method not in (None, BASELINE):
+            files = _with_k(files, method)
+    return files
+
+
+def _with_k(files: tuple[Guessed, ...], method: str) -> tuple[Guessed, ...]:
+    key = "num_speculative_tokens"
+
+    def is_meant(one: Guessed) -> bool:
+        return _method(one) == method and one.facts[key].value is None
+
+    number = sum(map(is_meant, files))
+    if not number:
+        return files
+    return _where(files, is_meant, key, _prompt(f"{LABELS[key]} of {number} {method} files", key))
+
+
+def _told_apart(one: Guessed, is_baseline: bool) -> Guessed:
+    if _method(one) is not None:
+        return one
+    return answered(one, "spec_method", BASELINE if is_baseline else SOME_METHOD)
+
+
+def _method(one: Guessed) -> Any:
+    return one.facts["spec_method"].value
+
+
+def _where(
+    files: tuple[Guessed, ...], is_meant: Callable[[Guessed], bool], key: str, value: Any
+) -> tuple[Guessed, ...]:
+    if value is None:
+        return files
+    return tuple(answered(one, key, value) if is_meant(one) else one for one in files)
+
+
+def _lacks(key: str) -> Callable[[Guessed], bool]:
+    return lambda one: one.facts[key].value is None
+
+
+def _prompt(what: str, key: str) -> Any:
+    """An answer with the contract's type; None for an empty one. Asks again where it does not fit."""
+    while True:
+        said = click.prompt(f"{what[:1].upper()}{what[1:]}", default="", type=str).strip()
+        try:
+            return checked_facts({key: said})[key] if said else None
+        except UnknownKey as error:
+            click.echo(str(error).replace("--set ", "", 1))

@@ -1,0 +1,188 @@
+"""``draftboard ingest --guess``: shows what would be taken in as what, asks, and lets go or not."""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ingest.clean import clean_text
+from warehouse.errors import UnknownKey
+
+if TYPE_CHECKING:
+    from ingest.discovery import Unit
+    from ingest.guessing import Found, Guessed
+    from ingest.pipeline import Options, Outcome
+    from warehouse.rows import Rejection
+
+#: What is told of each file beside ``--set``, by its path as it is stored.
+Told = Mapping[str, dict[str, Any]]
+
+LABELS = {
+    "spec_method": "arm", "num_speculative_tokens": "draft tokens K", "dataset": "dataset",
+    "model": "model", "engine": "engine", "gpu": "GPU", "gpu_count": "number of GPUs",
+    "tensor_parallel_size": "tensor parallel size",
+}  # fmt: skip
+#: How a table marks who says something; what is not marked a file says itself, or the user.
+_MARKS = {"name": "*", "others": "+", "contents": "", "you": "", "nobody": ""}
+_LEGEND = "* from its path   + since the other files are what they are"
+_WIDTH = 80
+
+
+def with_told(unit: "Unit | Rejection", options: "Options", more: Told) -> "Options":
+    """The options for one unit; ``--set`` wins."""
+    own = more.get(clean_text(str(unit.path)), {})
+    return replace(options, settings=own | options.settings) if own else options
+
+
+def agreed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> Told | None:
+    """Show what is known and guessed of the files; what to tell of each, None to take in nothing.
+
+    Only on a terminal anybody is asked; elsewhere ``--yes`` agrees.
+    """
+    files, outcome = _looked_at(paths, options)
+    asks = not given["yes"] and not given["as_json"] and _is_terminal()
+    if given["as_json"] and not given["yes"]:
+        click.echo(json.dumps(_as_json(files, outcome), indent=1))
+    elif not given["as_json"]:
+        _show(files, outcome)
+    if asks and files:
+        from ingest.guess_asking import asked
+
+        files = asked(files)
+        _show(files, outcome)
+        if not click.confirm(f"Take {_counted(len(files), 'file')} in?"):
+            return None
+    elif not given["yes"]:
+        if not given["as_json"]:
+            click.echo(
+                "Nothing was taken in; do so with --yes. --set or --facts say what is wrong."
+            )
+        return None
+    return {clean_text(str(one.path)): one.more for one in files}
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _looked_at(
+    paths: tuple[Path, ...], options: "Options"
+) -> tuple[tuple["Guessed", ...], "Outcome"]:
+    """Read everything into a warehouse that is removed before this returns."""
+    from commands.progress import progress
+    from ingest.discovery import Unit, find_units
+    from ingest.guessing import guessed
+    from ingest.pipeline import ingest_units
+    from warehouse import queries
+    from warehouse.filters import Filters
+    from warehouse.store import Reader, open_writer
+
+    units = list(find_units(paths))
+    total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
+    with tempfile.TemporaryDirectory(prefix="draftboard-guess-") as place:
+        with open_writer(Path(place)) as store, progress("look", total) as done:
+            outcome = ingest_units(units, store, options, lambda unit: done(unit.bytes))
+        if not outcome.accepted:
+            return (), outcome
+        with Reader(Path(place)) as reader:
+            rows = queries.cells(reader, Filters()).to_pylist()
+    return guessed(rows, lambda path: _told(path, options)), outcome
+
+
+def _told(path: Path, options: "Options") -> dict[str, Any]:
+    """What the user says of a file."""
+    try:
+        facts = {} if options.facts is None else options.facts.of(path)
+    except UnknownKey:
+        facts = {}
+    return facts | options.settings
+
+
+def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
+    """What all files share in one line, what tells them apart in a table, and what nobody says."""
+    from ingest.guessing import missing
+
+    for rejection in outcome.rejected:
+        click.echo(f"not a result: {rejection.path}\n    {rejection.reason}")
+    if not files:
+        click.echo("No file here is a result that can be taken in.")
+        return
+    click.echo(f"{_counted(len(files), 'file')} with {_counted(outcome.cells, 'cell')}.")
+    rows = [_row(one) for one in files]
+    shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
+    said = ", ".join(f"{name} {rows[0][name]}" for name in shared if rows[0][name] != "unknown")
+    if said:
+        click.echo(click.wrap_text(f"All: {said}", _WIDTH, subsequent_indent="     "))
+    _table(files, rows, [name for name in rows[0] if name not in shared])
+    lacking = {LABELS[key]: number for key, number in missing(files).items()}
+    if not all(one.loads for one in files):
+        lacking["load"] = sum(not one.loads for one in files)
+    if lacking:
+        every = len(files)
+        told = (name if n == every else f"{name} of {n} files" for name, n in lacking.items())
+        text = f"Nobody says: {', '.join(told)}."
+        click.echo(click.wrap_text(text, _WIDTH, subsequent_indent="     "))
+
+
+def _table(files: Sequence["Guessed"], rows: list[dict[str, str]], names: list[str]) -> None:
+    from commands.output import show_table
+
+    marked = any(value.endswith(("*", "+")) for row in rows for value in row.values())
+    if names:
+        show_table(
+            ("file", *names),
+            [(one, *(row[name] for name in names)) for one, row in zip(_ends(files), rows, strict=True)],
+            narrow=True,
+        )  # fmt: skip
+    if marked:
+        click.echo(_LEGEND)
+
+
+def _ends(files: Sequence["Guessed"]) -> list[str]:
+    from commands.output import end_of_path
+
+    return [end_of_path(str(one.path), _WIDTH // 2) for one in files]
+
+
+def _row(one: "Guessed") -> dict[str, str]:
+    facts = one.facts
+    shown = {"arm": _arm(facts), "dataset": _marked(facts["dataset"])}
+    shown["load"] = (", ".join(one.loads) or "unknown") + _MARKS[one.load_by]
+    shown["from"] = one.format
+    others = ("model", "engine", "gpu", "gpu_count", "tensor_parallel_size")
+    return shown | {LABELS[key]: _marked(facts[key]) for key in others}
+
+
+def _marked(found: "Found") -> str:
+    return "unknown" if found.value is None else f"{found.value}{_MARKS[found.by]}"
+
+
+def _arm(facts: Mapping[str, "Found"]) -> str:
+    from warehouse.catalogue import arm_label
+
+    method, k = facts["spec_method"], facts["num_speculative_tokens"]
+    mark = _MARKS[method.by] or (_MARKS[k.by] if method.value != "none" else "")
+    return arm_label(method.value, k.value) + mark
+
+
+def _as_json(files: Iterable["Guessed"], outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "files": [
+            {
+                "path": str(one.path), "format": one.format,
+                "facts": {k: {"value": f.value, "from": f.by} for k, f in one.facts.items()},
+                "loads": list(one.loads), "loads_from": one.load_by, "set": one.more,
+            }
+            for one in files
+        ],
+        "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
+    }  # fmt: skip
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,178 @@
+"""``draftboard ingest --guess``: what is known of each file, by whom, and what is guessed of it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os.path import commonpath
+from pathlib import Path
+from typing import Any, Literal
+
+from analysis.matching.guess import Guess, together
+from analysis.matching.guess_paths import concurrency, datasets, named, rate
+from warehouse.loads import load_of
+
+#: Who says a fact: the report itself, the user, a name, the other files, or nobody.
+By = Literal["contents", "you", "name", "others", "nobody"]
+#: What two files must share, or be known for, to be compared; in this order they are shown.
+SHOWN = ("spec_method", "num_speculative_tokens", "dataset", "model", "engine", "gpu", "gpu_count",
+         "tensor_parallel_size")  # fmt: skip
+_LOAD = ("load_profile", "concurrency", "rate", "trace")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One fact of a file; ``value`` is None where nobody says it."""
+
+    value: Any
+    by: By
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """One file: what is known of it, and in ``more`` what was guessed or answered, as ``--set``
+    takes it."""
+
+    path: Path
+    format: str
+    facts: Mapping[str, Found]
+    loads: tuple[str, ...]
+    load_by: By
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def guessed(
+    rows: Iterable[Mapping[str, Any]], told: Callable[[Path], Mapping[str, Any]]
+) -> tuple[Guessed, ...]:
+    """What is known of each file of some cells, and what its path and the other files add.
+
+    ``rows`` are cells as ``queries.cells`` gives them; ``told``: what the user said of a path.
+    """
+    files: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        files.setdefault(str(row["path"]), []).append(row)
+    below = _below_what_they_share(list(files))
+    seen = [_agreed(cells) for cells in files.values()]
+    names, contents = _named(list(files), below), [_content(facts) for facts in seen]
+    arms = together(names, contents)
+    alone = [_named_or_read(*pair) for pair in zip(names, contents, strict=True)]
+    sets = datasets(below, [one.method for one in arms])
+    return tuple(
+        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, name))
+        for (path, cells), facts, arm, by, dataset, name in zip(
+            files.items(), seen, arms, alone, sets, below, strict=True
+        )
+    )
+
+
+def missing(files: Sequence[Guessed]) -> dict[str, int]:
+    """The facts that nobody says, and of how many files."""
+    counted = Counter(
+        key for one in files for key, found in one.facts.items()
+        if found.value is None and not _is_of_a_baseline(key, one)
+    )  # fmt: skip
+    return {key: counted[key] for key in SHOWN if counted[key]}
+
+
+def answered(one: Guessed, key: str, value: Any) -> Guessed:
+    """The file with a fact that the user added."""
+    facts = {**one.facts, key: Found(value, "you")}
+    return Guessed(one.path, one.format, facts, one.loads, one.load_by, {**one.more, key: value})
+
+
+def _is_of_a_baseline(key: str, one: Guessed) -> bool:
+    return key == "num_speculative_tokens" and one.facts["spec_method"].value in ("none", None)
+
+
+def _below_what_they_share(paths: list[str]) -> list[str]:
+    """The paths from where they part; that of a single file is its name."""
+    if len(paths) == 1:
+        return [Path(paths[0]).name]
+    shared = Path(commonpath(paths))
+    return [str(Path(path).relative_to(shared)) for path in paths]
+
+
+def _named(paths: list[str], below: list[str]) -> list[Guess]:
+    """What the paths say from where they part; where none says an arm, with the folder of all."""
+    names = [named(name) for name in below]
+    if any(one.method for one in names):
+        return names
+    folder = Path(paths[0]).absolute().parents[len(Path(below[0]).parts) - 1].name
+    return [named(f"{folder}/{name}") for name in below]
+
+
+def _agreed(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The facts that all cells of a file share."""
+    return {
+        key: cells[0].get(key) if len({repr(cell.get(key)) for cell in cells}) == 1 else None
+        for key in SHOWN
+    }
+
+
+def _content(facts: Mapping[str, Any]) -> Guess:
+    return Guess(facts["spec_method"], facts["num_speculative_tokens"], facts["gpu"],
+                 facts["dataset"], facts["tensor_parallel_size"])  # fmt: skip
+
+
+def _named_or_read(name: Guess, content: Guess) -> By:
+    """By whom the arm is said."""
+    return "contents" if content.method else "name" if _own(name, content) else "others"
+
+
+def _own(name: Guess, content: Guess) -> str | None:
+    (alone,) = together([name], [content])
+    return alone.method
+
+
+def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tuple[Any, By]]:
+    """What can be guessed of a file, and by what."""
+    return {
+        "spec_method": (arm.method, by),
+        "num_speculative_tokens": (arm.num_speculative_tokens, "name"),
+        "dataset": (dataset, "name"),
+        "gpu": (arm.gpu, "name"),
+        "tensor_parallel_size": (arm.tensor_parallel_size, "name"),
+        "concurrency": (concurrency(path), "name"),
+        "rate": (rate(path), "name"),
+    }
+
+
+def _file(
+    path: Path, cells: Sequence[Mapping[str, Any]], facts: Mapping[str, Any],
+    told: Mapping[str, Any], offers: Mapping[str, tuple[Any, By]],
+) -> Guessed:  # fmt: skip
+    found: dict[str, Found] = {}
+    more: dict[str, Any] = {}
+    for key, known in facts.items():
+        offer, by = offers.get(key, (None, "nobody"))
+        is_open = all(cell.get(key) is None for cell in cells)
+        if is_open and offer is not None:
+            found[key], more[key] = Found(offer, by), offer
+        else:
+            found[key] = Found(known, _who(key, known, told))
+    texts, load, load_by = _load(cells, offers)
+    return Guessed(path, _kind(cells), found, texts, load_by, more | load)
+
+
+def _load(
+    cells: Sequence[Mapping[str, Any]], offers: Mapping[str, tuple[Any, By]]
+) -> tuple[tuple[str, ...], dict[str, Any], By]:
+    """The loads of a file in words, what its name adds to them, and who says them."""
+    stated = [load_of(*(cell.get(key) for key in _LOAD)) for cell in cells]
+    offer = {key: offers[key][0] for key in ("concurrency", "rate") if offers[key][0] is not None}
+    # As many as it takes is no number: a name may say it.
+    is_open = all(one is None or one.kind == "unbounded" for one in stated)
+    named_load = load_of(None, offer.get("concurrency"), offer.get("rate"), None)
+    if is_open and named_load is not None:
+        return (named_load.text,), offer, "name"
+    texts = tuple(dict.fromkeys(one.text for one in stated if one))
+    return texts, {}, "contents" if texts else "nobody"
+
+
+def _kind(cells: Sequence[Mapping[str, Any]]) -> str:
+    return str(cells[0]["load_generator"])
+
+
+def _who(key: str, known: Any, told: Mapping[str, Any]) -> By:
+    if known is None:
+        return "nobody"
+    return "you" if told.get(key) is not None else "contents"

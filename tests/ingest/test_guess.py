@@ -1,0 +1,144 @@
+"""``ingest --guess``: what it would take a folder for, and that it takes nothing unasked."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.matching.guess_paths import concurrency, datasets, named, rate
+
+NO_COUNTS = dict.fromkeys(("spec_decode_num_drafts", "spec_decode_per_position_acceptance_rates"))
+
+
+@pytest.fixture
+def results(write: Any, bench: Any, tmp_path: Path) -> Path:
+    """A baseline and a speculative file for each of two datasets."""
+    for arm in ("base", "spec-on"):
+        for number, dataset in enumerate(("chat", "code")):
+            counted = {} if arm == "spec-on" else NO_COUNTS
+            told = bench(**counted, duration=2.0 + number)
+            write(f"in/{arm}/{dataset}_openai-infqps-concurrency2-20261121.json", told)
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize(
+    ("paths", "arms", "found"),
+    [
+        (["base/chat-c1", "eagle3/chat-c1", "base/code-c1", "eagle3/code-c1"],
+         ["none", "eagle3"] * 2, ["chat", "chat", "code", "code"]),
+        # What only one arm has says something of the arm.
+        (["a/chat", "head/chat", "a/code", "head/code"], ["none", "x"] * 2,
+         ["chat", "chat", "code", "code"]),
+        (["swe-bench_base_r0", "mt_bench_base_r1"], ["none"] * 2, ["swe-bench", "mt_bench"]),
+        (["gsm8k.json", "math500.json.gz"], [None, None], ["gsm8k", "math500"]),
+        (["c1-r0.json", "c2-r1.json"], ["none"] * 2, [None, None]),
+    ],
+)  # fmt: skip
+def test_a_dataset_is_what_is_left_of_a_path(
+    paths: list[str], arms: list[str | None], found: list[str | None]
+) -> None:
+    assert list(datasets(paths, arms)) == found
+
+
+def test_a_path_says_its_load_and_no_other_number() -> None:
+    assert [concurrency(p) for p in ("x-c16.json", "conc_8", "openai-infqps-concurrency4-t")] == [
+        16, 8, 4,
+    ]  # fmt: skip
+    assert [concurrency(p) for p in ("abc16", "c16k", "h100", "c0", "spec3")] == [None] * 5
+    assert [rate(p) for p in ("qps2.5/x", "x-rate_4.json", "infqps")] == [2.5, 4.0, None]
+    assert named("spec-bench/no-spec.json").method == "none"
+
+
+def test_it_shows_what_it_would_take_and_takes_nothing(run: Any, results: Path) -> None:
+    shown = run(results, "--guess")
+    assert shown.status == 0
+    assert "4 files with 4 cells." in shown.out
+    assert "model tiny" in shown.out
+    for line in ("baseline*", "speculative K=2", "chat*", "code*", "* from its path"):
+        assert line in shown.out
+    assert "Nobody says: engine of 2 files, GPU, number of GPUs, tensor parallel size." in shown.out
+    assert "Nothing was taken in; do so with --yes." in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 100
+    assert run.generation is None
+    files = run(results, "--guess", "--json").json["files"]
+    assert files[0]["facts"]["spec_method"] == {"value": "none", "from": "name"}
+    assert files[2]["facts"]["num_speculative_tokens"] == {"value": 2, "from": "contents"}
+    assert files[0]["set"] == {"spec_method": "none", "dataset": "chat"}
+
+
+def test_what_the_user_says_and_what_a_report_says_is_never_guessed(
+    run: Any, results: Path
+) -> None:
+    said = ("--set", "spec_method=medusa", "--set", "gpu=H200", "--set", "dataset=mine")
+    files = run(results, "--guess", "--json", *said).json["files"]
+    assert {one["facts"]["gpu"]["from"] for one in files} == {"you"}
+    assert [one["set"] for one in files] == [{}] * 4
+    run(results, "--guess", "--yes", *said)
+    assert {(one["spec_method"], one["dataset"]) for one in run.cells()} == {("medusa", "mine")}
+
+
+def test_where_no_file_says_an_arm_the_folder_of_all_does(
+    run: Any, write: Any, bench: Any, tmp_path: Path
+) -> None:
+    for number, name in enumerate(("c1", "c2")):
+        write(f"eagle3-k5/{name}.json", bench(duration=2.0 + number, **NO_COUNTS))
+    files = run(tmp_path / "eagle3-k5", "--guess", "--json").json["files"]
+    assert [one["set"] for one in files] == [
+        {"spec_method": "eagle3", "num_speculative_tokens": 5}
+    ] * 2
+
+
+def test_a_file_that_is_no_result_is_named(run: Any, write: Any, results: Path) -> None:
+    path = write("in/broken.json", "{")
+    shown = run(results, "--guess")
+    assert f"not a result: {path}" in shown.out
+    taken = run(results, "--guess", "--yes", "--json")
+    assert (taken.status, taken.json["accepted"]) == (1, 4)
+
+
+@pytest.mark.parametrize("words", [("--yes",), ("--guess", "--watch"), ("--guess",)])
+def test_usage_that_makes_no_sense_ends_with_2(run: Any, results: Path, words: Any) -> None:
+    assert run(*([] if words == ("--guess",) else [results]), *words).status == 2
+
+
+@pytest.mark.parametrize(("last", "cells"), [("y", 4), ("n", 0)])
+def test_on_a_terminal_it_asks_for_what_is_missing(
+    run: Any, results: Path, last: str, cells: int
+) -> None:
+    answers = ["eagle3", "H200", "many", "2", "", last]
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "draftboard", "ingest", str(results), "--guess",
+               "--warehouse", str(run.root)]  # fmt: skip
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as child:
+        os.close(theirs)
+        os.write(ours, "".join(f"{one}\n" for one in answers).encode())
+        shown = _all_of(ours)
+    assert child.returncode == 0, shown
+    for question in ("Method of 2 speculative files", "GPU of 4 files", "Number of GPUs of 4"):
+        assert question in shown
+    assert "gpu_count='many' does not fit" in shown
+    if not cells:
+        assert run.generation is None
+        return
+    found = run.cells()
+    assert {(c["spec_method"], c["num_speculative_tokens"]) for c in found} == {
+        ("none", None), ("eagle3", 2),
+    }  # fmt: skip
+    assert {(c["gpu"], c["gpu_count"], c["tensor_parallel_size"]) for c in found} == {
+        ("H200", 2, None)
+    }
+
+
+def _all_of(terminal: int) -> str:
+    said = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            said += piece
+    except OSError:
+        # The other end of a terminal was closed.
+        os.close(terminal)
+    return said.decode()
