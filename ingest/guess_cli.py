@@ -163,7 +163,7 @@ def _marked(found: "Found") -> str:
 
 
 def _arm(facts: Mapping[str, "Found"]) -> str:
-    from warehouse.catalogue import arm_label
+    from warehouse.arms import arm_label
 
     method, k = facts["spec_method"], facts["num_speculative_tokens"]
     mark = _MARKS[method.by] or (_MARKS[k.by] if method.value != "none" else "")
