@@ -1,6 +1,7 @@
 """``draftboard plan``: what a study will run, before anything runs. Needs no GPU and no vLLM."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from runners.planning.estimate import (
     Assumed,
     Estimate,
     estimate,
+    priced_node,
     read_recorded,
 )
+from runners.planning.packing import Node
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study_file import read_study
+from runners.surroundings.gpu import survey, visible
 from runners.surroundings.tools import tool
 from runners.texts.prompt_checks import few_prompts
 from warehouse.errors import RunnerError
@@ -40,9 +44,12 @@ from warehouse.errors import RunnerError
 @click.option(
     "--parallel",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Servers side by side, as for `draftboard run --parallel`.",
+    help="At most so many servers side by side, as for `draftboard run`; 1: one after the other.",
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=1),
+    help="GPUs of the node; else those of the instance in the study's price, else those here.",
 )
 @click.option("--commands", is_flag=True, help="Print every command line, ready to be run by hand.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -52,13 +59,9 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
     laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
-    if given["parallel"] > 1 and laid_out.study.cpus is not None:
-        raise RunnerError(
-            f"The study {laid_out.study.name} pins its servers to the same cores, so they cannot "
-            "run side by side; leave --parallel out."
-        )
+    node = _node(laid_out, given["gpus"], given["parallel"])
     assumed = Assumed(given["seconds_per_request"])
-    costs = estimate(laid_out, read_recorded(results), assumed, given["parallel"])
+    costs = estimate(laid_out, read_recorded(results), assumed, node)
     written = written_out(laid_out, results or Path("results"))
     if as_json:
         click.echo(json.dumps(_as_json(laid_out, costs, written), allow_nan=False))
@@ -67,6 +70,19 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     if commands:
         for label, words in written:
             click.echo(f"\n# {label}\n{shlex.join(words)}")
+
+
+def _node(laid_out: Plan, gpus: int | None, servers: int | None) -> Node:
+    """The node that is planned for."""
+    study = laid_out.study
+    if (servers or 1) > 1 and study.cpus is not None:
+        raise RunnerError(
+            f"The study {study.name} pins its servers to the same cores, so they cannot run side by "
+            "side; leave --parallel out."
+        )
+    priced = priced_node(study, servers)
+    here = len(visible(survey(), os.environ)) or None
+    return Node(gpus or priced.gpus or here, servers)
 
 
 def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any]:
@@ -130,18 +146,39 @@ def _in_words(costs: Estimate, assumed: Assumed) -> list[str]:
         if each
         else f"{SECONDS_ALONE:g} s a request alone, more among others"
     )
-    side = costs.side_by_side
-    beside = (
-        f" with {side} servers side by side, {costs.sequential_hours:.1f} h one after the other"
-    )
     how = {
         "recorded": f"from {costs.recorded_cells} recorded cells",
         "partly recorded": f"{costs.recorded_cells} cells from recorded durations, the others assumed",
         "assumed": f"assumed: {taken}, nothing recorded yet",
     }[costs.basis]
+    on_gpus = f", {costs.gpu_hours:.1f} GPU-hours" if costs.gpu_hours else ""
     money = "no price in the study" if costs.usd is None else f"{costs.usd:,.0f} USD"
     return [
-        f"about {costs.hours:.1f} h{beside if side > 1 else ''}, {costs.gpu_hours:.1f} GPU-hours ({how})",
+        f"about {costs.hours:.1f} h{_beside(costs)}{on_gpus} ({how})",
         f"cost: {money}" + ("" if costs.usd is None else f" ({costs.usd_basis})"),
+        *_one_after_the_other(costs),
         f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB",
+    ]
+
+
+def _beside(costs: Estimate) -> str:
+    if costs.side_by_side == 1:
+        return ""
+    gpus = "" if costs.gpus is None else f" on {costs.gpus} GPUs"
+    return f"{gpus} with up to {costs.side_by_side} servers side by side"
+
+
+def _one_after_the_other(costs: Estimate) -> list[str]:
+    """What a sequential run takes instead, and what it would leave idle."""
+    if costs.side_by_side == 1:
+        return []
+    money = "" if costs.sequential_usd is None else f" and {costs.sequential_usd:,.0f} USD"
+    idle = (
+        ""
+        if costs.idle_share is None
+        else f", and {costs.idle_share:.0%} of the {costs.gpus} GPUs' time idle"
+    )
+    return [
+        f"one after the other (--parallel 1): {costs.sequential_hours:.1f} h{money}{idle}; the "
+        "servers then do not disturb each other"
     ]

@@ -1,6 +1,5 @@
 """What a plan will take: time, GPU-hours, money, disk; from recorded cells where there are some."""
 
-import heapq
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +8,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
+from runners.executors import gpus_needed
 from runners.measuring.layout import records_under
 from runners.planning.asked import trace_of
+from runners.planning.packing import Node, pack
 from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.planning.study import Study
 from warehouse.loads import Load, load_of
@@ -46,13 +47,19 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a whole plan on one node, its launches one after the other unless asked otherwise."""
+    """The cost of a whole plan on one node, launches side by side on its GPUs where that may be."""
 
     hours: float
     sequential_hours: float
     side_by_side: int
+    """Most servers at a time."""
+    gpus: int | None
+    """GPUs of the node; None: unknown."""
     gpu_hours: float
+    idle_share: float | None
+    """Of the node's GPU-hours, what one launch after the other would leave idle."""
     usd: float | None
+    sequential_usd: float | None
     usd_basis: str
     disk_bytes: int
     basis: Literal["recorded", "partly recorded", "assumed"]
@@ -64,8 +71,13 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(plan: Plan, recorded: Recorded, assumed: Assumed, side_by_side: int = 1) -> Estimate:
-    """Sum the launches of a plan; cells are timed by what was recorded, else by assumption."""
+def estimate(
+    plan: Plan, recorded: Recorded, assumed: Assumed, node: Node | None = None
+) -> Estimate:
+    """Sum the launches of a plan; cells are timed by what was recorded, else by assumption.
+
+    Without a ``node`` it is the instance whose price the study gives.
+    """
     seconds_of = {cell.key: _cell_seconds(cell, recorded) for cell in plan.cells}
     start = median(recorded.starts) if recorded.starts else assumed.seconds_per_start
 
@@ -73,17 +85,32 @@ def estimate(plan: Plan, recorded: Recorded, assumed: Assumed, side_by_side: int
         known = seconds_of[cell.key]
         return _assumed_seconds(plan.study, cell, assumed) if known is None else known
 
-    took = [(_launch_seconds(each, start, lasts), each.tensor_parallel_size)
-            for each in plan.launches]  # fmt: skip
-    hours = sum(seconds for seconds, _ in took) / 3600
-    gpu_hours = sum(seconds * size for seconds, size in took) / 3600
-    price = plan.study.price
-    packed = _together(took, side_by_side, price.gpus_per_instance if price else None) / 3600
+    took = [(each, _launch_seconds(each, start, lasts)) for each in plan.launches]
+    hours = sum(seconds for _, seconds in took) / 3600
+    gpu_hours = sum(seconds * gpus_needed(plan.study, each) for each, seconds in took) / 3600
+    node = node or priced_node(plan.study)
+    packed = pack(plan.study, took, node)
     known = sum(seconds is not None for seconds in seconds_of.values())
-    usd, basis = _money(plan, packed, side_by_side)
-    disk = sum(BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts for cell in plan.cells)
-    told = _basis(known, len(seconds_of))
-    return Estimate(packed, hours, side_by_side, gpu_hours, usd, basis, disk, told, known)
+    usd, basis = _money(plan, packed.seconds / 3600, packed.at_once)
+    return Estimate(
+        hours=packed.seconds / 3600,
+        sequential_hours=hours,
+        side_by_side=packed.at_once,
+        gpus=node.gpus,
+        gpu_hours=gpu_hours,
+        idle_share=1 - gpu_hours / (node.gpus * hours) if node.gpus and hours else None,
+        usd=usd,
+        sequential_usd=_money(plan, hours, 1)[0],
+        usd_basis=basis,
+        disk_bytes=sum(BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts for cell in plan.cells),
+        basis=_basis(known, len(seconds_of)),
+        recorded_cells=known,
+    )
+
+
+def priced_node(study: Study, servers: int | None = None) -> Node:
+    """The instance that the study has a price of."""
+    return Node(None if study.price is None else study.price.gpus_per_instance, servers)
 
 
 def expected_seconds(
@@ -99,20 +126,6 @@ def expected_seconds(
             each = _assumed_seconds(plan.study, cell, Assumed()) if known is None else known
             found[cell.key], before = before + each, 0.0
     return found
-
-
-def _together(took: Sequence[tuple[float, int]], side_by_side: int, gpus: int | None) -> float:
-    """Seconds until the last of launches (seconds, GPUs) ends, started in their order as room comes."""
-    ends: list[tuple[float, int]] = []
-    now = 0.0
-    for seconds, size in took:
-        room = max(gpus or 0, size) if gpus else None
-        while len(ends) >= side_by_side or (
-            room is not None and sum(n for _, n in ends) + size > room
-        ):
-            now = max(now, heapq.heappop(ends)[0])
-        heapq.heappush(ends, (now + seconds, size))
-    return max((end for end, _ in ends), default=0.0)
 
 
 def read_recorded(results: Path | None) -> Recorded:
@@ -189,7 +202,7 @@ def _money(plan: Plan, hours: float, side_by_side: int) -> tuple[float | None, s
     return hours * price.usd_per_hour, (
         f"whole instance of {price.gpus_per_instance} GPUs at {price.usd_per_hour} USD/h, "
         + (
-            f"{side_by_side} servers side by side"
+            f"up to {side_by_side} servers side by side"
             if side_by_side > 1
             else "launches one after the other"
         )

@@ -166,6 +166,9 @@ class Study(Part):
     )
     load: Loads | None = None
     repeats: Positive = 1
+    side_by_side: Literal["allow", "never"] = Field(
+        default="allow", description="Servers on free GPUs of one node at the same time"
+    )
     order_seed: int = Field(default=0, description="Decides the order of the arms in each repeat")
     request: Request = Request()
     window: Window = Window()

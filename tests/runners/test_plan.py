@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from draftboard import cli
 from runners.planning.estimate import Assumed, Recorded, estimate, read_recorded
+from runners.planning.packing import Node, duration_of
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
@@ -116,13 +117,14 @@ def test_an_estimate_assumes_until_something_was_recorded(study_of: Callable[...
     plan = make_plan(study_of(price=price, tensor_parallel_sizes=[2]))
     # Three starts of 100 s; per arm 20 waves and 5 waves of 1 s, and 30 s for each of two cells.
     seconds = 3 * (100 + 60 + 25)
-    found = estimate(plan, Recorded(), Assumed(1.0, 100.0))
+    one_by_one = Node(gpus=8, servers=1)
+    found = estimate(plan, Recorded(), Assumed(1.0, 100.0), one_by_one)
     assert found.basis == "assumed"
     assert found.hours == pytest.approx(seconds / 3600)
     assert found.gpu_hours == pytest.approx(2 * seconds / 3600)
     assert found.usd == pytest.approx(36.0 * seconds / 3600)
     recorded = Recorded((("code", ONE, 10.0), ("code", ONE, 20.0), ("prose", FOUR, 5.0)), (40.0,))
-    better = estimate(plan, recorded, Assumed())
+    better = estimate(plan, recorded, Assumed(), one_by_one)
     assert better.basis == "recorded"
     assert better.hours == pytest.approx(3 * (40 + 15 + 5) / 3600)
 
@@ -145,8 +147,52 @@ def test_without_records_a_request_takes_longer_among_others_and_less_for_a_shor
 
 def test_the_published_study_takes_about_half_of_what_20_s_a_request_gave() -> None:
     plan = make_plan(read_study(PUBLISHED))
-    assert 3.5 < estimate(plan, Recorded(), Assumed()).hours < 4.7
-    assert estimate(plan, Recorded(), Assumed(20.0)).hours == pytest.approx(7.9, abs=0.05)
+    assert 3.5 < estimate(plan, Recorded(), Assumed()).sequential_hours < 4.7
+    found = estimate(plan, Recorded(), Assumed(20.0))
+    assert found.sequential_hours == pytest.approx(7.9, abs=0.05)
+
+
+def test_the_published_study_says_what_eight_gpus_take_and_what_one_by_one_leaves_idle() -> None:
+    found = estimate(make_plan(read_study(PUBLISHED)), Recorded(), Assumed())
+    assert (found.gpus, found.side_by_side) == (8, 6)
+    assert found.hours < found.sequential_hours / 3
+    assert found.usd == pytest.approx(41.62 * found.hours)
+    assert found.sequential_usd == pytest.approx(41.62 * found.sequential_hours)
+    idle = 1 - found.gpu_hours / (8 * found.sequential_hours)
+    assert found.idle_share == pytest.approx(idle)
+    assert 0.8 < idle < 0.9
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"side_by_side": "never"}, {"evidence": "cpu"}, {"cpus": {"engine": [0], "client": [1]}}],
+)
+def test_a_study_may_keep_its_servers_apart_and_on_a_cpu_they_always_are(
+    study_of: Callable[..., Study], changes: dict[str, object]
+) -> None:
+    plan = make_plan(study_of(**changes))
+    found = estimate(plan, Recorded(), Assumed(), Node(gpus=8))
+    assert found.side_by_side == 1
+    assert found.hours == pytest.approx(found.sequential_hours)
+
+
+def test_without_a_word_on_the_node_launches_follow_each_other(
+    study_of: Callable[..., Study],
+) -> None:
+    found = estimate(make_plan(study_of()), Recorded(), Assumed())
+    assert (found.gpus, found.side_by_side, found.idle_share) == (None, 1, None)
+
+
+def test_what_is_left_of_a_run_is_told_by_how_its_launches_lie_side_by_side(
+    study_of: Callable[..., Study],
+) -> None:
+    plan = make_plan(study_of())
+    first, second, third = (launch.cells[0].key for launch in plan.launches)
+    lasts = duration_of(plan, Node(gpus=2))
+    # Two at a time: the third begins when the shorter of the first two ends.
+    assert lasts({first: 100.0, second: 40.0, third: 50.0}) == 100
+    assert lasts({first: 10.0, second: 40.0, third: 50.0}) == 60
+    assert lasts({}) == 0
 
 
 def test_launches_side_by_side_are_packed_on_the_gpus_that_there_are(
@@ -156,7 +202,7 @@ def test_launches_side_by_side_are_packed_on_the_gpus_that_there_are(
     plan = make_plan(study_of(price=price, tensor_parallel_sizes=[2]))
     # Three launches of 100 + 60 + 25 s on two GPUs each: two fit on four, the third waits.
     assumed = Assumed(1.0, 100.0)
-    found = {n: estimate(plan, Recorded(), assumed, n) for n in (1, 2, 8)}
+    found = {n: estimate(plan, Recorded(), assumed, Node(4, n)) for n in (1, 2, 8)}
     assert {n: round(one.hours * 3600) for n, one in found.items()} == {1: 555, 2: 370, 8: 370}
     assert found[8].usd == pytest.approx(370)
     assert {round(one.sequential_hours * 3600) for one in found.values()} == {555}
@@ -199,7 +245,7 @@ def test_commands_are_labelled_and_can_be_run_as_they_stand() -> None:
     load = lines[lines.index(labels[1]) + 1]
     assert "http://127.0.0.1:8000" in load
     assert "results/gpt-oss-120b-eagle3/prompts/ShareGPT-c1.jsonl" in load
-    assert "with 8 servers side by side" in result.output
+    assert "on 8 GPUs with up to 6 servers side by side" in result.output
 
 
 def test_a_study_that_pins_its_servers_is_not_planned_side_by_side() -> None:
@@ -215,3 +261,6 @@ def test_the_command_prints_a_table_and_what_it_costs() -> None:
     assert "r0-eagle3-k3-tp2" in result.output
     assert "USD (whole instance of 8 GPUs at 41.62 USD/h" in result.output
     assert "warning: ShareGPT" in result.output
+    assert (
+        "one after the other (--parallel 1): 4.3 h and 180 USD, and 85% of the 8" in result.output
+    )
