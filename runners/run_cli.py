@@ -1,7 +1,8 @@
 """``draftboard run``: measure what a study asks for and the results folder does not hold yet."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,33 @@ import click
 
 from commands.interrupts import ended_by_signals
 from runners.executors import Executor, Job
+from runners.executors.local import Local
 from runners.executors.options import executor_from, executor_options
+from runners.executors.spread import spread
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
 from runners.measuring.layout import Layout
-from runners.measuring.progress import progress
+from runners.measuring.progress import Count, progress
 from runners.measuring.resume import Now
-from runners.measuring.run import Asked, results_writable, run_elsewhere, run_here, write_study_copy
+from runners.measuring.run import (
+    Asked,
+    by_launch,
+    results_writable,
+    run_elsewhere,
+    run_here,
+    write_study_copy,
+)
 from runners.measuring.software import software
 from runners.planning.estimate import expected_seconds, read_recorded
+from runners.planning.packing import Node, duration_of
 from runners.planning.plan import Plan, PlannedCell, make_plan
 from runners.planning.selection import select
 from runners.planning.study_file import read_study
 from runners.serving.api_key import read_key
 from runners.serving.endpoint import use_key
 from runners.serving.target_url import require_one_arm
+from runners.surroundings.gpu import survey
 from runners.texts.prompt_checks import few_prompts
 from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
@@ -80,7 +92,7 @@ def run(
     if key is not None and target_url is None:
         raise click.UsageError("An API key goes with --target-url; servers started here need none.")
     asked = _asked(plan, results, cells, (_base(target_url), key))
-    executor = executor_from(given)
+    executor = executor_from(given, lambda: _spread(asked, target_url))
     if target_url is not None:
         if executor is not None:
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
@@ -118,13 +130,36 @@ def _run(asked: Asked, executor: Executor | None, job: Job) -> tuple[list[str], 
     """Why some cells are not good, and whether jobs were submitted and not waited for."""
     to_run = asked.look().to_run
     expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
-    with progress(len(to_run), expected=expected) as shown:
+    with progress(Count(len(to_run), expected, _lasts(asked.plan, executor))) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
             reasons = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
             return reasons, bool(outcome.handed_over)
         failed = run_here(asked, shown)
         return [f"{one.cell.key}: {one.problem.sentence}" for one in failed], False
+
+
+def _spread(asked: Asked, target_url: str | None) -> Local | None:
+    """What runs the missing launches on the free GPUs of this machine, where several fit at a time."""
+    found = None
+    if target_url is None:
+        launches = [launch for launch, _ in by_launch(asked)]
+        found = spread(asked.plan.study, launches, survey(), os.environ)
+    if found is not None:
+        _say(
+            f"up to {found.settings.parallel} servers side by side on GPU "
+            f"{', '.join(found.settings.gpus or ())}, which are free; --parallel 1 runs one after "
+            "the other"
+        )
+    return found
+
+
+def _lasts(plan: Plan, executor: Executor | None) -> Callable[[Mapping[str, float]], float]:
+    """How long cells take together, by where they run."""
+    if not isinstance(executor, Local):
+        return duration_of(plan, Node())
+    settings = executor.settings
+    return duration_of(plan, Node(len(settings.gpus or ()) or None, settings.parallel))
 
 
 def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:

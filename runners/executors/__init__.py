@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from runners.measuring.software import Software
-from runners.planning.plan import Launch, Plan
+from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.planning.study import Study
 
 State = Literal["waiting", "running", "done", "failed", "handed over"]
@@ -38,6 +38,13 @@ def say_nothing(update: Update) -> None:
     """Report nothing, for callers who only want the outcome."""
 
 
+Measured = Callable[[PlannedCell, float], None]
+
+
+def keep_quiet(cell: PlannedCell, seconds: float) -> None:
+    """Say nothing of cells."""
+
+
 @dataclass(frozen=True)
 class Job:
     """What an executor is asked for. Paths must mean the same on every node."""
@@ -48,6 +55,8 @@ class Job:
     arguments: tuple[str, ...] = ()
     """More arguments of ``draftboard run``, the same for each launch: ``--only …``."""
     report: Report = say_nothing
+    measured: Measured = keep_quiet
+    """Told of each cell that became good, and how long it took, by executors that look for them."""
     program: tuple[str, ...] = PROGRAM
     software: Software = Software()
     """What cells are measured with: those of another version are others."""

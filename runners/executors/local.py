@@ -1,7 +1,7 @@
 """Launches side by side on the GPUs of this machine, each on GPUs of its own.
 
-Off by default, because neighbours disturb each other through the processor, the memory and the
-power that they share; each record says how many ran side by side.
+Neighbours disturb each other through the processor, the memory and the power that they share; each
+record says who ran beside it.
 """
 
 import os
@@ -14,10 +14,11 @@ from pathlib import Path
 from runners.executors import Job, Outcome, State, Update, gpus_needed, last_line
 from runners.executors.placement import EXECUTOR, PARALLEL
 from runners.executors.settings import LocalSettings
+from runners.executors.told import Told
 from runners.measuring.layout import Layout
 from runners.planning.plan import Launch, Plan
 from runners.serving.processes import Guarded
-from runners.surroundings.gpu import survey, visible
+from runners.surroundings.gpu import answering, offered, survey
 from warehouse.errors import RunnerError
 
 _LOOK_S = 0.5
@@ -27,7 +28,7 @@ _GRACE_S = 60.0
 
 @dataclass(frozen=True)
 class Local:
-    """The executor for ``--parallel``."""
+    """The executor for several launches at a time."""
 
     settings: LocalSettings
 
@@ -38,7 +39,7 @@ class Local:
         started is left.
         """
         gpus = self._gpus(plan, job)
-        side = _Side(plan, job, self.settings.parallel, list(gpus))
+        side = _Side(plan, job, self.settings.parallel or len(job.launches), list(gpus))
         try:
             side.run()
         finally:
@@ -56,11 +57,7 @@ class Local:
             return ()
         found = self.settings.gpus
         if found is None:
-            seen = survey()
-            listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-            names = None if listed is None else listed.split(",")
-            count = len(visible(seen, os.environ))
-            found = tuple(str(i) for i in range(count)) if names is None else tuple(names[:count])
+            found = tuple(name for name, _ in offered(survey(), os.environ))
         if len(found) < needed:
             raise RunnerError(
                 f"A launch needs {needed} GPUs and this machine offers {len(found)}; name them with "
@@ -88,12 +85,19 @@ class _Side:
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.told = Told(self.plan, self.job)
+
     def run(self) -> None:
         waiting = list(self.job.launches)
         while waiting or self.running:
             while waiting and self._fits(waiting[0]):
                 self._start(waiting.pop(0))
+            if waiting and not self.running:
+                self._give_up(waiting.pop(0))
+                continue
             time.sleep(_LOOK_S)
+            self.told.look()
             for one in [r for r in self.running if r.process.poll() is not None]:
                 self._close(one)
 
@@ -122,8 +126,10 @@ class _Side:
     def _close(self, one: _Running) -> None:
         status = one.process.poll()
         one.process.stop(0.0)
+        self.told.look(at_once=True)
         self.running.remove(one)
-        self.free = sorted(self.free + one.gpus)
+        left = one.gpus if status == 0 or not one.gpus else answering(survey(), one.gpus)
+        self.free = sorted(self.free + left)
         name = one.launch.launch_id
         if status == 0:
             self.done.append(name)
@@ -132,6 +138,13 @@ class _Side:
             last = last_line(self._log(one.launch)) or "nothing printed"
             self.failed[name] = f"it ended with exit status {status}; last line: {last}"
             self._say(one.launch, "failed", self.failed[name])
+
+    def _give_up(self, launch: Launch) -> None:
+        """Fail a launch for which too many GPUs are gone."""
+        needed = gpus_needed(self.plan.study, launch)
+        why = f"it needs {needed} GPUs, and {len(self.free)} are left that answer their driver"
+        self.failed[launch.launch_id] = why
+        self._say(launch, "failed", why)
 
     def _log(self, launch: Launch) -> Path:
         layout = Layout(self.job.results.absolute(), self.plan.study.name)

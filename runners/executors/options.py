@@ -32,8 +32,8 @@ _OPTIONS = (
         "--parallel",
         "local_parallel",
         type=click.IntRange(min=1),
-        help="local: servers side by side, each on GPUs of its own. They disturb each other a "
-        "little, so it is recorded.",
+        help="local: at most so many servers side by side, each on GPUs of its own; 1: one after the "
+        "other. Left out: as many as the free GPUs take, where the study allows it.",
     ),
     click.option(
         "--gpus", "local_gpus", metavar="0,1,…", help="local: the GPUs that --parallel may use."
@@ -67,10 +67,12 @@ def executor_options(command: Command) -> Command:
     return command
 
 
-def executor_from(given: dict[str, Any]) -> Executor | None:
+def executor_from(
+    given: dict[str, Any], unsaid: Callable[[], Executor | None] = lambda: None
+) -> Executor | None:
     """The executor that the options ask for; None: this process runs one launch after the other.
 
-    Wrong usage is a click.UsageError, settings that cannot be used a RunnerError.
+    ``unsaid`` is asked for a run on this machine that nobody said more of. Wrong usage is a click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
     _refuse_strangers(place, given)
@@ -83,11 +85,13 @@ def executor_from(given: dict[str, Any]) -> Executor | None:
         from runners.executors.ray import RayTasks
 
         return RayTasks(settings.ray)
+    if settings.local.parallel is None and not given["local_gpus"]:
+        return unsaid()
     return _local(settings, given)
 
 
 def _local(settings: ClusterSettings, given: dict[str, Any]) -> Executor | None:
-    if settings.local.parallel == 1:
+    if settings.local.parallel in (None, 1):
         if given["local_gpus"]:
             raise click.UsageError(
                 "--gpus goes with --parallel; one launch after the other takes what "

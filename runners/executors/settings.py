@@ -16,8 +16,10 @@ Seconds = Annotated[float, Field(gt=0)]
 class LocalSettings(Part):
     """How launches run on this machine."""
 
-    parallel: Positive = Field(
-        default=1, description="Launches side by side, each on GPUs of its own"
+    parallel: Positive | None = Field(
+        default=None,
+        description="At most so many launches side by side, each on GPUs of its own; without it as "
+        "many as free GPUs allow, where the study does",
     )
     gpus: tuple[str, ...] | None = Field(
         default=None,

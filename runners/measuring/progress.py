@@ -1,7 +1,7 @@
 """What a run tells its user: a live panel on a terminal, a line for each event elsewhere."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -46,6 +46,8 @@ class Count:
     total: int
     expected: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each cell by its key, its server's start included; 1 for those not named."""
+    lasts: Callable[[Mapping[str, float]], float] = lambda cells: sum(cells.values())
+    """How long cells (seconds by key) take together; the sum, where one follows the other."""
     settled: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
@@ -61,17 +63,19 @@ class Count:
         self.bad = self.bad - {key} if good else self.bad | {key}
 
     def left_s(self) -> float | None:
-        """Seconds for the rest, at the pace so far; None before the first.
+        """Seconds for the rest, at the pace so far; None before there is one.
 
         Loads of one stream last many times longer than those of a hundred, so the pace is held
-        against what was expected of the cells that are done, not against their number.
+        against what was expected of the cells that are done, not against their number. Where
+        servers run side by side, against by how much the longest of them became shorter.
         """
-        if not self.settled:
-            return None
-        before = sum(self.expected.get(key, 1.0) for key in self.settled)
-        named = sum(seconds for key, seconds in self.expected.items() if key not in self.settled)
-        unnamed = self.total - len(self.settled | set(self.expected))
-        return (time.monotonic() - self.began) / before * (named + max(0, unnamed))
+        known = self.settled | set(self.expected)
+        unnamed = max(0, self.total - len(known))
+        whole = {key: self.expected.get(key, 1.0) for key in known}
+        rest = {key: seconds for key, seconds in whole.items() if key not in self.settled}
+        left = self.lasts(rest) + unnamed
+        before = self.lasts(whole) + unnamed - left
+        return (time.monotonic() - self.began) / before * left if before > 0 else None
 
     def __str__(self) -> str:
         """E.g. "3/12, 1 failed, about 4 min left"."""
@@ -190,9 +194,7 @@ def settled(cell: PlannedCell, seconds: float, problem: str | None, last: bool) 
     return f"{cell.key}: failed{'' if last else ', trying again'}: {problem}"
 
 
-def progress(
-    total: int, console: Console | None = None, expected: Mapping[str, float] | None = None
-) -> Lines:
-    """The panel on a terminal, lines anywhere else. ``expected``: seconds by the keys of the cells."""
-    console, count = console or Console(stderr=True), Count(total, expected or {})
+def progress(count: Count, console: Console | None = None) -> Lines:
+    """The panel on a terminal, lines anywhere else."""
+    console = console or Console(stderr=True)
     return Panel(console, count) if console.is_terminal else Lines(console, count)

@@ -128,12 +128,16 @@ def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress
         detail = f": {update.detail}" if update.detail else ""
         progress.say(f"{update.launch_id}: {update.state}{detail}")
 
+    def measured(cell: PlannedCell, seconds: float) -> None:
+        progress.measured(cell, seconds, None, True)
+
     def run(now: Asked, sizes: frozenset[int] | None) -> Outcome:
         launches = tuple(
             replace(launch, cells=tuple(cells)) for launch, cells in by_launch(now)
             if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
         )  # fmt: skip
-        return executor.run(now.plan, replace(job, launches=launches, report=report))
+        told = replace(job, launches=launches, report=report, measured=measured)
+        return executor.run(now.plan, told)
 
     missing = frozenset(size for _, size in unknown(asked.plan.study, asked.layout.results))
     if not missing:

@@ -77,6 +77,21 @@ def visible(found: Survey, env: Mapping[str, str]) -> tuple[Gpu, ...]:
     return tuple(chosen)
 
 
+def offered(found: Survey, env: Mapping[str, str]) -> tuple[tuple[str, Gpu], ...]:
+    """The visible GPUs, each with the name that CUDA_VISIBLE_DEVICES takes for it."""
+    gpus, listed = visible(found, env), env.get("CUDA_VISIBLE_DEVICES")
+    names = [str(gpu.index) for gpu in gpus] if listed is None else listed.split(",")
+    return tuple(zip((name.strip() for name in names), gpus, strict=False))
+
+
+def answering(found: Survey, names: Iterable[str]) -> list[str]:
+    """Those of the named GPUs that still answer; all, where nobody can tell."""
+    if not found.gpus:
+        return list(names)
+    one_by_one = ((name, visible(found, {"CUDA_VISIBLE_DEVICES": name})) for name in names)
+    return [name for name, gpus in one_by_one if gpus and gpus[0].memory_bytes is not None]
+
+
 def _named(gpus: Iterable[Gpu], entry: str) -> Gpu | None:
     for gpu in gpus:
         if entry == str(gpu.index):

@@ -32,7 +32,9 @@ def measure(cell: PlannedCell, layout: Layout) -> None:
     partial = layout.partial(cell.key)
     partial.mkdir(parents=True, exist_ok=True)
     time.sleep(float(os.environ.get("FAKE_CELL_S", "0.05")))
-    (partial / RECORD).write_text(json.dumps({"status": "good", "fingerprint": cell.fingerprint}))
+    (partial / RECORD).write_text(
+        json.dumps({"status": "good", "fingerprint": cell.fingerprint, "timeline": {"total": 7.5}})
+    )
     partial.rename(layout.cell(cell.key))
     seen = {key: os.environ.get(name) for key, name in SEEN.items()}
     line = {"cell": cell.key, "pid": os.getpid(), "at": time.time(), **seen, **placement()}

@@ -63,6 +63,23 @@ def test_without_a_driver_a_survey_says_so_and_nothing_fails(
     assert gpu.survey() == gpu.Survey(reason=NO_BINDING)
 
 
+def test_a_gpu_that_is_gone_answers_no_more_and_where_nobody_can_tell_all_do() -> None:
+    seen = gpu.Survey(
+        gpus=(gpu.Gpu(0, "H200", "GPU-aaaa", memory_bytes=150 << 30), gpu.Gpu(1, "unknown"))
+    )
+    assert gpu.answering(seen, ["0", "1", "GPU-aaaa", "GPU-bbbb"]) == ["0", "GPU-aaaa"]
+    assert gpu.answering(gpu.Survey(reason=NO_BINDING), ["0", "1"]) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "names"),
+    [(None, ["0", "1"]), ("1,GPU-aaaa", ["1", "GPU-aaaa"]), ("1,9,0", ["1"]), ("", [])],
+)
+def test_gpus_are_named_as_cuda_takes_them(listed: str | None, names: list[str]) -> None:
+    env = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
+    assert [name for name, _ in gpu.offered(TWO, env)] == names
+
+
 @pytest.mark.parametrize(
     ("listed", "indices"),
     [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-bb", [1]), ("", []), ("0,7,1", [0])],

@@ -31,12 +31,14 @@ class Case:
     plan: Plan
     folder: Path
     updates: list[Update] = field(default_factory=list)
+    cells: list[tuple[str, float]] = field(default_factory=list)
 
     def run(self, parallel: int, gpus: tuple[str, ...] | None = GPUS) -> Outcome:
         job = Job(
             study=self.folder / "study.yaml", results=self.folder / "results",
             launches=self.plan.launches, report=self.updates.append,
             program=(sys.executable, str(FAKE_RUN)),
+            measured=lambda cell, seconds: self.cells.append((cell.key, seconds)),
         )  # fmt: skip
         return Local(LocalSettings(parallel=parallel, gpus=gpus)).run(self.plan, job)
 
@@ -69,6 +71,38 @@ def test_each_launch_has_gpus_of_its_own_and_the_record_can_tell(case_of, monkey
         assert (line["executor"], line["launches_side_by_side"]) == ("local", 4)
         by_process.setdefault(line["pid"], set()).add(line["gpus"])
     assert sorted(by_process.values(), key=str) == sorted(({g} for g in given.values()), key=str)
+
+
+@pytest.mark.slow
+def test_each_good_cell_is_told_once_with_its_time(case_of) -> None:
+    case = case_of()
+
+    case.run(parallel=2)
+
+    assert sorted(key for key, _ in case.cells) == sorted(cell.key for cell in case.plan.cells)
+    assert {seconds for _, seconds in case.cells} == {7.5}
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_gone_takes_no_further_launch(case_of, fake_driver, tmp_path) -> None:
+    case = case_of()
+    program = (
+        "import sys; from pathlib import Path; from tests.runners.test_local import Case\n"
+        "from runners.planning.plan import make_plan; from runners.planning.study_file import read_study\n"
+        "folder = Path(sys.argv[1])\n"
+        "found = Case(make_plan(read_study(folder / 'study.yaml')), folder).run(1, ('1',))\n"
+        "print(found.done, *found.failed, sep='\\n')\n"
+    )
+    (tmp_path / "gone").touch()
+    env = {**fake_driver, "FAKE_GONE": str(tmp_path / "gone"), "FAKE_FAIL": "r0-baseline-tp1"}
+    command = [sys.executable, "-c", program, str(case.folder)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+
+    nothing, first, *others = done.stdout.splitlines()
+    assert nothing == "()"
+    assert "the fake launch was told to fail" in first
+    assert len(others) == 2
+    assert all("needs 1 GPUs, and 0 are left that answer their driver" in line for line in others)
 
 
 def gpus_given(updates: list[Update]) -> dict[str, str]:

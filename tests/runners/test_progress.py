@@ -6,13 +6,14 @@ import pytest
 from rich.console import Console
 
 from runners.measuring.progress import Count, Panel, duration, live_line, progress
+from runners.planning.packing import Node, duration_of
 from runners.planning.plan import make_plan
 
 
 def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
     text = io.StringIO()
     plan = make_plan(study_of())
-    with progress(2, Console(file=text, width=40)) as shown:
+    with progress(Count(2), Console(file=text, width=40)) as shown:
         shown.starting(plan.launches[0])
         shown.live({"running": 3.0})
         shown.measured(
@@ -32,7 +33,7 @@ def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
 def test_on_a_terminal_a_panel_shows_the_cell_its_pace_and_how_far_it_is(study_of) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=100)
-    with progress(2, console) as shown:
+    with progress(Count(2), console) as shown:
         assert isinstance(shown, Panel)
         shown.measuring(make_plan(study_of()).cells[0], attempt=2)
         shown.live({"tokens_per_s": 311.6, "running": 4.0, "waiting": 0.0})
@@ -75,3 +76,18 @@ def test_what_is_left_does_not_swing_with_long_and_short_loads(monkeypatch) -> N
 
 def test_durations_are_said_as_people_say_them() -> None:
     assert [duration(s) for s in (3.2, 600, 7200)] == ["3 s", "10 min", "2.0 h"]
+
+
+def test_the_time_left_beside_others_is_that_of_the_longest_launch(study_of, monkeypatch) -> None:
+    plan = make_plan(study_of())
+    one, two, three = (launch.cells for launch in plan.launches)
+    expected = {cell.key: 100.0 for cell in plan.cells} | {three[0].key: 10.0, three[1].key: 10.0}
+    count = Count(6, expected, duration_of(plan, Node(gpus=3)))
+    count.ended(three[0].key, True)
+    # The longest launches did not become shorter yet: there is no pace.
+    assert count.left_s() is None
+    count.ended(one[0].key, True)
+    count.ended(two[0].key, True)
+    monkeypatch.setattr("time.monotonic", lambda: count.began + 150)
+    # 100 of 200 expected seconds took 150.
+    assert count.left_s() == pytest.approx(150)
