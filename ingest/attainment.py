@@ -1,8 +1,9 @@
-"""How much of an offered rate of requests was served: a measurement of cells with a rate."""
+"""How much of what was offered was served: a measurement of cells with a rate or a trace."""
 
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warehouse.loads import load_of
 from warehouse.rows import COMPLETED, Cell, Measurement, Origin
@@ -14,6 +15,8 @@ def with_attainment(cell: Cell) -> Cell:
     """The cell with its attainment; as it was where no rate was offered, or none is known."""
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
+    if load is not None and load.kind == "trace":
+        return _of_trace(cell)
     if load is None or load.offered_rate is None:
         return cell
     achieved: tuple[tuple[Origin, float | None], ...] = (
@@ -28,17 +31,38 @@ def with_attainment(cell: Cell) -> Cell:
     return replace(cell, measurements=(*cell.measurements, *found))
 
 
+def _of_trace(cell: Cell) -> Cell:
+    """The cell with the time in which its requests came over that in which they were completed: 1
+    where a server keeps up, less where they pile up."""
+    came, done = (_span(cell, column) for column in ("start", "end"))
+    if not came or not done:
+        return cell
+    found = Measurement("canonical", _METRIC, "mean", came / done)
+    return replace(cell, measurements=(*cell.measurements, found))
+
+
+def _span(cell: Cell, column: str) -> float | None:
+    """Seconds between the first and the last completed request."""
+    times = _completed(cell, column)
+    return float(np.ptp(times)) if times.size else None
+
+
+def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
+    """A column of the completed requests in the window; empty where not all requests are known."""
+    if cell.requests is None or not cell.requests_complete:
+        return np.empty(0)
+    rows = cell.requests
+    inside = (rows["status"].to_numpy() == COMPLETED) & rows["in_window"].to_numpy()
+    times = rows[column].to_numpy().astype(np.float64)[inside]
+    return times[~np.isnan(times)]
+
+
 def _completions_per_second(cell: Cell) -> float | None:
     """From the first completion to the last: a server that keeps up completes what is offered.
 
     Over the whole window it would seem not to, for the time that its last requests take.
     """
-    if cell.requests is None or not cell.requests_complete:
-        return None
-    rows = cell.requests
-    done = (rows["status"].to_numpy() == COMPLETED) & rows["in_window"].to_numpy()
-    ends = rows["end"].to_numpy().astype(np.float64)[done]
-    ends = ends[~np.isnan(ends)]
+    ends = _completed(cell, "end")
     span = float(np.ptp(ends)) if ends.size else 0.0
     return (ends.size - 1) / span if span > 0 else None
 

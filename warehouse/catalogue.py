@@ -108,7 +108,8 @@ METRICS: dict[str, Metric] = {
             "request_attainment", "Rate attained", "ratio", "higher", 3,
             "Completed requests per second, from the first completion to the last / requests per "
             "second offered. A report without requests: its request throughput / rate offered, "
-            "which the wait for the last requests lowers.",
+            "which the wait for the last requests lowers. A trace: the time in which its requests "
+            "came / the time in which they were completed.",
             changes=("more of the offered rate", "less of the offered rate"),
             highest=1e3, doubtful=10.0,
         ),

@@ -40,6 +40,11 @@ class Load:
         return self.kind in ("constant", "poisson")
 
     @property
+    def is_open(self) -> bool:
+        """Whether requests come by themselves, ready or not: at a rate, or as a trace says."""
+        return self.is_rate or self.kind == "trace"
+
+    @property
     def offered_rate(self) -> float | None:
         """Requests per second that are offered; None where the load is no rate."""
         return self.value if self.is_rate else None

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis.flags import machine, numbers, validity
+from analysis.flags.drifting import drifting
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity
@@ -201,5 +202,5 @@ def _list(values: Sequence[float]) -> str:
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
     _counts, _stopping, _load, *machine.CHECKS, _speed, _lengths, _reading, _evidence,
-    validity.verification, validity.drafting, _acceptance, _positions, *numbers.CHECKS,
+    validity.verification, validity.drafting, _acceptance, _positions, drifting, *numbers.CHECKS,
 )  # fmt: skip

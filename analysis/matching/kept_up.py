@@ -1,6 +1,7 @@
-"""Fixed rates that the servers keep up with: there every arm serves what is offered.
+"""Open loads that the servers keep up with: there every arm serves what is offered.
 
-At such a load latency and attainment are compared; throughput is the rate itself and says nothing.
+At such a load, a rate or a trace, latency and attainment are compared; throughput is what was offered
+and says nothing.
 """
 
 from analysis.matching.comparison import Comparison
@@ -14,11 +15,11 @@ THROUGHPUTS: tuple[str, ...] = ("output_throughput", "total_throughput", "reques
 
 
 def kept_up(found: Comparison) -> frozenset[tuple[int, int]]:
-    """(setting, place of the load) of each fixed rate that no arm falls short of.
+    """(setting, place of the load) of each open load that no arm falls short of.
 
-    Where nobody measured the share that was served, the rate counts as kept up with.
+    Where nobody measured the share that was served, it counts as kept up with.
     """
-    rates = {place for place, load in enumerate(found.loads) if load.is_rate}
+    rates = {place for place, load in enumerate(found.loads) if load.is_open}
     rows = found.levels[found.levels["load"].isin(rates)]
     attained = rows[(rows["metric"] == ATTAINED[0]) & (rows["statistic"] == ATTAINED[1])]
     short = attained[(attained[["baseline", "speculative"]] < KEEPS_UP).any(axis=1)]

@@ -23,6 +23,7 @@ from answers.decide.paste import flags_to_paste
 from answers.decide.rates import Source, Speeds, speeds
 from answers.decide.read import Ground, ground
 from answers.decide.self_choosing import of_adaptive, of_tables
+from answers.decide.served import AtLoad, met, served
 from answers.decide.shown import Pairs, Shown, number
 from answers.decide.unsettled import WORTH_SAYING, settle_rivals, settle_words, worst_stake
 from answers.decide.values import (
@@ -165,6 +166,7 @@ class Case:
             )
         )
         extra = [
+            *self._open(shown, operating),
             said.stake(stake.rivals, stake.size, stake.load),
             said.settle(settle),
             f"Against it: {against[0].sentence}." if against else "",
@@ -184,6 +186,16 @@ class Case:
             doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
+
+    def _open(self, shown: Shown, operating: Level | None) -> Iterator[str]:
+        """What is served of an open operating load, and who meets the SLO there."""
+        if operating is None:
+            return
+        labels = [one.label for one in shown.judged.field.candidates]
+        sources = shown.sources[labels.index(operating.arm)]
+        at = AtLoad.of(self.known.found, sources, operating)
+        yield served(at)
+        yield met(at, None if self.question.slo is None else parse(self.question.slo))
 
     def _sources(
         self, settings: tuple[int, ...], judged: Judged, traffic: Traffic
