@@ -1,5 +1,5 @@
 # make demo | check | test | test-long | truth | fuzz | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
-# make lab LAB=quick | full | costly: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
+# make lab LAB=quick | full | costly | traffic: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
 LAB ?= full

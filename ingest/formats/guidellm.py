@@ -14,6 +14,7 @@ from ingest import not_a_number
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of
+from ingest.formats.guidellm_punctual import late
 from ingest.formats.guidellm_reported import reported
 from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
@@ -112,7 +113,7 @@ def _cell(
         status="good" if made.successful else "failed",
         measurements=values,
         acceptance=_acceptance(benchmark.requests.successful or []),
-        flags=(*flags, *cut),
+        flags=(*flags, *cut, *late(benchmark, records)),
         requests=table_of(cell_id, records, columns, said) if records or complete else None,
     )
 

@@ -22,6 +22,7 @@ class Metadata(Shape):
 
 
 class Timings(Shape):
+    targeted_start: float | None = None
     request_start: float | None = None
     first_token_iteration: float | None = None
     last_token_iteration: float | None = None

@@ -216,6 +216,27 @@ def test_a_replayed_trace_is_known_by_its_file() -> None:
     assert {(f.load_profile, f.concurrency) for f in facts} == {("trace", None)}
 
 
+def open_loop(late_s: float, strategy: str = "poisson") -> Cell:
+    """A recorded level as if its requests had been due when they were sent, the last four earlier."""
+    report = raw("g4-0.8.1")
+    level = report["benchmarks"][1]
+    level["config"]["strategy"] = {"type_": strategy, "rate": 4.0}
+    done = [request["info"]["timings"] for request in level["requests"]["successful"]]
+    for place, timings in enumerate(done):
+        delay = late_s if place >= len(done) - 4 else 0.0
+        timings["targeted_start"] = timings["request_start"] - 3.0 - delay
+    return from_report(report)[1]
+
+
+def test_requests_of_a_rate_that_were_sent_behind_their_times_are_flagged() -> None:
+    behind, punctual = (
+        {flag.name: flag.sentence for flag in open_loop(late_s).flags} for late_s in (1.2, 0.1)
+    )
+    assert "sent 1.20 s or more behind its time" in behind["sent_late"]
+    assert "sent_late" not in punctual
+    assert "sent_late" not in {flag.name for flag in open_loop(1.2, "concurrent").flags}
+
+
 def test_a_window_that_outlives_its_requests_is_cut_to_their_activity() -> None:
     report = raw("g4-0.8.1")
     expected = values(from_report(report)[0], "canonical")
