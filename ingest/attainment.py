@@ -53,8 +53,8 @@ def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
         return np.empty(0)
     rows = cell.requests
     inside = (rows["status"].to_numpy() == COMPLETED) & rows["in_window"].to_numpy()
-    times = rows[column].to_numpy().astype(np.float64)[inside]
-    return times[~np.isnan(times)]
+    times: NDArray[np.float64] = rows[column].to_numpy().astype(np.float64)[inside]
+    return np.asarray(times[~np.isnan(times)])
 
 
 def _completions_per_second(cell: Cell) -> float | None:
