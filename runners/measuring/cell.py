@@ -62,6 +62,8 @@ class Bench:
     env: Mapping[str, str]
     watch: Watch
     """The machine, looked at during each load."""
+    cpus: frozenset[int] | None = None
+    """Cores for the load generator; None: any."""
     api_key: str | None = field(default=None, repr=False)
     """What a foreign server asks for."""
     software: Software = Software()
@@ -166,9 +168,8 @@ def _load(
     notes.load_command = tuple(argv)
     keyed = {} if key is None else key_environment(version, request, key)
     env = {**bench.env, **arrival_environment(request), **keyed}
-    cpus = None if study.cpus is None else frozenset(study.cpus.client)
     log = bench.layout.load_log(bench.launch.launch_id)
-    invocation = load.Invocation(argv, env, log, study.limits.cell_s, cpus)
+    invocation = load.Invocation(argv, env, log, study.limits.cell_s, bench.cpus)
     folder = Path(places.report).parent
     sampling = sampler.Sampler(server.url, folder / SAMPLES, study.sample_every_s)
     machine = MachineSampler(folder / MACHINE, bench.watch.look())

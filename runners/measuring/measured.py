@@ -24,12 +24,19 @@ def differences(
     """
     kept = _part(record, "environment").get("asked")
     said = kept if isinstance(kept, dict) else _of_old(record, now)
-    names = [name for name in now if name in said and said[name] != now[name]]
+    names = [name for name in now if name in said and not _same(name, said[name], now[name])]
     hashed = record.get("prompt_set_hash")
     if hashed is None or prompt_set_hash is None:
         return names
     others = [name for name in names if name != "dataset"]
     return others + (["prompts"] if hashed != prompt_set_hash else [])
+
+
+def _same(name: str, said: Any, now: Any) -> bool:
+    """Whether a fact is the one that was asked; of the window only what the study says counts."""
+    if name != "window" or not isinstance(said, dict):
+        return bool(said == now)
+    return all(said.get(key) == value for key, value in now.items())
 
 
 def _of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

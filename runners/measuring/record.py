@@ -14,6 +14,7 @@ from runners.planning.study import Study
 from runners.planning.vllm_command import PORT
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings import gpu, provenance
+from runners.surroundings.numa import near_gpus
 from runners.surroundings.privacy import public
 from runners.surroundings.tools import tool
 from warehouse.contract import Evidence, Record
@@ -70,7 +71,9 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
         "evidence": study.evidence or _evidence(study),
         **server_args(study, launch),
     }
-    environment = provenance.environment(study, gpus) | {"placement": placement()}
+    near = near_gpus(study, launch)
+    bound = {} if near is None else {"numa_nodes": list(near.nodes), "cores": len(near.cores)}
+    environment = provenance.environment(study, gpus) | {"placement": {**placement(), **bound}}
     return Setting(study, launch, known, environment, server_command)
 
 

@@ -25,6 +25,7 @@ from runners.serving.processes import end_strays
 from runners.serving.server import ServerSpec
 from runners.serving.target_url import Foreign, meet
 from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
+from runners.surroundings.numa import near_gpus
 from runners.surroundings.provenance import runs_on_gpu
 from runners.surroundings.tools import tool
 from runners.texts.prompt_files import PromptFiles
@@ -223,9 +224,19 @@ def _bench(
         guidellm=(executable, guidellm.version(study)),
         env=_load_env(study),
         watch=known[1],
+        cpus=_client_cores(asked, launch),
         api_key=asked.api_key,
         software=asked.now.software,
     )
+
+
+def _client_cores(asked: Asked, launch: Launch) -> frozenset[int] | None:
+    """Cores of the load generator: the study's, else those of the server that it talks to."""
+    study = asked.plan.study
+    if study.cpus is not None:
+        return frozenset(study.cpus.client)
+    near = None if asked.target_url is not None else near_gpus(study, launch)
+    return None if near is None else near.cores
 
 
 def _load_env(study: Study) -> dict[str, str]:
@@ -247,6 +258,7 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
     argv = server_command(study, launch.variant, launch.tensor_parallel_size, metrics)
     cpus = None if study.cpus is None else frozenset(study.cpus.engine)
     clients = None if study.cpus is None else frozenset(study.cpus.client)
+    near = near_gpus(study, launch)
     return ServerSpec(
         argv=tuple(argv),
         env={**os.environ, **study.environment},
@@ -255,6 +267,7 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
         ready_timeout_s=study.limits.server_ready_s,
         engine_cpus=cpus,
         api_cpus=clients,
+        cpus=None if near is None else near.cores,
         request_format=study.request.format,
     )
 

@@ -14,11 +14,11 @@ _MAX_TOKENS = 64
 
 
 def warm_up(url: str, study: Study, cell: PlannedCell, texts: Sequence[str]) -> None:
-    """Send the study's warm-up requests, as many at a time as the level. Raises OSError or HTTPException.
+    """Send the level's warm-up requests, as many at a time as it has. Raises OSError or HTTPException.
 
     ``texts`` belong to no level; where the dataset has too few, sentences of our own follow.
     """
-    count = study.window.warm_up_requests
+    count = study.window.warm_up_at(cell.most_at_once)
     if not count:
         return
     own = [f"Warm-up {number}: count from {number} upwards in words." for number in range(count)]

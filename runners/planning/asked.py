@@ -44,7 +44,7 @@ def asked(
         "prompts": requests_at(study, dataset, level),
         **load_asked(study, level),
         "request": request,
-        "window": study.window.model_dump(mode="json"),
+        "window": study.window.model_dump(mode="json", exclude_none=True),
         "prefix_cache": study.prefix_cache,
         "environment": telling(study.environment),
         "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),

@@ -96,11 +96,17 @@ class Request(Part):
     extra_body: dict[str, Any] = Field(default_factory=dict, description="reasoning_effort …")
 
 
+#: Requests that warm up a level, where the study leaves it to its load.
+LEAST_WARM_UP, MOST_WARM_UP = 4, 128
+
+
 class Window(Part):
     """What is kept out of the measurement."""
 
-    warm_up_requests: Annotated[int, Field(ge=0)] = Field(
-        default=4, description="Requests of other prompts, sent before the level"
+    warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Requests of other prompts, sent before the level; left out: as many as it has "
+        "in flight, 4 to 128",
     )
     warm_up: Share = Field(
         default=0.0, description="Share of the level's requests left out at its start"
@@ -108,6 +114,12 @@ class Window(Part):
     cool_down: Share = Field(
         default=0.0, description="Share of the level's requests left out at its end"
     )
+
+    def warm_up_at(self, most_at_once: int) -> int:
+        """Requests that warm up a level with so many in flight: kernels and graphs of an engine are
+        those of a batch size."""
+        stated = self.warm_up_requests
+        return max(LEAST_WARM_UP, min(most_at_once, MOST_WARM_UP)) if stated is None else stated
 
 
 class Limits(Part):
@@ -168,6 +180,9 @@ class Study(Part):
     repeats: Positive = 1
     side_by_side: Literal["allow", "never"] = Field(
         default="allow", description="Servers on free GPUs of one node at the same time"
+    )
+    numa: Literal["bind", "leave"] = Field(
+        default="bind", description="Keep a server on the cores near its GPUs"
     )
     order_seed: int = Field(default=0, description="Decides the order of the arms in each repeat")
     request: Request = Request()

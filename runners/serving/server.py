@@ -33,7 +33,7 @@ class ServerSpec:
     """How a server is started. ``argv`` contains ``{port}``; ``env`` is its whole environment.
 
     ``port`` None means a free one. Where cores are given, the engine and its workers run on
-    ``engine_cpus``, the API server on ``api_cpus``.
+    ``engine_cpus``, the API server on ``api_cpus``; ``cpus`` keeps all of them there from the start.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +43,7 @@ class ServerSpec:
     ready_timeout_s: float
     engine_cpus: frozenset[int] | None = None
     api_cpus: frozenset[int] | None = None
+    cpus: frozenset[int] | None = None
     port: int | None = None
     request_format: RequestFormat = "chat_completions"
 
@@ -170,7 +171,7 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
     argv = [word.replace("{port}", str(port)) for word in spec.argv]
     env = pinning.environment(spec.engine_cpus, spec.argv) | ALWAYS | spec.env
     try:
-        process = Guarded.start(argv, env, spec.log)
+        process = Guarded.start(argv, env, spec.log, cpus=spec.cpus)
     except RunnerError as error:
         raise ServerFailed(Diagnosis("executable_missing", f"{error}."), []) from None
     server = Server(process, spec, port, log_start)

@@ -6,10 +6,13 @@ without GPUs says why.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from runners.surroundings.nvml import NoNvml, ask, opened
+
+_DEVICES = Path("/sys/bus/pci/devices")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Gpu:
     persistence_mode: bool | None = None
     #: compute processes that anybody runs on it
     processes: int | None = None
+    #: the memory of the machine (NUMA) that it hangs on
+    numa_node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,11 +121,24 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
         free_bytes=None if memory is None else int(memory.free),
         mig=None if mig is None else bool(mig[0]),
         processes=None if processes is None else len(processes),
+        numa_node=_numa_node(ask(nvml, nvml.nvmlDeviceGetPciInfo, handle)),
         compute_capability=_capability(ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)),
         **_power(nvml, handle),
         **_clocks(nvml, handle),
         **_modes(nvml, handle),
     )
+
+
+def _numa_node(pci: Any) -> int | None:
+    """Linux names a device by four digits of its domain, NVML by eight; -1 is Linux's unknown."""
+    address = None if pci is None else _text(pci.busId)
+    if not address:
+        return None
+    try:
+        text = (_DEVICES / address[-12:].lower() / "numa_node").read_text(encoding="ascii")
+    except OSError:
+        return None
+    return int(text) if int(text) >= 0 else None
 
 
 def _power(nvml: ModuleType, handle: Any) -> dict[str, Any]:

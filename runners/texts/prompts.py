@@ -74,7 +74,8 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     starts = _starts(texts, counts, kept or {})
     prompts = [_prompt(text, study.request.format) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
-    warm_up = tuple(prompts[used : used + study.window.warm_up_requests])
+    most = max(level.at_once or counts[name] for name, level in levels.items())
+    warm_up = tuple(prompts[used : used + study.window.warm_up_at(most)])
     slices = {name: tuple(prompts[starts[name] :][: counts[name]]) for name in levels}
     when = {name: arrivals_of(study, dataset, level) for name, level in levels.items()}
     return {

@@ -40,7 +40,7 @@ def test_every_gpu_is_read_with_its_units(said: dict[str, dict[str, object]]) ->
         "free_bytes": 150_000_000_000, "power_cap_watts": 700.0, "power_cap_default_watts": 700.0,
         "sm_clock_mhz": 345, "sm_clock_max_mhz": 1980, "memory_clock_max_mhz": 3201,
         "temperature_celsius": 31, "compute_capability": "9.0", "mig": False, "ecc": True,
-        "persistence_mode": True, "processes": 0,
+        "persistence_mode": True, "processes": 0, "numa_node": None,
     }  # fmt: skip
 
 

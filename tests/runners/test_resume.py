@@ -10,10 +10,12 @@ import pytest
 import yaml
 
 from runners.measuring.layout import Layout
+from runners.measuring.measured import differences
 from runners.measuring.resume import Now, bring_back, look, set_aside
 from runners.measuring.software import Software
 from runners.planning.plan import PlannedCell, make_plan
 from runners.planning.selection import select
+from runners.planning.study import Window
 from runners.planning.study_file import read_study
 from runners.texts.prompt_files import PromptFiles
 from warehouse.errors import RunnerError
@@ -274,3 +276,23 @@ def test_only_takes_the_cells_for_which_every_term_holds(study_of) -> None:
 def test_a_selection_that_cannot_be_says_what_there_is(study_of, only, launch, said: str) -> None:
     with pytest.raises(RunnerError, match=said):
         select(make_plan(study_of()), only, launch)
+
+
+def test_warming_up_by_the_load_measures_nothing_again_and_another_number_does() -> None:
+    ends = {"warm_up": 0.0, "cool_down": 0.0}
+    record = {"environment": {"asked": {"window": {"warm_up_requests": 4, **ends}}}}
+    assert differences(record, {"window": ends}, None) == []
+    assert differences(record, {"window": {"warm_up_requests": 8, **ends}}, None) == ["window"]
+    by_load = {"environment": {"asked": {"window": ends}}}
+    assert differences(by_load, {"window": ends}, None) == []
+    assert differences(by_load, {"window": {**ends, "warm_up": 0.1}}, None) == ["window"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "in_flight", "expected"),
+    [(None, 1, 4), (None, 64, 64), (None, 5000, 128), (0, 64, 0), (8, 64, 8)],
+)
+def test_a_level_is_warmed_up_by_as_many_as_it_has_in_flight(
+    stated: int | None, in_flight: int, expected: int
+) -> None:
+    assert Window(warm_up_requests=stated).warm_up_at(in_flight) == expected
