@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("runners.plan_cli:plan", "Show the cells, launches, commands, time and cost of a study."),
     "doctor": ("runners.doctor_cli:doctor", "Can this study run here? Each finding with its remedy."),
     "run": ("runners.run_cli:run", "Measure what a study still lacks, here or on a cluster."),
+    "reproduce": ("runners.reproduce_cli:reproduce", "Measure a kept cell again: does it come out alike?"),
     "cluster": ("runners.cluster_cli:cluster", "Jobs of a study on a cluster: status, cancel, logs."),
     "collect": ("runners.collect_cli:collect_command", "Bring the results of several nodes together."),
     "verdict": ("commands.verdict:verdict", "Should it be served with speculation? One paragraph."),

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ _SHOWN = 5
     type=click.Path(path_type=Path, dir_okay=False),
     help="File that holds it, alone. The key itself is never an argument and never written.",
 )
+@click.option(
+    "--keep-prompts",
+    is_flag=True,
+    help="Keep the prompts' texts in each drop, and not their hashes alone.",
+)
 @executor_options
 def run(
     study: Path,
@@ -92,6 +98,7 @@ def run(
     if key is not None and target_url is None:
         raise click.UsageError("An API key goes with --target-url; servers started here need none.")
     asked = _asked(plan, results, cells, (_base(target_url), key))
+    asked = replace(asked, keep_texts=given["keep_prompts"])
     executor = executor_from(given, lambda: _spread(asked, target_url))
     if target_url is not None:
         if executor is not None:
@@ -99,6 +106,7 @@ def run(
         require_one_arm(cells)
     more = [word for term in only for word in ("--only", term)]
     more += ["--yes"] if given["yes"] else []
+    more += ["--keep-prompts"] if given["keep_prompts"] else []
     job = Job(study, results, (), tuple(more), software=asked.now.software)
     with (
         ended_by_signals(

@@ -60,11 +60,11 @@ def effects(found: Comparison, cells: pd.DataFrame) -> Effects:
     # Levels and means are one family: what the study settles, it settles among all of them.
     rows = pd.concat([_empty(), *levels, *means], ignore_index=True)
     of_level = np.arange(len(rows)) < sum(map(len, levels))
-    judged = _judged(rows, study)
+    told = judged(rows, study)
     by = ["setting", "arm_id", "metric", "statistic"]
     return Effects(
-        judged[of_level].sort_values([*by, "load"], ignore_index=True),
-        judged[~of_level].drop(columns="load").sort_values(by, ignore_index=True),
+        told[of_level].sort_values([*by, "load"], ignore_index=True),
+        told[~of_level].drop(columns="load").sort_values(by, ignore_index=True),
     )
 
 
@@ -283,7 +283,7 @@ def _empty() -> pd.DataFrame:
                         | {n: pd.Series(dtype=object) for n in ("metric", "statistic")})  # fmt: skip
 
 
-def _judged(rows: pd.DataFrame, study: dict[int, int]) -> pd.DataFrame:
+def judged(rows: pd.DataFrame, study: dict[int, int]) -> pd.DataFrame:
     """The rows with p-values, intervals and words."""
     log, lower = rows["log"].to_numpy(), rows["lower"].to_numpy()
     tails = Tails(*(rows[name].to_numpy(np.float64) for name in ("share", "dof", "rest_dof")))

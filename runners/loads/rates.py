@@ -17,6 +17,8 @@ from runners.planning.study import Study
 from warehouse.errors import RunnerError
 
 _DIGITS = 4
+#: Folder of the frozen rates, in that of the study's results.
+RATES = "rates"
 
 
 @dataclass(frozen=True)
@@ -109,4 +111,4 @@ def of_report(report: Path, baseline: str, software: str) -> Found:
 
 
 def _path(study: Study, results: Path, dataset: str, size: int) -> Path:
-    return results / study.name / "rates" / f"{dataset}-tp{size}.json"
+    return results / study.name / RATES / f"{dataset}-tp{size}.json"

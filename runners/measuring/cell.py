@@ -5,7 +5,7 @@ a name of its own. Whatever interrupts this leaves nothing that looks like a res
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,11 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from runners.measuring import load, sampler
+from runners.measuring.attempt import Attempt
 from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
 from runners.measuring.counted import count, count_before
 from runners.measuring.guidellm import arrival_environment, command, key_environment
+from runners.measuring.keepsakes import Keep, Keepsakes
 from runners.measuring.layout import AFTER, BEFORE, MACHINE, REPORT, SAMPLES, Layout
 from runners.measuring.load_request import Places, load_request
 from runners.measuring.progress import Progress
@@ -35,11 +37,14 @@ from runners.serving.api_key import scrub
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import BadStatus
 from runners.serving.prefix_cache import empty_prefix_cache
-from runners.texts.prompt_files import PromptFiles
+from runners.texts.origin import origin
+from runners.texts.prompt_files import Prompts
 from runners.watching.sampler import MachineSampler
 from runners.watching.watch import Watch
 
 _LOG_LINES = 40
+#: More lines than the megabyte holds that a server's log is read back.
+_WHOLE_LOG = 1 << 20
 #: Under this there is no room for the rest of a report.
 _DISK_FULL_BYTES = 1 << 18
 #: What a server that dies or hangs raises at its client; other OSErrors are this machine's.
@@ -55,7 +60,7 @@ class Bench:
     told: Future[Setting]
     """What the machine is; it is found out while the server starts."""
     layout: Layout
-    prompts: PromptFiles
+    prompts: Prompts
     progress: Progress
     guidellm: tuple[str, str]
     """Executable and version."""
@@ -67,24 +72,12 @@ class Bench:
     api_key: str | None = field(default=None, repr=False)
     """What a foreign server asks for."""
     software: Software = Software()
+    keep: Keep = Keep()
 
     @property
     def setting(self) -> Setting:
         """What the machine is; waits until it is known."""
         return self.told.result()
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """Which try this is, when it began, how long its server took to start and what that says;
-    ``changed`` tells after the load why the server is another one by then."""
-
-    number: int
-    server_start_s: float = 0.0
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    changed: Callable[[], Diagnosis | None] = lambda: None
-    began: float = field(default_factory=time.monotonic)
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 @dataclass
@@ -119,9 +112,15 @@ def run_cell(
         problem = _measure(bench, server, (cell, folder), notes) or attempt.changed()
         if problem is not None:
             problem = _blamed(bench, server, problem, folder)
+        _keepsakes(bench, server, cell, attempt).write(folder)
         excerpt = () if problem is None else tuple(server.log_tail(_LOG_LINES))
         _keep(bench, (cell, folder), _happened(attempt, notes, problem, excerpt))
     return problem
+
+
+def _keepsakes(bench: Bench, server: Serving, cell: PlannedCell, attempt: Attempt) -> Keepsakes:
+    prompts, log = bench.prompts.of(cell), server.log_tail(_WHOLE_LOG)
+    return Keepsakes(bench.keep, bench.study, prompts, attempt.configuration, log)
 
 
 def record_unstarted(
@@ -233,8 +232,8 @@ def _happened(
 def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> None:
     """Write the record and rename the folder: from here on the attempt exists."""
     cell, folder = where
-    software = {"software": bench.software.as_json(), "asked": dict(cell.asked)}
-    happened = replace(happened, notes=happened.notes | software | bench.watch.notes())
+    told = {"software": bench.software.as_json(), "asked": dict(cell.asked)} | _origin(bench, cell)
+    happened = replace(happened, notes=happened.notes | told | bench.watch.notes())
     write(record(bench.setting, cell, happened), folder)
     layout = bench.layout
     good = happened.problem is None
@@ -244,3 +243,9 @@ def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> 
         else layout.failed(cell.key, happened.attempt)
     )
     put_in_place(folder, final)
+
+
+def _origin(bench: Bench, cell: PlannedCell) -> dict[str, Any]:
+    """Where the prompts come from, and the folder from which paths in the study count."""
+    study = bench.study
+    return {"dataset": origin(study, study.dataset(cell.dataset)), "folder": study.located(".")}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from filelock import FileLock, Timeout
 
 from runners.executors.placement import placement
-from runners.measuring.cell import Attempt, Bench, record_unstarted, run_cell
+from runners.measuring.attempt import Attempt
+from runners.measuring.cell import Bench, record_unstarted, run_cell
 from runners.measuring.layout import Layout
 from runners.planning.plan import Launch, PlannedCell
 from runners.serving.diagnosis import Diagnosis
@@ -82,6 +83,5 @@ def _attempt(bench: Bench, host: Host, cell: PlannedCell) -> Diagnosis | None:
         record_unstarted(bench, cell, attempt, error.diagnosis, error.log_tail)
         return error.diagnosis
     bench.progress.measuring(cell, number)
-    return run_cell(
-        bench, server, cell, Attempt(number, host.start_s(), host.notes(), host.changed)
-    )
+    said = host.notes(), host.configuration(), host.changed
+    return run_cell(bench, server, cell, Attempt(number, host.start_s(), *said))

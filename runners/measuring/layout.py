@@ -16,6 +16,8 @@ from pathlib import Path
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
 MACHINE = "machine-samples.jsonl.gz"
+#: What a cell is measured again from (``keepsakes``). The study lies in the study's folder, too.
+STUDY, PROMPTS, ENGINE, SERVER_LOG = "study.yaml", "prompts.json", "engine.json", "server.log.gz"
 _REPLACED = ".replaced"
 _FAILED = re.compile(r"\.failed-(\d+)$")
 

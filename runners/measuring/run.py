@@ -12,8 +12,9 @@ from runners.executors import Executor, Job, Outcome, Update
 from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
+from runners.measuring.keepsakes import Keep
 from runners.measuring.launch import Failed, holding, run_cells
-from runners.measuring.layout import Layout
+from runners.measuring.layout import STUDY, Layout
 from runners.measuring.load_request import served_model
 from runners.measuring.progress import Progress
 from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
@@ -28,7 +29,7 @@ from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
 from runners.surroundings.numa import near_gpus
 from runners.surroundings.provenance import runs_on_gpu
 from runners.surroundings.tools import tool
-from runners.texts.prompt_files import PromptFiles
+from runners.texts.prompt_files import PromptFiles, Prompts
 from runners.watching.watch import Watch, watching
 from warehouse.errors import RunnerError
 from warehouse.secrets.names import is_secret_name
@@ -51,6 +52,15 @@ class Asked:
     api_key: str | None = field(default=None, repr=False)
     """Of the server at ``target_url``; whoever asks it has called ``use_key``."""
     now: resume.Now = resume.Now()
+    keep_texts: bool = False
+    """Whether each drop keeps the texts of its prompts."""
+    given: Prompts | None = None
+    """Prompts to take instead of those that the datasets hand out."""
+
+    @property
+    def prompts(self) -> Prompts:
+        """Where its prompts come from."""
+        return self.given or PromptFiles(self.plan.study, self.layout)
 
     def replanned(self) -> "Asked":
         """The same with the rates that sweeps found by now."""
@@ -69,7 +79,7 @@ Launches = Sequence[tuple[Launch, list[PlannedCell]]]
 def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     """Measure what is missing, one launch after the other, in this process."""
     end_strays()  # Of a run that was killed together with what watched over its server.
-    prompts = PromptFiles(asked.plan.study, asked.layout)
+    prompts = asked.prompts
     asked = _with_rates(asked, (prompts, progress))
     launches = by_launch(asked)
     for cell in (cell for _, cells in launches for cell in cells):
@@ -87,7 +97,7 @@ def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     return left + _round(asked, again, (prompts, progress))
 
 
-def _with_rates(asked: Asked, with_what: tuple[PromptFiles, Progress]) -> Asked:
+def _with_rates(asked: Asked, with_what: tuple[Prompts, Progress]) -> Asked:
     """Find the rates of sweeps that nobody found yet, each on a baseline's server of its own."""
     study, results = asked.plan.study, asked.layout.results
     missing = unknown(study, results)
@@ -114,9 +124,7 @@ def _with_rates(asked: Asked, with_what: tuple[PromptFiles, Progress]) -> Asked:
     return asked.replanned()
 
 
-def _round(
-    asked: Asked, launches: Launches, with_what: tuple[PromptFiles, Progress]
-) -> list[Failed]:
+def _round(asked: Asked, launches: Launches, with_what: tuple[Prompts, Progress]) -> list[Failed]:
     return [
         one for launch, cells in launches for one in _run_launch(asked, launch, cells, with_what)
     ]
@@ -165,7 +173,7 @@ def _run_launch(
     asked: Asked,
     launch: Launch,
     cells: Sequence[PlannedCell],
-    with_what: tuple[PromptFiles, Progress],
+    with_what: tuple[Prompts, Progress],
 ) -> list[Failed]:
     layout = asked.layout
     with holding(layout, launch), ThreadPoolExecutor(1) as pool, _watch(asked, launch) as watch:
@@ -209,7 +217,7 @@ def _remote(foreign: Foreign) -> Setting:
 def _bench(
     asked: Asked,
     launch: Launch,
-    with_what: tuple[PromptFiles, Progress],
+    with_what: tuple[Prompts, Progress],
     known: tuple[Future[Setting], Watch],
 ) -> Bench:
     study = asked.plan.study
@@ -227,6 +235,7 @@ def _bench(
         cpus=_client_cores(asked, launch),
         api_key=asked.api_key,
         software=asked.now.software,
+        keep=Keep.of(asked.layout, asked.keep_texts),
     )
 
 
@@ -300,4 +309,4 @@ def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
         if is_secret_name(name):
             text = text.replace(value, REMOVED)
     layout.root.mkdir(parents=True, exist_ok=True)
-    (layout.root / "study.yaml").write_text(scrub_text(text), encoding="utf-8")
+    (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")

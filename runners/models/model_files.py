@@ -46,12 +46,23 @@ def find(model: str, revision: str | None, env: Mapping[str, str]) -> ModelFiles
     """A model's files under the environment that the server will have (HF_HOME, HF_HUB_CACHE)."""
     if is_path(model) or Path(model).is_dir():
         return _local(model)
-    repository = hub_cache(env) / f"models--{model.replace('/', '--')}"
+    repository = _repository("models", model, env)
     commit = _commit(repository, revision or "main")
     folder = repository / "snapshots" / (commit or "none")
     if commit is None or not folder.is_dir():
         return ModelFiles(model, "nowhere", reason=f"{model} is not in the cache of this machine")
     return ModelFiles(model, "cache", folder, commit, _weight_bytes(folder))
+
+
+def commit_here(
+    kind: Literal["models", "datasets"], name: str, revision: str | None, env: Mapping[str, str]
+) -> str | None:
+    """The commit of a repository of the hub, as it was last fetched to this machine."""
+    return _commit(_repository(kind, name, env), revision or "main")
+
+
+def _repository(kind: str, name: str, env: Mapping[str, str]) -> Path:
+    return hub_cache(env) / f"{kind}--{name.replace('/', '--')}"
 
 
 def is_path(model: str) -> bool:

@@ -38,10 +38,13 @@ class Resolved:
     tensor_parallel_size: int | None = None
     method: str | None = None
     draft_tokens: int | None = None
+    whole: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """All that it told, in its own words."""
 
     def as_json(self) -> dict[str, Any]:
-        """What is known, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        """What is known, by name, without the whole."""
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        return {name: value for name, value in known.items() if name != "whole"}
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ def resolved(url: str) -> Resolved | None:
         tensor_parallel_size=_number(_part(config, "parallel_config").get("tensor_parallel_size")),
         method=_text(speculation.get("method")),
         draft_tokens=_number(speculation.get("num_speculative_tokens")),
+        whole=config,
     )
 
 

@@ -1,5 +1,6 @@
 """The server of a launch: started when a cell needs it, replaced when it died, stopped at the end."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from runners.measuring import stall
@@ -44,6 +45,10 @@ class Host(Protocol):
 
     def notes(self) -> dict[str, Any]:
         """What the running server said of itself, for the environment of a record."""
+        ...
+
+    def configuration(self) -> Mapping[str, Any]:
+        """The running engine's whole configuration in its own words; empty where it does not tell."""
         ...
 
     def doubt(self, problem: Diagnosis) -> None:
@@ -111,6 +116,10 @@ class LocalHost:
         found = {"resolved": config, "stated": stated}
         return {name: value for name, value in found.items() if value}
 
+    def configuration(self) -> Mapping[str, Any]:
+        """The engine's whole configuration; empty where it does not tell."""
+        return {} if self._resolved is None else self._resolved.whole
+
     def doubt(self, problem: Diagnosis) -> None:
         """After a failed cell: stop a server that hangs or does not answer."""
         if problem.cause in (OTHER_SERVER, GPU_LOST):
@@ -152,6 +161,11 @@ class RemoteHost:
     def notes(self) -> dict[str, Any]:
         """What it says, and what only the study says of it."""
         return self._foreign.notes()
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Its whole configuration; empty where it does not tell."""
+        resolved = self._foreign.said.resolved
+        return {} if resolved is None else resolved.whole
 
     def doubt(self, problem: Diagnosis) -> None:
         """Give up on a server that is gone, or another one: nobody here can bring it back."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from runners.measuring.layout import Layout
 from runners.planning.plan import PlannedCell
@@ -19,6 +20,18 @@ class PromptFile:
     path: Path
     hash: str
     warm_up: tuple[str, ...]
+
+
+class Prompts(Protocol):
+    """Gives each cell its prompts."""
+
+    def of(self, cell: PlannedCell) -> PromptFile:
+        """The prompts of a cell, written to a file."""
+        ...
+
+    def hash_of(self, cell: PlannedCell) -> str | None:
+        """The hash of a cell's prompts, nothing written; None where they cannot be had."""
+        ...
 
 
 class PromptFiles:

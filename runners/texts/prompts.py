@@ -72,7 +72,7 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     Random(dataset.shuffle_seed).shuffle(texts)
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
-    prompts = [_prompt(text, study.request.format) for text in texts]
+    prompts = [prompt_of(text, study.request.format) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
     warm_up = tuple(prompts[used : used + study.window.warm_up_at(most)])
@@ -160,7 +160,8 @@ def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
         yield row
 
 
-def _prompt(text: str, request_format: str) -> Prompt:
+def prompt_of(text: str, request_format: str) -> Prompt:
+    """A text with the hash that ingest will find for it in a report."""
     chat = request_format == "chat_completions"
     return Prompt(text, hash_text(flatten_messages([("user", text)]) if chat else text))
 

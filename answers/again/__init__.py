@@ -1,0 +1,1 @@
+"""Does a cell that was measured again come out as it did?"""

@@ -1,0 +1,100 @@
+"""A repetition in words and lines of text."""
+
+from collections.abc import Sequence
+
+from analysis.evidence.output_check import OutputCheck
+from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED
+from analysis.matching.comparison import STUDY_TABLE
+from answers.again.values import Again, Line, Status
+from answers.compare.words import metric_name, number, with_unit
+from answers.wording import directed, interval, percent
+from warehouse.catalogue import METRICS
+
+#: The figure that the headline tells where none differs.
+MAIN = ("output_throughput", "mean")
+HEADER = ("metric", "original", "again", "launches", "better", "95 % interval", "adjusted", "word")
+_UNSURE = "one launch each says nothing of how much launches scatter"
+
+
+def status_of(lines: Sequence[Line]) -> Status:
+    """*differs*: something is settled; *likely differs*: something is likely; *repeats*: neither,
+    and the main figure's adjusted interval lies within EQUIVALENCE; else *open*."""
+    words = {line.word for line in lines}
+    if words & SETTLED:
+        return "differs"
+    if words - {OPEN}:
+        return "likely differs"
+    main = _main(lines)
+    if main is None or main.adjusted_low is None or main.adjusted_high is None:
+        return "open"
+    within = main.adjusted_low >= -EQUIVALENCE and main.adjusted_high <= EQUIVALENCE
+    return "repeats" if within else "open"
+
+
+def headline(lines: Sequence[Line]) -> str:
+    """The answer in one sentence."""
+    status, main = status_of(lines), _main(lines)
+    if status in ("differs", "likely differs"):
+        chosen = [line for line in lines if line.settled or status == "likely differs"]
+        worst = [line for line in chosen if line.word != OPEN]
+        first = main if main in worst else worst[0]
+        assert first is not None
+        does = "It does not repeat" if status == "differs" else "It probably does not repeat"
+        how = "differ" if status == "differs" else "are likely to differ"
+        return f"{does}: {len(worst)} of {len(lines)} figures {how}, {_difference(first)}."
+    if main is None or main.low is None:
+        return f"Open: {_UNSURE}; --repeats 3 measures it more often."
+    told = f"{METRICS[main.metric].label.lower()} {percent(main.improvement)}"
+    sure = f"95 %: {interval(main.low, main.high)}"
+    if status == "repeats":
+        return f"It repeats: no figure is shown to differ, {told} ({sure})."
+    return f"Open: no figure is shown to differ, and none to be the same: {told} ({sure})."
+
+
+def _main(lines: Sequence[Line]) -> Line | None:
+    return next((line for line in lines if (line.metric, line.statistic) == MAIN), None)
+
+
+def _difference(line: Line) -> str:
+    better = line.improvement >= 0
+    change = METRICS[line.metric].changes[0 if better else 1]
+    name = metric_name(line.metric, line.statistic)
+    sure = directed(line.low, line.high, better)
+    return f"{name}: {percent(line.improvement, sign=False)} {change} (95 %: {sure}): {line.word}"
+
+
+def is_shown(line: Line) -> bool:
+    """Whether a line stands in the table: those of the study's table, and what is not open."""
+    return (line.metric, line.statistic) in STUDY_TABLE or line.word != OPEN
+
+
+def row(line: Line) -> tuple[str, ...]:
+    """A line of the table under HEADER."""
+    span = f"{number(line.lowest, line.metric)} to {number(line.highest, line.metric)}"
+    return (
+        with_unit(line.metric, line.statistic), number(line.original, line.metric),
+        number(line.again, line.metric), span, percent(line.improvement),
+        interval(line.low, line.high), interval(line.adjusted_low, line.adjusted_high), line.word,
+    )  # fmt: skip
+
+
+def stands_on(found: Again) -> str:
+    """What the words stand on."""
+    again = "1 launch" if found.launches == 1 else f"{found.launches} launches"
+    more = "" if found.siblings == 0 else (
+        f"; {found.siblings} other repeats of the original tell with them how much launches scatter"
+    )  # fmt: skip
+    return f"The original launch against {again} of the repetition{more}."
+
+
+def outputs(found: OutputCheck) -> tuple[str, ...]:
+    """Whether both answer the same."""
+    told = []
+    if found.median_tokens is not None:
+        then, now = found.median_tokens
+        told.append(
+            f"Median answer over {found.prompts} prompts: {then:.0f} tokens then, {now:.0f} now."
+        )
+    if found.identical is not None:
+        told.append(f"{found.identical:.0%} of the texts are identical at temperature 0.")
+    return tuple(told)

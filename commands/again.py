@@ -1,0 +1,67 @@
+"""The drops of a cell and of its repetition, compared in a warehouse that is gone afterwards."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warehouse.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from answers.again.values import Again
+
+#: As ``draftboard gate``: fine, something is worse or other, not enough evidence.
+EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
+
+
+def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path]) -> "Again":
+    """The answer for these drops. Raises InvalidInput where one cannot be read."""
+    from answers.again.answer import again
+    from warehouse.store import Reader
+
+    with tempfile.TemporaryDirectory(prefix="draftboard-again-") as folder:
+        root = Path(folder) / "warehouse"
+        _ingest(root, (original, *siblings, *launches))
+        with Reader(root) as reader:
+            return again(reader, str(original), [*map(str, siblings)], [*map(str, launches)])
+
+
+def _ingest(root: Path, drops: Sequence[Path]) -> None:
+    program = (sys.executable, "-P", "-m", "draftboard", "ingest")
+    options = ("--warehouse", str(root), "--keep-text", "--json")
+    done = subprocess.run(
+        [*program, *map(str, drops), *options], capture_output=True, text=True, check=False
+    )
+    try:
+        rejected = json.loads(done.stdout)["rejected"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(f"The results cannot be read: {done.stderr.strip()[-300:]}") from None
+    if rejected:
+        raise InvalidInput(f"{rejected[0]['path']} cannot be compared: {rejected[0]['reason']}")
+
+
+def show(found: "Again", as_json: bool) -> None:
+    """Print the answer."""
+    from answers.again import contract, words
+    from commands.output import show_table
+
+    if as_json:
+        click.echo(json.dumps(contract.as_json(found), allow_nan=False))
+        return
+    click.echo(f"{found.cell}: {found.headline}")
+    click.echo(words.stands_on(found))
+    show_table(words.HEADER, [words.row(line) for line in found.lines if words.is_shown(line)])
+    for sentence in found.outputs:
+        click.echo(sentence)
+    if found.differs:
+        rows = [
+            (d.setting, d.reference or "not stated", d.arm or "not stated") for d in found.differs
+        ]
+        show_table(("measured otherwise", "original", "again"), rows)
+    for doubt in found.doubts:
+        click.echo(doubt)

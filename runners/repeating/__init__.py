@@ -1,0 +1,1 @@
+"""Measuring a cell again from what its drop kept."""

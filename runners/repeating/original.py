@@ -1,0 +1,163 @@
+"""The cell of a drop as it was asked for, and as it would be asked for again."""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runners.loads.rates import RATES, with_frozen_rates
+from runners.measuring.layout import RECORD, STUDY
+from runners.measuring.measured import differences
+from runners.measuring.software import Software, of_record
+from runners.planning.plan import Plan, PlannedCell, make_plan
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
+from warehouse.errors import RunnerError
+from warehouse.secrets.words import REMOVED
+
+_REPEAT = re.compile(r"-r\d+$")
+_RUN_ID = re.compile(r"(?P<study>[^/]+)/(?P<key>.+)#\d+")
+
+
+@dataclass(frozen=True)
+class Original:
+    """A drop, its record, and the study that it came from."""
+
+    drop: Path
+    record: Mapping[str, Any]
+    study: Study
+    study_file: Path
+
+    @property
+    def cell(self) -> str:
+        """The key of the cell without its repeat: ``baseline/tp1/code/c4``."""
+        found = _RUN_ID.fullmatch(str(self.record.get("run_id")))
+        return "" if found is None else _REPEAT.sub("", found["key"])
+
+    @property
+    def root(self) -> Path:
+        """The folder of its study's results, if it lies in it still."""
+        return self.drop.parents[self.cell.count("/")]
+
+    @property
+    def software(self) -> Software:
+        """What it was measured with."""
+        return of_record(dict(self.record))
+
+    @property
+    def prompts(self) -> str | None:
+        """The hash of its prompts; None where it is not known."""
+        return self.record.get("prompt_set_hash")
+
+    @property
+    def siblings(self) -> tuple[Path, ...]:
+        """The other repeats of this cell with the same software that lie beside it."""
+        name, _, software = self.drop.name.partition("@")
+        stem = _REPEAT.sub("", name)
+        found = (
+            folder
+            for folder in sorted(self.drop.parent.glob(f"{stem}-r*"))
+            if folder != self.drop and (folder / RECORD).is_file()
+        )
+        return tuple(folder for folder in found if _is_repeat(folder.name, stem, software))
+
+
+def _is_repeat(name: str, stem: str, software: str) -> bool:
+    leaf, _, other = name.partition("@")
+    return _REPEAT.sub("", leaf) == stem and leaf != stem and other == software
+
+
+def read_original(drop: Path, study: Path | None = None) -> Original:
+    """Read a drop. ``study``: a file to take instead of the copy in the drop.
+
+    RunnerError where it is no drop of a good cell, or where nothing says how it was asked for.
+    """
+    drop = drop.resolve()
+    record = _record(drop)
+    path = drop / STUDY if study is None else study
+    if not path.is_file():
+        raise RunnerError(
+            f"{drop} keeps no study (it is older than that, or somebody else's): name the file that it was run "
+            "from with --study."
+        )
+    found = read_study(path)
+    if study is None:
+        found = _unhidden(found).placed(_folder(drop, record))
+    original = Original(drop, record, found, path)
+    if not original.cell:
+        raise RunnerError(
+            f"The record in {drop} does not say which cell of a study it is; only drops that "
+            "`draftboard run` wrote can be measured again."
+        )
+    return original
+
+
+def _record(drop: Path) -> dict[str, Any]:
+    try:
+        said = json.loads((drop / RECORD).read_bytes())
+    except (OSError, ValueError):
+        said = None
+    if not isinstance(said, dict):
+        raise RunnerError(f"{drop} is no result drop: it has no {RECORD} that can be read.")
+    if said.get("status", "good") != "good":
+        raise RunnerError(f"The cell in {drop} failed, so there is nothing to compare with.")
+    if _part(said, "environment").get("server") is not None:
+        raise RunnerError(
+            f"{drop} was measured on a server that somebody else ran; measure it again with "
+            "`draftboard run STUDY --target-url …` and compare the two."
+        )
+    return said
+
+
+def _unhidden(study: Study) -> Study:
+    """The study without the values that its copy does not hold: this environment has them, or not."""
+    known = {name: value for name, value in study.environment.items() if value != REMOVED}
+    return study.model_copy(update={"environment": known})
+
+
+def _folder(drop: Path, record: Mapping[str, Any]) -> Path:
+    """The folder from which paths in the study count. RunnerError where it is not on this machine."""
+    said = _part(record, "environment").get("folder")
+    folder = None if said is None else Path(str(said)).expanduser()
+    if folder is None or not folder.is_dir():
+        raise RunnerError(
+            f"Paths in the study of {drop} count from {said or 'a folder that it does not name'}, "
+            f"which is not on this machine; put {STUDY} where they are right and name it with --study."
+        )
+    return folder
+
+
+def plan_again(
+    original: Original, repeats: int, results: Path
+) -> tuple[Plan, tuple[PlannedCell, ...]]:
+    """The study with so many repeats, and the repeats of the cell: each is a launch of its own.
+
+    What sweeps found for the original is put below ``results``, so that it is not found anew.
+    RunnerError where the study does not have the cell, or asks for something else under its name.
+    """
+    rates = original.root / RATES
+    if rates.is_dir():
+        shutil.copytree(rates, results / original.study.name / RATES, dirs_exist_ok=True)
+    study = original.study.model_copy(update={"repeats": repeats})
+    plan = make_plan(with_frozen_rates(study, results))
+    cells = tuple(cell for cell in plan.cells if _REPEAT.sub("", cell.key) == original.cell)
+    if not cells:
+        raise RunnerError(
+            f"The study {original.study_file} has no cell {original.cell}; name the file that "
+            f"{original.drop} was run from with --study."
+        )
+    differ = differences(original.record, cells[0].asked, None)
+    if differ:
+        raise RunnerError(
+            f"The study {original.study_file} asks for {original.cell} otherwise than it was "
+            f"measured (they differ in: {', '.join(differ)}); name the file that it was run from."
+        )
+    return plan, cells
+
+
+def _part(said: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = said.get(name)
+    return part if isinstance(part, dict) else {}
