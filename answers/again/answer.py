@@ -21,9 +21,10 @@ from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 Floats = NDArray[np.float64]
-#: What says when, where and by which command something was measured; what matters of it is a fact.
+#: What says when, where and by which command something was measured: what matters of it is a fact, and
+#: the prompts were found to be the same.
 _PASSING = (
-    "commands", "environment.asked", "environment.folder", "environment.placement",
+    "commands", "environment.asked", "environment.dataset", "environment.folder", "environment.placement",
     "environment.scheduler", "settings", "study",
 )  # fmt: skip
 
@@ -80,14 +81,15 @@ def _wide(rows: Rows) -> pd.DataFrame:
 
 
 def _line(name: tuple[str, str], then: float, now: Floats, row: dict[str, Any]) -> Line:
-    ends = {
-        end: None if pd.isna(row[end]) else float(row[end])
-        for end in ("low", "high", "adjusted_low", "adjusted_high")
-    }
+    ends = ("low", "high", "adjusted_low", "adjusted_high")
+    low, high, adjusted_low, adjusted_high = (
+        None if pd.isna(row[end]) else float(row[end]) for end in ends
+    )
     return Line(
         *name, original=float(then), again=float(np.exp(np.log(now).mean())),
         lowest=float(now.min()), highest=float(now.max()), improvement=float(row["improvement"]),
-        word=row["word"], **ends,
+        low=low, high=high, adjusted_low=adjusted_low, adjusted_high=adjusted_high,
+        word=row["word"],
     )  # fmt: skip
 
 

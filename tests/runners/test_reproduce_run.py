@@ -41,7 +41,9 @@ def test_a_cell_is_measured_again_from_its_drop_alone_and_compared(tmp_path: Pat
     assert (said["launches"], said["siblings"]) == (2, 0)
     assert said["cell"] == "small/draft/tp1/numbers/c2-r0"
     assert {"output_throughput", "ttft"} <= {line["metric"] for line in said["lines"]}
-    assert said["differs"] == []
+    # The working tree of a developer may change while a test runs.
+    differ = [one["setting"] for one in said["differs"]]
+    assert not [name for name in differ if not name.startswith("environment.git")]
     assert study.starts() == 3
 
     again = reproduce(study, drop, "--repeats", "2")
