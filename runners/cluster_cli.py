@@ -1,9 +1,7 @@
-"""``draftboard cluster``: look at the Slurm jobs of a study, end them, read what they print."""
+"""``draftboard cluster``: look at the jobs of a study on a cluster, end them, read what they print."""
 
 import json
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +9,13 @@ from typing import Any
 import click
 
 from commands.output import show_table
-from runners.executors.slurm_book import Book
-from runners.executors.slurm_commands import SlurmJob, SlurmSilent, cancel, jobs_of_mine
+from runners.executors.queues import Submitted, end_of, news, queue_of
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.measuring.software import software
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError
-
-_LOOK_S = 1.0
 
 
 def _study_and_results(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +31,7 @@ def _study_and_results(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def cluster() -> None:
-    """Slurm jobs of a study that was run with --on slurm: status, cancel, logs.
+    """Jobs of a study that was run with --on slurm or --on kubernetes: status, cancel, logs.
 
     Example: draftboard cluster status studies/gpt-oss-120b-eagle3.yaml --results results
     """
@@ -50,7 +45,7 @@ class Line:
     job: str
     state: str
     where: str
-    """The node of the launch, or why it waits."""
+    """The node of the launch, or why it waits or failed."""
     good_cells: int
     cells: int
 
@@ -63,8 +58,7 @@ def status(study: Path, results: Path, as_json: bool) -> None:
 
     Example: draftboard cluster status studies/mine.yaml --results results
     """
-    plan, book = _open(study, results)
-    lines = _lines(plan, book)
+    lines = _lines(*_open(study, results))
     if as_json:
         click.echo(json.dumps({"launches": [asdict(line) for line in lines]}))
         return
@@ -85,14 +79,15 @@ def cancel_jobs(study: Path, results: Path, launches: tuple[str, ...]) -> None:
 
     Example: draftboard cluster cancel studies/mine.yaml --results results
     """
-    plan, book = _open(study, results)
+    plan, layout = _open(study, results)
     for launch_id in launches:
         _known(plan, launch_id)
-    jobs = {name: job for name, job in _ask(book).items() if not job.over}
-    ended = {name: job for name, job in jobs.items() if not launches or name in launches}
-    cancel([job.job_id for job in ended.values()])
-    for name, job in ended.items():
-        click.echo(f"{name}: job {job.job_id} cancelled")
+    queue = queue_of(layout)
+    found = {name: one for name, one in queue.all().items() if not one.over}
+    ended = {name: one for name, one in found.items() if not launches or name in launches}
+    queue.cancel([one.job for one in ended.values()])
+    for name, one in ended.items():
+        click.echo(f"{name}: job {one.job} cancelled")
     if not ended:
         click.echo("Nothing of this study runs or waits.")
 
@@ -108,23 +103,35 @@ def logs(study: Path, results: Path, launches: tuple[str, ...], **given: Any) ->
 
     Example: draftboard cluster logs studies/mine.yaml r0-baseline-tp1 --results results --follow
     """
-    plan, book = _open(study, results)
+    plan, layout = _open(study, results)
     chosen = [_known(plan, name).launch_id for name in launches] or [
         launch.launch_id for launch in plan.launches
     ]
     if given["follow"] and len(chosen) != 1:
         raise click.UsageError("--follow prints the log of one launch; name it.")
-    log_of = book.layout.server_log if given["server"] else book.log
-    paths = {name: log_of(name) for name in chosen}
-    _print_ends(paths, given["lines"])
+    queue, lines = queue_of(layout), given["lines"]
+    for name in chosen:
+        if len(chosen) > 1:
+            click.echo(f"== {name}")
+        server = layout.server_log(name)
+        ends = end_of(server, lines) if given["server"] else queue.log(name, lines)
+        for text in ends or [_silent(server if given["server"] else None)]:
+            click.echo(text)
     if given["follow"]:
-        for text in _news(paths[chosen[0]]):
+        where = layout.server_log(chosen[0])
+        for text in news(where) if given["server"] else queue.follow(chosen[0]):
             click.echo(text, nl=False)
 
 
-def _open(study: Path, results: Path) -> tuple[Plan, Book]:
+def _silent(server: Path | None) -> str:
+    if server is None:
+        return "The launch has printed nothing yet."
+    return f"{server} is not there yet, or lies where this machine does not see it."
+
+
+def _open(study: Path, results: Path) -> tuple[Plan, Layout]:
     plan = make_plan(read_study(study))
-    return plan, Book(Layout(results.absolute(), plan.study.name))
+    return plan, Layout(results.absolute(), plan.study.name)
 
 
 def _known(plan: Plan, launch_id: str) -> Launch:
@@ -135,55 +142,20 @@ def _known(plan: Plan, launch_id: str) -> Launch:
         raise RunnerError(f"The study has no launch {launch_id}; it has {names}.") from None
 
 
-def _ask(book: Book) -> dict[str, SlurmJob]:
-    try:
-        return book.mine(jobs_of_mine())
-    except SlurmSilent as error:
-        raise RunnerError(f"{error}; check the cluster with `sinfo`.") from None
-
-
-def _lines(plan: Plan, book: Book) -> list[Line]:
-    numbers, jobs, now = book.read(), _ask(book), Now(software(plan.study))
-    good = {launch.launch_id: len(look(plan, book.layout, launch.cells, now).good)
+def _lines(plan: Plan, layout: Layout) -> list[Line]:
+    jobs, now = queue_of(layout).all(), Now(software(plan.study))
+    good = {launch.launch_id: len(look(plan, layout, launch.cells, now).good)
             for launch in plan.launches}  # fmt: skip
-    return [_line(launch, numbers, jobs, good) for launch in plan.launches]
+    return [
+        _line(launch, jobs.get(launch.launch_id), good[launch.launch_id])
+        for launch in plan.launches
+    ]
 
 
-def _line(
-    launch: Launch, numbers: dict[str, str], jobs: dict[str, SlurmJob], good_cells: dict[str, int]
-) -> Line:
-    name = launch.launch_id
-    good, job = good_cells[name], jobs.get(name)
-    if job is not None:
-        state, where = job.state.lower(), job.nodes or job.reason
-    else:
-        whole = good == len(launch.cells)
-        state = "done" if whole else "ended" if name in numbers else "not submitted"
-        where = ""
-    return Line(name, numbers.get(name, ""), state, where, good, len(launch.cells))
-
-
-def _print_ends(paths: dict[str, Path], lines: int) -> None:
-    for name, path in paths.items():
-        if len(paths) > 1:
-            click.echo(f"== {name}")
-        if not path.exists():
-            click.echo(f"{path} is not there yet: the launch has not started.")
-            continue
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for text in deque(file, maxlen=lines):
-                click.echo(text.rstrip("\n"))
-
-
-def _news(path: Path) -> Iterator[str]:
-    """Yield what is appended to a file from now on, for ever."""
-    at = path.stat().st_size if path.exists() else 0
-    while True:
-        if path.exists():
-            with path.open(encoding="utf-8", errors="replace") as file:
-                file.seek(at)
-                text = file.read()
-                at = file.tell()
-            if text:
-                yield text
-        time.sleep(_LOOK_S)
+def _line(launch: Launch, found: Submitted | None, good: int) -> Line:
+    name, cells = launch.launch_id, len(launch.cells)
+    whole = good == cells
+    if found is None:
+        return Line(name, "", "done" if whole else "not submitted", "", good, cells)
+    state = "done" if whole and found.state == "ended" else found.state
+    return Line(name, found.job, state, found.where, good, cells)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,8 @@ def run(
         results_writable(asked.layout),
     ):
         _before(asked, study, given["fresh"], given["yes"])
-        reasons, handed_over = _run(asked, executor, job)
-    _after(asked, reasons, handed_over)
+        went = _run(asked, executor, job)
+    _after(asked, went)
 
 
 def _asked(
@@ -134,17 +134,26 @@ def _base(url: str | None) -> str | None:
     return None if url is None else url.rstrip("/").removesuffix("/v1")
 
 
-def _run(asked: Asked, executor: Executor | None, job: Job) -> tuple[list[str], bool]:
-    """Why some cells are not good, and whether jobs were submitted and not waited for."""
+@dataclass(frozen=True)
+class _Went:
+    """Why some cells are not good, whether jobs were submitted and not waited for, and where the
+    results lie if not here."""
+
+    reasons: list[str]
+    handed_over: bool = False
+    results_at: str = ""
+
+
+def _run(asked: Asked, executor: Executor | None, job: Job) -> _Went:
     to_run = asked.look().to_run
     expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
     with progress(Count(len(to_run), expected, _lasts(asked.plan, executor))) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
             reasons = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
-            return reasons, bool(outcome.handed_over)
+            return _Went(reasons, bool(outcome.handed_over), outcome.results_at)
         failed = run_here(asked, shown)
-        return [f"{one.cell.key}: {one.problem.sentence}" for one in failed], False
+        return _Went([f"{one.cell.key}: {one.problem.sentence}" for one in failed])
 
 
 def _spread(asked: Asked, target_url: str | None) -> Local | None:
@@ -216,17 +225,23 @@ def _some(cells: Sequence[Any]) -> str:
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
 
 
-def _after(asked: Asked, reasons: list[str], handed_over: bool) -> None:
+def _after(asked: Asked, went: _Went) -> None:
     found = asked.look()
-    _say(f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}")
-    if handed_over:
+    if went.results_at:
+        _say(f"what is done lies on {went.results_at}; this machine does not see it")
+    else:
+        _say(
+            f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}"
+        )
+    if went.handed_over:
         _say(
             "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
             "ends them"
         )
-    if handed_over or not found.to_run:
+    unseen = went.results_at and not went.reasons
+    if went.handed_over or unseen or not found.to_run:
         return
-    why = "; ".join(reasons[:_SHOWN]) or _some(found.to_run)
+    why = "; ".join(went.reasons[:_SHOWN]) or _some(found.to_run)
     raise RunnerError(f"{len(found.to_run)} cells are not good: {why.rstrip('.')}.")
 
 

@@ -1,4 +1,4 @@
-"""Where launches run: on this machine, as Slurm jobs, as Ray tasks.
+"""Where launches run: on this machine, as Slurm jobs, as Ray tasks, as Jobs of Kubernetes.
 
 The unit of remote work is one launch: a server and the cells that are measured on it. An executor
 starts ``draftboard run STUDY --results DIR --launch ID`` where there is room, waits, and says what
@@ -77,6 +77,8 @@ class Outcome:
     """Launches with the reason, one sentence each."""
     handed_over: tuple[str, ...] = ()
     """Launches that were submitted and are not waited for."""
+    results_at: str = ""
+    """Where results of launches that are done lie, if the results folder here does not show them."""
 
 
 class Executor(Protocol):

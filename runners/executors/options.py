@@ -10,7 +10,9 @@ from runners.executors import Executor
 from runners.executors.settings import ClusterSettings, read_settings
 
 Command = Callable[..., Any]
-PLACES = ("local", "slurm", "ray")
+#: Places whose launches go on when nobody waits for them.
+_WAITED_FOR = ("slurm", "kubernetes")
+PLACES = ("local", "slurm", "ray", "kubernetes")
 
 _OPTIONS = (
     click.option(
@@ -19,7 +21,7 @@ _OPTIONS = (
         type=click.Choice(PLACES),
         default="local",
         show_default=True,
-        help="This machine, Slurm jobs, or tasks of a Ray cluster: one for each server launch.",
+        help="This machine, or one Slurm job, Ray task or Kubernetes Job for each server launch.",
     ),
     click.option(
         "--cluster",
@@ -50,13 +52,18 @@ _OPTIONS = (
         metavar="ARGUMENT",
         help="slurm: one more argument of sbatch, as --sbatch=--exclusive; repeatable.",
     ),
-    click.option("--detach", is_flag=True, help="slurm: submit, and do not wait."),
+    click.option("--detach", is_flag=True, help="slurm, kubernetes: submit, and do not wait."),
     click.option("--address", "ray_address", help="ray: address of the head [RAY_ADDRESS]."),
+    click.option("--namespace", "kubernetes_namespace", help="kubernetes: namespace."),
+    click.option("--context", "kubernetes_context", help="kubernetes: context of kubectl."),
+    click.option("--image", "kubernetes_image", help="kubernetes: image of the launches."),
+    click.option("--claim", "kubernetes_claim", help="kubernetes: claim on which results lie."),
 )
 #: Names of the parameters that the decorator adds to a command.
 PARAMETERS = (
     "place", "cluster_file", "local_parallel", "local_gpus", "slurm_partition", "slurm_account",
     "slurm_qos", "slurm_time", "slurm_gres", "slurm_arguments", "detach", "ray_address",
+    "kubernetes_namespace", "kubernetes_context", "kubernetes_image", "kubernetes_claim",
 )  # fmt: skip
 
 
@@ -81,6 +88,10 @@ def executor_from(
         from runners.executors.slurm import Slurm
 
         return Slurm(settings.slurm, wait=not given["detach"])
+    if place == "kubernetes":
+        from runners.executors.kubernetes import Kubernetes
+
+        return Kubernetes(settings.kubernetes, wait=not given["detach"])
     if place == "ray":
         from runners.executors.ray import RayTasks
 
@@ -119,7 +130,9 @@ def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
 def _refuse_strangers(place: str, given: dict[str, Any]) -> None:
     """Refuse a flag of another executor, which would be silently without effect."""
     for name in PARAMETERS:
-        owner = "slurm" if name == "detach" else name.partition("_")[0]
-        if owner in PLACES and owner != place and given[name] not in (None, (), False):
+        owners = _WAITED_FOR if name == "detach" else (name.partition("_")[0],)
+        foreign = owners[0] in PLACES and place not in owners
+        if foreign and given[name] not in (None, (), False):
             flag = {"slurm_arguments": "sbatch"}.get(name, name.partition("_")[2] or name)
-            raise click.UsageError(f"--{flag} belongs to --on {owner}; this is --on {place}.")
+            where = " or ".join(f"--on {owner}" for owner in owners)
+            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")

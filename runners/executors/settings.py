@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
+from runners.executors.kubernetes_settings import KubernetesSettings
 from runners.planning.part import Part, Positive
 from warehouse.errors import RunnerError
 
@@ -79,6 +80,7 @@ class ClusterSettings(Part):
     local: LocalSettings = LocalSettings()
     slurm: SlurmSettings = SlurmSettings()
     ray: RaySettings = RaySettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
 
 
 def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> ClusterSettings:
