@@ -14,6 +14,7 @@ install: .venv/.installed
 
 # The stamp makes every later start a matter of seconds.
 .venv/.installed: pyproject.toml constraints.txt
+	@echo "installing into .venv: about 1.6 GB of disk, a third of it to fetch, one to five minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

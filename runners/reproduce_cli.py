@@ -8,7 +8,7 @@ import click
 
 from commands.interrupts import ended_by_signals
 from runners.measuring.layout import Layout
-from runners.measuring.progress import progress
+from runners.measuring.progress import Count, progress
 from runners.measuring.resume import Now
 from runners.measuring.run import Asked, results_writable, run_here, write_study_copy
 from runners.measuring.software import Software, software
@@ -106,7 +106,7 @@ def _run(asked: Asked, original: Original) -> None:
         f"{len(asked.cells)} launches of {original.cell}: {len(to_run)} to run, into {asked.layout.root}"
     )
     write_study_copy(original.study, original.study_file, asked.layout)
-    with progress(len(to_run), expected={}) as shown:
+    with progress(Count(len(to_run))) as shown:
         failed = run_here(asked, shown)
     if failed:
         raise RunnerError(

@@ -18,6 +18,7 @@ from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
 from runners.measuring.layout import Layout
+from runners.measuring.next_step import next_step, next_step_elsewhere, reasons
 from runners.measuring.progress import Count, progress
 from runners.measuring.resume import Now
 from runners.measuring.run import (
@@ -115,7 +116,7 @@ def run(
         results_writable(asked.layout),
     ):
         _before(asked, study, given["fresh"], given["yes"])
-        went = _run(asked, executor, job)
+        went = _run(asked, executor, (job, given["place"]))
     _after(asked, went)
 
 
@@ -136,24 +137,29 @@ def _base(url: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class _Went:
-    """Why some cells are not good, whether jobs were submitted and not waited for, and where the
+    """Why some cells are not good and what to do then, whether jobs were submitted and not waited for, and where the
     results lie if not here."""
 
     reasons: list[str]
+    next_step: str = ""
     handed_over: bool = False
     results_at: str = ""
 
 
-def _run(asked: Asked, executor: Executor | None, job: Job) -> _Went:
+def _run(asked: Asked, executor: Executor | None, where: tuple[Job, str]) -> _Went:
+    job, place = where
     to_run = asked.look().to_run
     expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
     with progress(Count(len(to_run), expected, _lasts(asked.plan, executor))) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
-            reasons = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
-            return _Went(reasons, bool(outcome.handed_over), outcome.results_at)
+            why = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
+            names = [launch_id for launch_id, _ in outcome.failed]
+            step = next_step_elsewhere(names, asked.layout, place, job.study)
+            return _Went(why, step, bool(outcome.handed_over), outcome.results_at)
         failed = run_here(asked, shown)
-        return _Went([f"{one.cell.key}: {one.problem.sentence}" for one in failed])
+        step = next_step(asked.plan, failed, asked.layout, job.study)
+        return _Went(reasons(asked.plan, failed), step)
 
 
 def _spread(asked: Asked, target_url: str | None) -> Local | None:
@@ -242,7 +248,9 @@ def _after(asked: Asked, went: _Went) -> None:
     if went.handed_over or unseen or not found.to_run:
         return
     why = "; ".join(went.reasons[:_SHOWN]) or _some(found.to_run)
-    raise RunnerError(f"{len(found.to_run)} cells are not good: {why.rstrip('.')}.")
+    raise RunnerError(
+        f"{len(found.to_run)} cells are not good: {why.rstrip('.')}. {went.next_step}".rstrip()
+    )
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The lab's environments under .lab/: vLLM on CPU and GuideLLM, each in one of its own.
 #   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3]     (default: the first two)
-# Needs Python 3.11 on x86-64 Linux, 5 GB of disk and two minutes. Safe to run again: what stands is kept.
+# Needs Python 3.11 on x86-64 Linux, 5 GB of disk (1.5 more for the third) and two minutes. Safe to run again: what stands is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PYTHON="${LAB_PYTHON:-python3.11}"
@@ -27,6 +27,11 @@ PIP=""
 trap '[ -z "$PIP" ] || kill "$PIP" 2>/dev/null || true' EXIT
 
 # pip says nothing for minutes, so every ten seconds a line says how much stands already.
+share_of() { # environment
+  local share=$(($(du -sm ".lab/$1" | cut -f1) * 100 / $(size_of "$1")))
+  echo $((share < 99 ? share : 99))
+}
+
 quietly() { # environment, command…
   local env="$1" began=$SECONDS said=$SECONDS
   shift
@@ -36,11 +41,13 @@ quietly() { # environment, command…
     sleep 1
     if ((SECONDS - said >= 10)); then
       said=$SECONDS
-      echo "lab: $env: $(du -sm ".lab/$env" | cut -f1) of about $(size_of "$env") MB after $((SECONDS - began)) s"
+      echo "lab: $env: $(share_of "$env") % of about $(size_of "$env") MB after $((SECONDS - began)) s"
     fi
   done
   wait "$PIP"
 }
+
+last_words() { grep -v '^\[notice\]' "$1" | grep -v '^[[:space:]]*$' | tail -1 | sed 's/[.[:space:]]*$//' || true; }
 
 install() { # environment, packages…
   local env="$1" pip=".lab/$1/bin/pip" log=".lab/$1.log"
@@ -50,7 +57,7 @@ install() { # environment, packages…
   : >"$log"
   quietly "$env" "$pip" "${options[@]}" "$@" ||
     quietly "$env" "$pip" "${options[@]}" --extra-index-url "$TORCH_INDEX" "$@" ||
-    fail "pip could not install $*; its words are in $log"
+    fail "pip could not install $*: $(last_words "$log"). All its words are in $log; once that is mended, the same command goes on, and what stands is kept"
 }
 
 site_packages() { .lab/vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
@@ -80,18 +87,39 @@ make_env() {
   esac
 }
 
+recipe_of() { cksum <"runners/lab/constraints-$1.txt"; }
+stands() { [ -f ".lab/$1/.made" ] && [ "$(cat ".lab/$1/.made")" = "$(recipe_of "$1")" ]; }
+
+# Said before the first byte is fetched: what is made, how large it is, and whether there is room.
+announce() { # environments…
+  local env needed=0 there=0 missing=()
+  for env in "$@"; do
+    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1 and guidellm-0.5.3"
+    stands "$env" && continue
+    missing+=("$env")
+    needed=$((needed + $(size_of "$env")))
+    # What a cut-off attempt left is removed first.
+    [ ! -d ".lab/$env" ] || there=$((there + $(du -sm ".lab/$env" | cut -f1)))
+  done
+  [ "$needed" -gt 0 ] || return 0
+  local free
+  free=$(($(df -Pm .lab | awk 'NR == 2 {print $4}') + there))
+  [ "$free" -ge "$needed" ] ||
+    fail "${missing[*]} take about $needed MB of disk and $free MB are free in $PWD; make room and run it again"
+  echo "lab: to make: ${missing[*]}: about $needed MB of disk, a third of it to fetch, one to six minutes each"
+}
+
 mkdir -p .lab
 [ $# -gt 0 ] || set -- vllm guidellm-0.8.1
+announce "$@"
 for env in "$@"; do
-  [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1 and guidellm-0.5.3"
-  recipe="$(cksum <"runners/lab/constraints-$env.txt")"
-  stamp=".lab/$env/.made"
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
+  if stands "$env"; then
     echo "lab: $env stands"
   else
-    echo "lab: making $env: about $(size_of "$env") MB of disk, one to six minutes by network and disk"
+    echo "lab: making $env: about $(size_of "$env") MB"
     make_env "$env"
-    echo "$recipe" >"$stamp"
+    recipe_of "$env" >".lab/$env/.made"
+    echo "lab: $env is made"
   fi
   # Each time: environments that stood before this was known get it too.
   [ "$env" != vllm ] || ask_for_amx

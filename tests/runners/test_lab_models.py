@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -130,6 +131,55 @@ def test_a_set_up_that_cannot_be_says_why(
     done = set_up(*words, **env)
     assert done.returncode == 1
     assert said in done.stderr
+
+
+@pytest.fixture
+def lab_of_its_own(tmp_path: Path) -> Path:
+    """A copy of the set-up, with a FAKE Python whose venv has a FAKE pip, and a FAKE df; nothing is
+    fetched."""
+    shutil.copytree(ROOT / "runners" / "lab", tmp_path / "runners" / "lab")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    pip = "#!/bin/sh\necho 'ERROR: No matching distribution found for torch==2.13.0+cpu.'\nexit 1\n"
+    (tools / "fake-pip").write_text(pip)
+    python = (
+        'case "$2" in venv) mkdir -p "$4/bin"; cp "$(dirname "$0")/fake-pip" "$4/bin/pip" ;; esac'
+    )
+    (tools / "python-fake").write_text(f"#!/bin/sh\n{python}\n")
+    (tools / "df").write_text('#!/bin/sh\nprintf "Filesystem\\nx 9 9 ${FREE_MB:-9999} 9 /\\n"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    return tmp_path
+
+
+def made(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    tools = folder / "bin"
+    path = {"PATH": f"{tools}:{os.environ['PATH']}", "LAB_PYTHON": str(tools / "python-fake")}
+    return subprocess.run(
+        [str(folder / "runners" / "lab" / "setup.sh")], capture_output=True, text=True,
+        check=False, env={**os.environ, **path, **env},
+    )  # fmt: skip
+
+
+def test_the_size_of_all_is_said_before_anything_is_fetched_and_a_failure_says_what_next(
+    lab_of_its_own: Path,
+) -> None:
+    done = made(lab_of_its_own)
+
+    first, second = done.stdout.splitlines()
+    assert first.startswith("lab: to make: vllm guidellm-0.8.1: about 5000 MB of disk")
+    assert second == "lab: making vllm: about 3500 MB"
+    assert int(first.split()[6]) <= 5200
+    assert "No matching distribution found for torch==2.13.0+cpu. All its words" in done.stderr
+    assert "the same command goes on" in done.stderr
+
+
+def test_a_disk_without_room_is_said_before_anything_is_fetched(lab_of_its_own: Path) -> None:
+    done = made(lab_of_its_own, FREE_MB="4999")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "take about 5000 MB of disk and 4999 MB are free" in done.stderr
+    assert not (lab_of_its_own / ".lab" / "vllm").exists()
 
 
 @pytest.mark.skipif(
