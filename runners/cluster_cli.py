@@ -10,6 +10,7 @@ import click
 
 from commands.output import show_table
 from runners.executors.queues import Submitted, end_of, news, queue_of
+from runners.loads.rates import with_frozen_rates
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.measuring.software import software
@@ -130,7 +131,7 @@ def _silent(server: Path | None) -> str:
 
 
 def _open(study: Path, results: Path) -> tuple[Plan, Layout]:
-    plan = make_plan(read_study(study))
+    plan = make_plan(with_frozen_rates(read_study(study), results))
     return plan, Layout(results.absolute(), plan.study.name)
 
 

@@ -19,7 +19,9 @@ from runners.measuring.layout import RECORD, Layout, records_under
 from warehouse.errors import RunnerError
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.
-_SHARED = ("study.yaml", "prompts/*.jsonl")
+_SHARED = ("study.yaml", "prompts/*.jsonl", "rates/*.json")
+#: What says which prompts a cell was sent: each load of a dataset has prompts of its own.
+_LEVEL = ("dataset", "load_profile", "concurrency", "rate", "trace")
 FAILED = re.compile(r"\.failed-\d+$")
 _LOGS = "logs/*.log"
 
@@ -98,8 +100,8 @@ class _Merge:
     root: Path
     layout: Layout
     outcome: Collected
-    prompt_sets: dict[tuple[Any, Any], tuple[str, str]] = field(default_factory=dict)
-    """Dataset and concurrency to the hash of its prompts and the cell that says so."""
+    prompt_sets: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
+    """Dataset and load to the hash of its prompts and the cell that says so."""
 
     def all(self) -> None:
         """Collect everything that belongs to the study."""
@@ -188,8 +190,8 @@ class _Merge:
         self.outcome.conflicts.append((name, why))
 
 
-def _facts(folder: Path) -> tuple[tuple[Any, Any], str] | None:
-    """Dataset and concurrency of a cell with the hash of its prompts; None where it does not say."""
+def _facts(folder: Path) -> tuple[tuple[Any, ...], str] | None:
+    """Dataset and load of a cell with the hash of its prompts; None where it does not say."""
     try:
         said = json.loads((folder / RECORD).read_bytes())
         digest_said = said.get("prompt_set_hash")
@@ -197,7 +199,7 @@ def _facts(folder: Path) -> tuple[tuple[Any, Any], str] | None:
         return None
     if not isinstance(digest_said, str):
         return None
-    return (said.get("dataset"), said.get("concurrency")), digest_said
+    return tuple(said.get(name) for name in _LEVEL), digest_said
 
 
 def _files(folder: Path) -> list[Path]:

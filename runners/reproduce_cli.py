@@ -9,8 +9,9 @@ import click
 from commands.interrupts import ended_by_signals
 from runners.measuring.layout import Layout
 from runners.measuring.progress import Count, progress
+from runners.measuring.results_folder import results_writable, write_study_copy
 from runners.measuring.resume import Now
-from runners.measuring.run import Asked, results_writable, run_here, write_study_copy
+from runners.measuring.run import Asked, run_here
 from runners.measuring.software import Software, software
 from runners.repeating.kept_prompts import prompts_again
 from runners.repeating.original import Original, plan_again, read_original

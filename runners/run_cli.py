@@ -20,14 +20,13 @@ from runners.measuring import resume
 from runners.measuring.layout import Layout
 from runners.measuring.next_step import next_step, next_step_elsewhere, reasons
 from runners.measuring.progress import Count, progress
+from runners.measuring.results_folder import results_writable, write_study_copy
 from runners.measuring.resume import Now
 from runners.measuring.run import (
     Asked,
     by_launch,
-    results_writable,
     run_elsewhere,
     run_here,
-    write_study_copy,
 )
 from runners.measuring.software import software
 from runners.planning.estimate import expected_seconds, read_recorded

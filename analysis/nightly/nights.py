@@ -18,8 +18,9 @@ Floats = NDArray[np.float64]
 #: What makes two cells points of one series; everything else may change from night to night.
 SERIES_FIELDS: tuple[str, ...] = (
     "study", "model", "gpu", "gpu_count", "tensor_parallel_size", "arm_label", "draft_model",
-    "dataset", "load_profile", "concurrency", "rate", "comparable_as", "evidence",
+    "dataset", "load_profile", "concurrency", "rate", "trace", "comparable_as", "evidence",
 )  # fmt: skip
+_LOAD = ("load_profile", "concurrency", "rate", "trace")
 #: Two configurations of one night are two points.
 VERSION_FIELDS: tuple[str, ...] = (
     "engine_version",
@@ -63,7 +64,7 @@ class Series:
     def words(self) -> tuple[str, ...]:
         """The parts of its name, and its line: people choose a series by these."""
         about = self.about
-        load = load_of(*(about.get(name) for name in ("load_profile", "concurrency", "rate")))
+        load = load_of(*(about.get(name) for name in _LOAD))
         names = (
             about.get(field) or "unknown" for field in ("model", "gpu", "arm_label", "dataset")
         )

@@ -21,7 +21,5 @@ def check(situation: Situation) -> Iterator[Finding]:
 
 
 def _finding(status: Literal["blocker", "warning"], sentence: str) -> Finding:
-    said, mark, fix = sentence.rpartition("; ")
-    if not mark:
-        said, _, fix = sentence.rpartition(": ")
+    said, _, fix = sentence.partition("; ")
     return Finding(CHECK, status, f"{said}.", f"{fix[:1].upper()}{fix[1:]}")

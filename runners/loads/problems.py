@@ -71,7 +71,7 @@ def _too_long(study: Study, dataset: Dataset, level: LoadLevel) -> str | None:
     )
     return (
         f"{dataset.name} at {level.words} lasts {lasts:,.0f} s, longer than a cell may take "
-        f"({limit:g} s): {cut}, or raise limits.cell_s."
+        f"({limit:g} s); {cut}, or raise limits.cell_s."
     )
 
 
@@ -90,7 +90,7 @@ def _reused(study: Study, dataset: Dataset) -> str | None:
     if not dataset.reuse or caching is False:
         return None
     return (
-        f"{dataset.name} may send a prompt more than once, which a cache of prefixes makes faster: "
+        f"{dataset.name} may send a prompt more than once, which a cache of prefixes makes faster; "
         "turn it off with engine_args enable-prefix-caching: false."
     )
 

@@ -1,12 +1,10 @@
 """A run: what is missing of a study is measured, launch by launch, here or by an executor."""
 
-import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from runners.executors import Executor, Job, Outcome, Update
 from runners.loads.rates import unknown, with_frozen_rates
@@ -14,7 +12,7 @@ from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
 from runners.measuring.keepsakes import Keep
 from runners.measuring.launch import Failed, holding, run_cells
-from runners.measuring.layout import STUDY, Layout
+from runners.measuring.layout import Layout
 from runners.measuring.load_request import served_model
 from runners.measuring.progress import Progress
 from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
@@ -32,9 +30,6 @@ from runners.surroundings.tools import tool
 from runners.texts.prompt_files import PromptFiles, Prompts
 from runners.watching.watch import Watch, watching
 from warehouse.errors import RunnerError
-from warehouse.secrets.names import is_secret_name
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.words import REMOVED
 
 #: The first vLLM that takes --per-request-spec-decode-metrics.
 _PER_REQUEST_SINCE = (0, 32)
@@ -285,28 +280,3 @@ def _numbers(version: str | None) -> tuple[int, ...]:
     """ "0.32.0+cpu" as (0, 32); unknown is before all others."""
     parts = (version or "").split(".")[:2]
     return tuple(int(part) for part in parts if part.isdigit())
-
-
-@contextmanager
-def results_writable(layout: Layout) -> Iterator[None]:
-    """Turn what fails on this machine's side of the results, a full disk above all, into one
-    sentence."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise RunnerError(
-                f"The disk that holds {layout.root} is full; nothing good was lost. Make room and "
-                "run the same command again, it goes on where it stopped."
-            ) from None
-        raise RunnerError(f"The results in {layout.root} cannot be written: {error}.") from None
-
-
-def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
-    """Keep the study beside its results, without the credentials that it may hold."""
-    text = source.read_text(encoding="utf-8")
-    for name, value in study.environment.items():
-        if is_secret_name(name):
-            text = text.replace(value, REMOVED)
-    layout.root.mkdir(parents=True, exist_ok=True)
-    (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")

@@ -52,6 +52,28 @@ def test_the_cells_of_two_nodes_come_together_and_again_changes_nothing(tmp_path
     assert tree(into) == before
 
 
+def test_each_rate_and_trace_has_prompts_of_its_own_and_frozen_rates_come_along(
+    tmp_path: Path,
+) -> None:
+    one, into = tmp_path / "one", tmp_path / "into"
+    loads = {
+        "sweep1": {"load_profile": "constant", "rate": 2.0},
+        "sweep2": {"load_profile": "constant", "rate": 4.0},
+        "trace-a": {"load_profile": "trace", "trace": "a.csv"},
+    }
+    for number, (name, load) in enumerate(loads.items()):
+        key, own = f"baseline/tp1/code/{name}-r0", f"hash {number}"
+        cell(one, key, concurrency=None, prompt_set_hash=own, **load)
+    rates = one / "tiny" / "rates" / "code-tp1.json"
+    rates.parent.mkdir()
+    rates.write_text("{}")
+
+    outcome = collect([one], into)
+
+    assert (len(outcome.copied), outcome.conflicts) == (3, [])
+    assert (into / "tiny" / "rates" / "code-tp1.json").exists()
+
+
 def test_a_cell_that_both_measured_is_named_and_stays_as_it_was(tmp_path: Path) -> None:
     cell(tmp_path / "one", order=1)
     cell(tmp_path / "into", order=2)

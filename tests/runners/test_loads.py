@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from runners.checks import loads as checks
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import Found, freeze, of_report, unknown, with_frozen_rates
 from runners.measuring.guidellm import arrival_environment, command
@@ -15,6 +17,7 @@ from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.texts.prompts import prompt_sets, write
+from tests.runners.test_doctor import GUIDELLM, situation
 from warehouse.errors import RunnerError, StudyError
 from warehouse.loads import Load, load_of
 
@@ -212,7 +215,7 @@ def test_a_load_that_lasts_longer_than_a_cell_may_is_refused(
 ) -> None:
     limits = {"cell_s": 1.0}
     said = refusals(make_plan(loaded({"replay": trace, "constant": [2]}, limits=limits)), "0.8.1")
-    assert "code at 2/s lasts 10 s, longer than a cell may take (1 s): lower" in said[0]
+    assert "code at 2/s lasts 10 s, longer than a cell may take (1 s); lower" in said[0]
     assert "code at trace burst.csv lasts 2 s, longer" in said[1]
     assert refusals(make_plan(loaded({"replay": trace, "speed": 2}, limits=limits)), "0.8.1") == []
 
@@ -324,3 +327,20 @@ def test_an_alias_bomb_ends_in_a_sentence(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(StudyError, match="aliases"):
             read_study(path)
+
+
+def test_the_doctor_says_what_cannot_be_sent_and_how_to_mend_it(
+    loaded: Callable[..., Study], trace: str
+) -> None:
+    old = replace(GUIDELLM, versions={"guidellm": "0.5.3"})
+    study = loaded({"replay": trace}, request={"max_tokens": None}, limits={"cell_s": 1.0})
+    said = {one.said: (one.status, one.fix) for one in checks.check(situation(study, guidellm=old))}
+    assert [(status, sentence[:30]) for sentence, (status, _) in said.items()] == [
+        ("blocker", "GuideLLM 0.5.3 replays no trac"),
+        ("blocker", "code at trace burst.csv lasts "),
+        ("warning", "Neither max_tokens nor max-mod"),
+    ]
+    assert [str(fix)[:20] for _, fix in said.values()] == [
+        "Install 0.8.1 and na", "Raise speed, cut it ", "Set one of them unle",
+    ]  # fmt: skip
+    assert list(checks.check(situation(loaded({"poisson": [1]})))) == []
