@@ -6,9 +6,11 @@ LAB ?= full
 SECONDS ?= 600
 BIN := .venv/bin
 export DRAFTBOARD_WAREHOUSE ?= data/warehouse
+# Where it is set, each of the hundreds of processes that tests start compiles the house anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
+.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
 
 install: .venv/.installed
 
@@ -28,8 +30,11 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Three minutes on two idle cores: what needs no server, browser, cluster or engine.
-check: lint
+# Three minutes on two idle cores: what needs no server, browser, cluster or engine, beside lint and types.
+check: install
+	$(MAKE) --jobs lint quick
+
+quick: install
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not browser and not alone and not long"
 
 # Twenty minutes: two at a time, then those alone that pin an engine to a core or count on the machine.

@@ -22,19 +22,30 @@ METHODS = {
 }
 
 
+def points(ratio: float) -> str:
+    """``+20.7``, in percent; ``-1,388`` where a decimal says nothing."""
+    return f"{ratio * 100:+,.{0 if abs(ratio) >= 10 else 1}f}"
+
+
 def percent(ratio: float | None, sign: bool = True) -> str:
     """``+20.7 %``; without a sign where a word beside it says the direction."""
     if ratio is None:
         return UNKNOWN
-    text = f"{ratio * 100:+.1f}" if sign else f"{abs(ratio) * 100:.1f}"
+    text = points(ratio) if sign else points(ratio)[1:]
     return f"{text}{_SPACE}%"
+
+
+def size(ratio: float) -> str:
+    """``11.1 %`` before "better" or "worse"; ``14.9 times`` what was not even half of it."""
+    # A change of 100 % or more is one of something that grew: nothing loses more than all of it.
+    return f"{1 + abs(ratio):,.1f} times" if abs(ratio) >= 1 else f"{abs(ratio) * 100:.1f} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
     """``+18.2 to +23.3 %``; empty where there is none."""
     if low is None or high is None:
         return ""
-    return f"{low * 100:+.1f} to {high * 100:+.1f}{_SPACE}%"
+    return f"{points(low)} to {points(high)}{_SPACE}%"
 
 
 def directed(low: float | None, high: float | None, better: bool) -> str:

@@ -22,6 +22,7 @@ from dashboard.gate import HEALTH, LOGIN, Gate, base, log_in
 from dashboard.views import VIEWS
 
 memory.give_back()
+memory.keep_imports()
 
 
 async def healthz(_: Request) -> PlainTextResponse:

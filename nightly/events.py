@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Literal
 from urllib.parse import urlencode
 
-from answers.trend.words import percent
+from answers.wording import size
 from nightly.judged import Drift, Judged, identity
 from nightly.words import cells, changes, cost, counted, sized, troubles
 from warehouse.nights import NightSummary, Regression
@@ -85,9 +85,8 @@ def _by_start(found: Iterable[Regression]) -> list[list[Regression]]:
 
 def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event:
     worst = found[0]
-    amount = percent(-worst.improvement).removeprefix("+")
     title = (
-        f"Draftboard: {night.study}: {worst.line} {amount} worse since {worst.since} "
+        f"Draftboard: {night.study}: {worst.line} {size(worst.improvement)} worse since {worst.since} "
         f"({len(found):,} series)"
     )
     lines = [f"{one.series}: {sized(one)}" for one in found[:MOST]]

@@ -1,5 +1,6 @@
 """Fixtures that every part shares: a place for a warehouse, and real rows to put into it."""
 
+import gc
 import hashlib
 import json
 import os
@@ -27,6 +28,12 @@ settings.load_profile("draftboard")
 ROOT = Path(__file__).parents[1]
 #: A small recorded study that tests read: real measurements of a tiny model.
 RECORDED = ROOT / "tests" / "fixtures" / "lab-first"
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected and imported: Streamlit looks for garbage after every run of a page."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)

@@ -114,5 +114,6 @@ def _place(place: Place) -> dict[str, Any]:
     return {
         "arm_label": place.label, "model": place.model, "dataset": place.dataset,
         "gpu": place.on.gpu, "tensor_parallel_size": place.on.tensor_parallel_size,
-        "evidence": place.evidence,
+        "precision": place.precision, "evidence": place.evidence,
+        "comparable_as": place.comparable_as,
     }  # fmt: skip

@@ -16,7 +16,8 @@ from answers.wording import badges
 @dataclass(frozen=True)
 class Place:
     """One arm in one setting. ``setting`` and ``arm`` are names that no other one has here,
-    ``label`` is the arm's own; ``badges`` say where its numbers come from. None: unknown."""
+    ``label`` is the arm's own; ``badges`` say where its numbers come from; only numbers that are
+    ``comparable_as`` the same compete. None: unknown."""
 
     setting: str
     arm: str
@@ -26,6 +27,8 @@ class Place:
     dataset: str | None
     evidence: str | None
     on: Hardware
+    precision: str | None = None
+    comparable_as: str | None = None
 
     @property
     def origin(self) -> str:
@@ -45,6 +48,7 @@ def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, Place]:
             str(settings[key[0]]), str(arms[key[1]]), str(row["arm_label"]),
             badges(_text(row.get("evidence")), key in by_hand), _text(row.get("model")),
             _text(row.get("dataset")), _text(row.get("evidence")), hardware_of(row),
+            _text(row.get("precision")), _text(row.get("comparable_as")),
         )
         for key, row in zip(keys.index, records(keys), strict=True)
     }  # fmt: skip

@@ -21,7 +21,7 @@ from analysis.nightly.regressions import (
 from analysis.nightly.run_chart import Point, points
 from answers.trend import words
 from answers.trend.read import Watched
-from answers.wording import badge
+from answers.wording import badge, size
 
 _RANK: dict[Status, int] = {REGRESSION: 0, OPEN: 1, FINE: 2}
 #: What may tell two series apart whose names are the same.
@@ -221,7 +221,7 @@ def _worst(worse: Sequence[Line], every: int) -> str:
     """``Output throughput of eagle3 K=3 on code is 11.1 % worse since 2026-11-07, with …``."""
     first = worse[0]
     others = len(worse) - 1
-    amount = words.percent(-(first.improvement or 0.0)).removeprefix("+")
+    amount = size(first.improvement or 0.0)
     dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
     more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
     return (

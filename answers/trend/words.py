@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from answers.wording import UNKNOWN, points
+
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
     from analysis.nightly.acceptance import Acceptance
     from analysis.nightly.regressions import Assessment, Reason
 
-UNKNOWN = "unknown"
 NOTHING = "Did something get worse? No night was measured yet"
 TOO_FEW = "Did something get worse? Not known yet: no series has three nights"
 #: Why a series is judged as it is.
@@ -30,7 +31,7 @@ WHY: "dict[Reason, str]" = {
 
 def percent(ratio: float | None) -> str:
     """``-62.1 %``, ``+0.4 %``; positive is better."""
-    return UNKNOWN if ratio is None else f"{ratio * 100:+.1f} %"
+    return UNKNOWN if ratio is None else f"{points(ratio)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -1,6 +1,7 @@
 """Small words that many answers say."""
 
 from answers.compare.words import counted, metric_name
+from answers.wording import interval, percent, size
 
 
 def test_one_is_singular_and_many_are_grouped() -> None:
@@ -12,3 +13,15 @@ def test_one_is_singular_and_many_are_grouped() -> None:
 def test_a_statistic_is_named_only_where_there_is_a_choice() -> None:
     assert metric_name("ttft", "p95") == "Time to first token (TTFT), P95"
     assert metric_name("output_throughput", "mean") == "Output throughput"
+
+
+def test_what_is_twice_as_much_is_told_as_a_factor_and_thousands_of_percent_without_a_decimal() -> (
+    None
+):
+    assert size(-0.111) == "11.1 %"
+    assert size(-0.999) == "99.9 %"
+    assert size(-1.0) == "2.0 times"
+    assert size(-13.88) == "14.9 times"
+    assert percent(-13.88) == "-1,388\u202f%"
+    assert percent(13.88, sign=False) == "1,388\u202f%"
+    assert interval(-12.5, -9.5) == "-1,250 to -950.0\u202f%"

@@ -198,6 +198,8 @@ def test_the_front_holds_no_dominated_point(recorded: tuple[str, ...]) -> None:
     assert front["points"] == [point for point in every["points"] if not point["dominated"]]
     assert {point["arm_label"] for point in front["points"]} == {"draft_model K=3"}
     assert "draft_model K=3 TP 1 at 16" in run("pareto", *recorded).output
+    said = {(point["precision"], point["comparable_as"]) for point in every["points"]}
+    assert said == {("bf16", "canonical")}
 
 
 def test_the_published_study_is_flagged_in_a_table_and_in_json(recorded: tuple[str, ...]) -> None:

@@ -1,13 +1,21 @@
 """A page of the dashboard in Streamlit's own test runner: no server, no browser, real results."""
 
+import functools
 from typing import Any
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from warehouse.filters import Filters
 
 #: A page may be drawn while other tests use the machine.
 DRAWN_S = 60
+
+# A server looks through all installed packages for components once; each AppTest would do it again,
+# which takes as long as a page.
+manifest_scanner.scan_component_manifests = functools.cache(
+    manifest_scanner.scan_component_manifests
+)
 
 
 def _script(path, filters):  # type: ignore[no-untyped-def]  # its text alone becomes a script
