@@ -21,7 +21,7 @@ from analysis.nightly.regressions import (
 from analysis.nightly.run_chart import Point, points
 from answers.trend import words
 from answers.trend.read import Watched
-from answers.wording import badge, size
+from answers.wording import UNKNOWN, badge, size
 
 _RANK: dict[Status, int] = {REGRESSION: 0, OPEN: 1, FINE: 2}
 #: What may tell two series apart whose names are the same.
@@ -125,7 +125,7 @@ class Line:
     @property
     def arm(self) -> str:
         """``eagle3 K=3``."""
-        return str(self.assessed.series.about.get("arm_label") or words.UNKNOWN)
+        return str(self.assessed.series.about.get("arm_label") or UNKNOWN)
 
     @property
     def days(self) -> tuple[str, ...]:
