@@ -13,6 +13,8 @@ from warehouse.catalogue import METRICS
 #: The figure that the headline tells where none differs.
 MAIN = ("output_throughput", "mean")
 HEADER = ("metric", "original", "again", "launches", "better", "95 % interval", "adjusted", "word")
+_NOTHING = 10.0  # ten times better or worse
+_UNBOUNDED = "beyond ±1000 %"
 _UNSURE = "one launch each says nothing of how much launches scatter"
 
 
@@ -74,8 +76,15 @@ def row(line: Line) -> tuple[str, ...]:
     return (
         with_unit(line.metric, line.statistic), number(line.original, line.metric),
         number(line.again, line.metric), span, percent(line.improvement),
-        interval(line.low, line.high), interval(line.adjusted_low, line.adjusted_high), line.word,
+        _bounds(line.low, line.high), _bounds(line.adjusted_low, line.adjusted_high), line.word,
     )  # fmt: skip
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    """An interval; one that says nothing, as few launches give it, is not spelt out."""
+    if low is None or high is None:
+        return "none: one launch each"
+    return interval(low, high) if max(-low, high) < _NOTHING else _UNBOUNDED
 
 
 def stands_on(found: Again) -> str:

@@ -36,3 +36,9 @@ def test_the_throughput_is_named_where_it_is_among_what_differs() -> None:
     said = words.headline(lines)
     assert said.startswith("It does not repeat: 2 of 3 figures differ, Output throughput:")
     assert said.endswith("(95 %: 0.5 to 1.5\u202f%): gain.")
+
+
+def test_an_interval_that_says_nothing_is_not_spelt_out() -> None:
+    assert words.row(line("open", -0.009, 0.019))[5] == "-0.9 to +1.9\u202f%"
+    assert words.row(line("open", -1e9, 0.9))[5] == "beyond ±1000 %"
+    assert words.row(line("open", None, None))[5] == "none: one launch each"
