@@ -66,11 +66,10 @@ def arrival_environment(request: LoadRequest) -> dict[str, str]:
     """Variables without which arrivals are not what they should be.
 
     Each worker process of GuideLLM (0.5.3 to 0.8.1) draws the same random numbers from the seed, so
-    that ten of them make each gap ten times in a row. One makes a Poisson process, the same for
-    every arm.
+    that ten of them make each gap ten times in a row; and each reserves a time before it has a request
+    for it, so that constant arrivals have holes. One worker keeps to both, the same for every arm.
     """
-    random = request.level.profile == "poisson"
-    return {"GUIDELLM__MAX_WORKER_PROCESSES": "1"} if random else {}
+    return {} if request.level.rate is None else {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
 
 
 def planned_command(study: Study, cell: PlannedCell, places: Places) -> list[str]:
