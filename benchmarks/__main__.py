@@ -14,8 +14,8 @@ from benchmarks import page
 from benchmarks.result import Result, progress
 
 NAMES = (
-    "house", "ingest", "queries", "commands", "pages", "visitors", "concurrency", "kills", "runner",
-    "runner_kills",
+    "house", "ingest", "queries", "commands", "pages", "visitors", "concurrency", "kills", "watching",
+    "runner", "runner_kills",
 )  # fmt: skip
 FOLDER = Path(__file__).parent
 WORD = {True: "yes", False: "NO", None: "-"}
