@@ -86,6 +86,8 @@ def check_drop(study: SmallStudy, key: str) -> None:
     assert drop.before is not None
     assert drop.after is not None
     assert drop.series
+    assert {"cpu_cores_used_by_others", "launches_beside"} <= set(drop.machine.values[-1])
+    assert record.environment["neighbours"] == []
     texts = [prompt.text for prompt in sets["c2"].prompts]
     written = (study.cell(key) / "record.json").read_text()
     assert not any(text in written for text in texts)
