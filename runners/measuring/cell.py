@@ -127,6 +127,7 @@ def record_unstarted(
     bench: Bench, cell: PlannedCell, attempt: Attempt, problem: Diagnosis, excerpt: list[str]
 ) -> None:
     """Record a failed attempt at a cell whose server did not come up."""
+    bench.watch.beside.begin()  # Whom the cell before met is no news of this one.
     with fresh_folder(bench.layout.partial(cell.key)) as folder:
         happened = _happened(attempt, _Notes(), problem, tuple(excerpt))
         _keep(bench, (cell, folder), happened)
