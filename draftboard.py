@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
+    "audit": ("commands.audit:audit", "Who noted, excluded, accepted, kept files."),
     "note": ("commands.note:note", "Write down what a run or a night should be read with."),
     "exclude": ("commands.exclude:exclude", "Leave runs out of every comparison, with a reason."),
     "include": ("commands.exclude:include", "Take an excluded run back."),

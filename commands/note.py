@@ -107,7 +107,8 @@ def _list(root: Path, with_json: bool) -> None:
 def as_json(event: "Annotation") -> dict[str, Any]:
     """Return an annotation as a dict for JSON; what its target lacks is left out."""
     target = {name: value for name, value in vars(event.target).items() if value is not None}
-    return {**vars(event), "at": event.at.isoformat(), "target": target}
+    known = {name: value for name, value in vars(event).items() if value is not None}
+    return {**known, "at": event.at.isoformat(), "target": target}
 
 
 def _row(event: "Annotation") -> list[str]:

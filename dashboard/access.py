@@ -10,27 +10,14 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
 
-from dashboard.access_rules import (
-    LOCAL_NAMES,
-    Login,
-    LoginNeeded,
-    NotAllowed,
-    Refused,
-    Role,
-    User,
-    decided,
-    login_from,
-)
-
-__all__ = [
-    "LoginNeeded", "NotAllowed", "Refused", "User", "configured_login", "current_user", "host_of",
-    "may_edit", "require_editor", "user_of",
-]  # fmt: skip
+from dashboard.access_rules import LOCAL_NAMES, Login, decided, limits_from, login_from
+from dashboard.ledger import Limits
+from dashboard.user import ANYBODY, LOCAL, Refused, Role, User, require_role
 
 #: Set to ``viewer`` or ``editor``: what everybody may who reaches a server without a login.
 OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
@@ -62,8 +49,8 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
     if login is not None:
         return decided(login, claims, time.time())
     if _is_local(str(st.get_option("server.address") or "")) and (not host or _is_local(host)):
-        return User("local", "", "editor")
-    return User("anybody", "", _everybody())
+        return User(LOCAL, "", "admin")
+    return User(ANYBODY, "", _everybody())
 
 
 def host_of(header: str | None) -> str:
@@ -78,25 +65,39 @@ def host_of(header: str | None) -> str:
         return said
 
 
+def client() -> str:
+    """What the reader of this page is counted as: the account, else the machine's address."""
+    return current_user().account or str(st.context.ip_address or "this machine")
+
+
 def require_editor() -> User:
     """The current user, who may upload, write notes and exclude runs. Raises NotAllowed else."""
-    user = current_user()
-    if user.role != "editor":
-        raise NotAllowed(
-            "Your role is viewer: to upload, to write notes and to exclude runs takes the role "
-            "editor."
-        )
-    return user
+    return require_role(current_user(), "editor")
+
+
+def require_admin() -> User:
+    """The current user, who may read the audit trail. Raises NotAllowed else."""
+    return require_role(current_user(), "admin")
+
+
+def may_administer() -> bool:
+    """Whether to offer what takes the role admin."""
+    return current_user().may("admin")
 
 
 def may_edit() -> bool:
     """Whether to offer what takes the role editor. Actions ask ``require_editor`` all the same."""
-    return current_user().role == "editor"
+    return current_user().may("editor")
 
 
 def configured_login() -> Login | None:
     """The login of this server; None where none is set up. Raises Refused where it is wrong."""
     return login_from(_secrets())
+
+
+def configured_limits() -> Limits:
+    """What one client may have at most. Raises Refused where the settings are wrong."""
+    return limits_from(_secrets())
 
 
 def _secrets() -> Mapping[str, Any]:
@@ -112,9 +113,10 @@ def _secrets() -> Mapping[str, Any]:
 
 def _everybody() -> Role:
     said = os.environ.get(OPEN, "")
-    for role in get_args(Role):
+    roles: tuple[Role, ...] = ("viewer", "editor")
+    for role in roles:
         if said == role:
-            return role  # type: ignore[no-any-return]
+            return role
     raise Refused(_NO_LOGIN)
 
 

@@ -5,41 +5,20 @@ Whatever is missing, unknown or in doubt is a refusal. A refusal names settings,
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from warehouse.errors import DraftboardError
+from dashboard.ledger import Limits
+from dashboard.user import LoginNeeded, NotAllowed, Refused, Role, User
 
-Role = Literal["viewer", "editor"]
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.
 _SECRET_LENGTH = 32
 _CALLBACK = "/oauth2callback"
 #: The same number as ``annotations.LONGEST_AUTHOR``.
 _LONGEST_NAME = 80
-
-
-@dataclass(frozen=True)
-class User:
-    """Who reads: ``name`` for people, ``email`` empty where the provider did not vouch for it."""
-
-    name: str
-    email: str
-    role: Role
-
-
-class Refused(DraftboardError):
-    """A visitor may see nothing; the text says why."""
-
-
-class LoginNeeded(Refused):
-    """Nobody is logged in, or no longer."""
-
-
-class NotAllowed(Refused):
-    """Somebody is logged in whom the settings do not let in."""
 
 
 def _domain(text: str) -> str:
@@ -99,6 +78,7 @@ class Access(_Settings):
 
     viewers: People = People()
     editors: People = People()
+    admins: People = People()
     group_claim: _Text = "groups"
     #: Addresses count although the provider does not say that it has verified them.
     trust_addresses: bool = False
@@ -146,9 +126,19 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
         raise _wrong(_where(error)) from None
     if not providers:
         raise _wrong("auth: no provider")
-    if People() == access.viewers == access.editors:
+    if People() == access.viewers == access.editors == access.admins:
         raise _wrong("draftboard.access: neither viewers nor editors")
     return Login(providers, urlsplit(auth.redirect_uri).hostname or "", access)
+
+
+def limits_from(secrets: Mapping[str, Any]) -> Limits:
+    """The quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises Refused."""
+    own = secrets.get("draftboard")
+    stated = own.get("limits", {}) if isinstance(own, Mapping) else {}
+    try:
+        return Limits.model_validate(stated)
+    except ValidationError as error:
+        raise _wrong(_where(error)) from None
 
 
 def decided(login: Login, claims: Mapping[str, Any], now: float) -> User:
@@ -179,9 +169,10 @@ def decided(login: Login, claims: Mapping[str, Any], now: float) -> User:
 
 
 def _role(access: Access, address: str, groups: frozenset[str]) -> Role | None:
-    if access.editors.hold(address, groups):
-        return "editor"
-    return "viewer" if access.viewers.hold(address, groups) else None
+    people: tuple[tuple[Role, People], ...] = (
+        ("admin", access.admins), ("editor", access.editors), ("viewer", access.viewers),
+    )  # fmt: skip
+    return next((role for role, held in people if held.hold(address, groups)), None)
 
 
 def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
@@ -231,7 +222,8 @@ def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
 
 
 _OURS = {"redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url",
-         *Access.model_fields, *People.model_fields}  # fmt: skip
+         *Access.model_fields, *People.model_fields, *Limits.model_fields}  # fmt: skip
+_SECTIONS = {"_Auth": "auth", "_Provider": "auth", "Limits": "draftboard.limits"}
 
 
 def _where(error: ValidationError) -> str:
@@ -239,7 +231,7 @@ def _where(error: ValidationError) -> str:
     place = error.errors(include_input=False)[0]["loc"]
     # Of a list the number says which entry.
     known = [str(part) for part in place if isinstance(part, int) or part in _OURS]
-    section = "auth" if error.title in (_Auth.__name__, _Provider.__name__) else "draftboard.access"
+    section = _SECTIONS.get(error.title, "draftboard.access")
     return ".".join([section, *known]) + ("" if len(known) == len(place) else ": an unknown entry")
 
 

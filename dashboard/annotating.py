@@ -1,6 +1,7 @@
 """Notes and exclusions on a page: who said what, and, for editors, forms to say more."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -8,8 +9,9 @@ import streamlit as st
 from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.runs.values import OneRun
-from dashboard.access import may_edit, require_editor
+from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import Shown, listing, plain
+from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, exclusions
 from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target
@@ -112,8 +114,9 @@ def _write(shelf: Shelf, action: Action, target: Target, text: str | None) -> No
     name = author()
     try:
         event = annotations.annotation(action, target, text or "", name)
-        annotations.add(Path(shelf.root), event)
+        account = current_user().email or None
+        annotations.add(Path(shelf.root), replace(event, account=account))
     except DraftboardError as error:
-        st.error(plain(str(error)))
+        st.error(plain(sentence(error)))
         return
     st.rerun()

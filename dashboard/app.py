@@ -16,7 +16,10 @@ from starlette.routing import Route
 from streamlit import App
 
 from dashboard import memory
-from dashboard.gate import HEALTH, LOGIN, Gate, base, log_in
+from dashboard.addresses import HEALTH, LOGIN, base
+from dashboard.gate import Gate, log_in
+from dashboard.headers import Headers, broken
+from dashboard.quotas import Quotas
 
 # Read before the first reader comes, who would wait for it.
 from dashboard.views import VIEWS
@@ -61,5 +64,7 @@ app = App(
         Route(f"{base()}{LOGIN}", log_in),
         *(route for view in VIEWS for route in former(view)),
     ],
-    middleware=[Middleware(Gate)],
+    # Innermost last: who is not let in costs nothing, who is let in is counted.
+    middleware=[Middleware(Headers), Middleware(Gate), Middleware(Quotas)],
+    exception_handlers={Exception: broken},
 )

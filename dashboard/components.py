@@ -19,11 +19,16 @@ TABLE_ROWS = 200
 #: A table with at most so many rows stands there whole.
 _UNSCROLLED = 24
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|$~:&!])")
+#: Where Streamlit's browser makes a link of bare text, after markup was read: an address of the
+#: web, or of a person. A word joiner is seen by nobody and ends what it looks for.
+_LINKED = re.compile(r"(?i)(https?://|www(?=\.)|@(?=[\w-]+\.))")
+_JOINER = "\u2060"
 
 
 def plain(text: str) -> str:
-    """Text from a result, made safe where Streamlit would read markdown, HTML or formulas."""
-    return _MARKUP.sub(r"\\\1", text.replace("\n", " "))
+    """Text from a result, made safe where Streamlit would read markdown, HTML, formulas or links."""
+    unlinked = _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " "))
+    return _MARKUP.sub(r"\\\1", unlinked)
 
 
 def tab(title: str, subject: str = "") -> None:

@@ -10,10 +10,12 @@ from types import ModuleType
 import streamlit as st
 
 from dashboard import annotating, links, offered
-from dashboard.access import NotAllowed, Refused, User, configured_login, current_user
+from dashboard.access import configured_login, current_user
 from dashboard.components import plain, tab
 from dashboard.filters import DAYS, LABELS, sidebar
+from dashboard.refusals import sentence
 from dashboard.shelf import open_shelf
+from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError
 
@@ -31,7 +33,7 @@ def guarded(draw: Callable[[], None]) -> None:
     try:
         draw()
     except DraftboardError as error:
-        st.error(plain(str(error)))
+        st.error(plain(sentence(error)))
     except Exception as error:
         # The last place that can say it in a sentence; the traceback is for the server's log.
         _logger.exception("A page failed")

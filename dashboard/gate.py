@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from html import escape
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-import streamlit as st
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,9 +20,10 @@ from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from dashboard.access import LoginNeeded, NotAllowed, Refused, configured_login, host_of, user_of
+from dashboard.access import configured_limits, configured_login, host_of, user_of
+from dashboard.addresses import HEALTH, LOGIN, UPLOADS, base, path_of
+from dashboard.user import LoginNeeded, NotAllowed, Refused, User, require_role
 
-HEALTH, LOGIN = "/healthz", "/login"
 #: They tell nothing, or are the way in and out themselves.
 _OPEN = frozenset(
     {HEALTH, LOGIN, "/_stcore/health", "/auth/login", "/auth/logout", "/oauth2callback"}
@@ -35,7 +35,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 4rem auto; padding: 0 1rem }}
-button {{ font: inherit; padding: .4rem 1rem; margin: .3rem 0 }}</style></head>
+a {{ display: inline-block; padding: .4rem 1rem; border: 1px solid; border-radius: .3rem }}</style></head>
 <body><main><p>{sentence}</p>{ways}</main></body></html>"""
 
 
@@ -48,15 +48,18 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what may come in; answer the rest."""
         answer = None
-        if scope["type"] in ("http", "websocket") and _path(scope) not in _OPEN:
+        if scope["type"] in ("http", "websocket") and path_of(scope) not in _OPEN:
             answer = _answer(HTTPConnection(scope))
         await (answer or self._app)(scope, receive, send)
 
 
 def _answer(visit: HTTPConnection) -> ASGIApp | None:
-    """What this visitor gets instead of the dashboard; None for one who is let in."""
+    """What this visitor gets instead of the dashboard; None for one who is let in.
+
+    Who that is stands in the scope as ``draftboard.user``, beside ``draftboard.limits``.
+    """
     try:
-        user_of(host_of(visit.headers.get("host")), _claims(visit.cookies))
+        visit.scope["draftboard.user"] = _let_in(visit)
     except Refused as refusal:
         return _refused(visit, refusal)
     asked = visit.cookies.get(_ASKED)
@@ -65,8 +68,17 @@ def _answer(visit: HTTPConnection) -> ASGIApp | None:
     return None
 
 
+def _let_in(visit: HTTPConnection) -> User:
+    """Return the visitor. Raises Refused, also for a file that a viewer sends."""
+    user = user_of(host_of(visit.headers.get("host")), _claims(visit.cookies))
+    visit.scope["draftboard.limits"] = configured_limits()
+    if path_of(visit.scope).startswith(UPLOADS):
+        require_role(user, "editor")
+    return user
+
+
 def _is_first_page(visit: HTTPConnection) -> bool:
-    return _path(visit.scope) == "/" and not visit.url.query
+    return path_of(visit.scope) == "/" and not visit.url.query
 
 
 def _refused(visit: HTTPConnection, refusal: Refused) -> ASGIApp:
@@ -127,19 +139,18 @@ def log_in(visit: Request) -> Response:
 def _ways(refusal: Refused) -> str:
     """Return the buttons that lead in, one for each provider, or out."""
     if isinstance(refusal, NotAllowed):
-        return _button("Log out", "/auth/logout")
+        return _way("Log out", "/auth/logout")
     login = configured_login() if isinstance(refusal, LoginNeeded) else None
     return "".join(
-        _button(f"Log in with {provider}", LOGIN, provider)
-        if provider
-        else _button("Log in", LOGIN)
+        _way(f"Log in with {provider}", LOGIN, provider) if provider else _way("Log in", LOGIN)
         for provider in (login.providers if login else ())
     )
 
 
-def _button(label: str, path: str, provider: str = "") -> str:
-    said = f'<input type="hidden" name="provider" value="{escape(provider)}">'
-    return f'<form action="{base()}{path}">{said}<button>{escape(label)}</button></form>'
+def _way(label: str, path: str, provider: str = "") -> str:
+    """Return a link: a form may not lead to the provider's site, nor may it where others send it."""
+    query = f"?{urlencode({'provider': provider})}" if provider else ""
+    return f'<p><a href="{escape(base() + path + query)}">{escape(label)}</a></p>'
 
 
 def _claims(cookies: Mapping[str, str]) -> dict[str, Any]:
@@ -156,14 +167,3 @@ def _claims(cookies: Mapping[str, str]) -> dict[str, Any]:
         return {}
     known = isinstance(claims, dict) and claims.get("origin") == get_origin_from_redirect_uri()
     return claims if known else {}
-
-
-def _path(scope: Scope) -> str:
-    path = str(scope["path"])
-    return path.removeprefix(base()) or "/"
-
-
-def base() -> str:
-    """``server.baseUrlPath`` as it begins an address; mostly empty."""
-    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{base}" if base else ""

@@ -42,6 +42,17 @@ def test_every_command_that_a_page_names_exists() -> None:
     assert named <= set(COMMANDS)
 
 
+def test_every_test_that_the_page_on_security_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", text("docs/security.md")))
+    there = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert len(named) > 30
+    assert named <= there
+
+
 @pytest.mark.parametrize("key", FACT_KEYS)
 def test_every_key_of_a_record_stands_in_the_page_on_ingest(key: str) -> None:
     assert f"`{key}`" in text("docs/ingest.md")

@@ -67,6 +67,8 @@ class Annotation:
     action: Action
     target: Target
     text: str
+    #: What a login vouched for; None where nobody logged in.
+    account: str | None = None
 
 
 def annotation(action: Action, target: Target, text: str, author: str) -> Annotation:
@@ -170,7 +172,8 @@ def _event(line: bytes) -> Annotation | None:
 
 def _line(event: Annotation) -> bytes:
     target = {name: value for name, value in vars(event.target).items() if value is not None}
-    return msgspec.json.encode({**vars(event), "target": target}) + b"\n"
+    known = {name: value for name, value in vars(event).items() if value is not None}
+    return msgspec.json.encode({**known, "target": target}) + b"\n"
 
 
 def _problem(event: Annotation) -> str:

@@ -30,7 +30,11 @@ VIEWS: tuple[str, ...] = (
     "rejections", "excluded_runs",
 )  # fmt: skip
 _REFUSED = 3
-_MEMORY = "512MB"
+#: A busy machine may take so long to start the process; its own clock begins behind that.
+_START_S = 30.0
+#: The database's own limit, and the one of the whole process beyond what it has at the start: what
+#: an answer holds on its way out is nobody's table. Together 512 MB.
+_MEMORY, _MEMORY_BYTES = "384MB", 512 << 20
 _ADDRESS_SPACE = 4 << 30
 _ANSWER_BYTES = 32 << 20
 
@@ -74,7 +78,7 @@ def _answered(question: bytes, bounds: Bounds) -> bytes:
         cwd=Path(__file__).parents[1], env={"PATH": os.defpath},
     ) as process:  # fmt: skip
         try:
-            said, wrong = process.communicate(question, timeout=bounds.seconds + 2)
+            said, wrong = process.communicate(question, timeout=bounds.seconds + _START_S)
         except subprocess.TimeoutExpired:
             process.kill()
             raise _too_long(bounds) from None
@@ -128,10 +132,22 @@ def _confine(seconds: float) -> None:
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    # Memory that is written to; the address space holds much that never is.
+    data = _data_bytes() + _MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
     cpu = int(seconds) + 1
     # Some systems set a lower hard limit already, which stays.
     with suppress(ValueError):
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+
+
+def _data_bytes() -> int:
+    """Return the memory for data that this process has by now; 0 on a system that does not say."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def _answer(question: dict[str, str | float]) -> bytes:
@@ -145,14 +161,23 @@ def _answer(question: dict[str, str | float]) -> bytes:
         statements = connection.extract_statements(str(question["sql"]))
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InvalidInput("Ask with one select statement; nothing else is run here.")
-        return _arrow(connection.execute(statements[0]), bounds.rows)
+        return _arrow(connection.sql(statements[0]), bounds.rows)
     except duckdb.InterruptException:
         raise _too_long(bounds) from None
     except (MemoryError, duckdb.OutOfMemoryException):
         raise _too_large() from None
-    except (duckdb.Error, RuntimeError, ValueError) as error:
-        first = str(error).strip().splitlines()[0].rstrip(".")
-        raise InvalidInput(f"The database does not answer this: {first}.") from None
+    # What breaks while rows flow out comes through Arrow, as text.
+    except (duckdb.Error, RuntimeError, ValueError, OSError) as error:
+        raise _refused(str(error), bounds) from None
+
+
+def _refused(said: str, bounds: Bounds) -> InvalidInput:
+    first = said.strip().splitlines()[0].rstrip(".")
+    if "INTERRUPT" in first:
+        return _too_long(bounds)
+    if "Out of Memory" in first or "bad_alloc" in first:
+        return _too_large()
+    return InvalidInput(f"The database does not answer this: {first}.")
 
 
 def _confined(root: str) -> Opened:
@@ -178,10 +203,10 @@ def documented(root: Path) -> Opened:
     return opened
 
 
-def _arrow(connection: duckdb.DuckDBPyConnection, rows: int) -> bytes:
+def _arrow(found: duckdb.DuckDBPyRelation, rows: int) -> bytes:
     """Write the answer as Arrow: at most one row more than asked for, so that the asker knows
     whether there are more."""
-    reader: pa.RecordBatchReader = connection.to_arrow_reader(min(rows + 1, 2048))
+    reader: pa.RecordBatchReader = found.to_arrow_reader(min(rows + 1, 2048))
     sink = pa.BufferOutputStream()
     left = rows + 1
     with pa.ipc.new_stream(sink, reader.schema) as writer:

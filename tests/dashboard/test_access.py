@@ -9,7 +9,8 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dashboard.access_rules import LoginNeeded, NotAllowed, Refused, User, decided, login_from
+from dashboard.access_rules import decided, limits_from, login_from
+from dashboard.user import LoginNeeded, NotAllowed, Refused, User
 
 APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 SECRET = "a secret of a test, as long as one has to be"
@@ -26,6 +27,7 @@ SECRETS: dict[str, Any] = {
         "access": {
             "editors": {"addresses": ["Ed@example.com"], "groups": ["perf-team"]},
             "viewers": {"domains": ["@Viewers.example"]},
+            "admins": {"groups": ["owners"]},
         }
     },
 }
@@ -63,6 +65,7 @@ def test_without_settings_there_is_no_login() -> None:
     ("claims", "known"),
     [
         (ED, User("Ed Itor", "ed@example.com", "editor")),
+        ({**ED, "groups": ["owners"]}, User("Ed Itor", "ed@example.com", "admin")),
         ({**ED, "email": "x@viewers.EXAMPLE"}, User("Ed Itor", "x@viewers.example", "viewer")),
         ({**ED, "email_verified": False, "groups": "perf-team"}, User("Ed Itor", "", "editor")),
         ({**ED, "email_verified": "true"}, User("Ed Itor", "ed@example.com", "editor")),
@@ -131,6 +134,8 @@ def test_the_claim_that_holds_the_groups_can_be_named() -> None:
         (_changed("auth", to=None), "(auth)"),
         (_changed("draftboard", to=None), "(draftboard.access)"),
         (_changed("draftboard", to="open"), "(draftboard.access)"),
+        (_changed("draftboard", "limits", "sessions", to=0), "draftboard.limits.sessions"),
+        (_changed("draftboard", "limits", "sesions", to=9), "draftboard.limits: an unknown"),
         (_changed("draftboard", "access", to={}), "neither viewers nor editors"),
         (_changed("draftboard", "access", "viewers", "domains", to="x.example"), "viewers.domains"),
         (_changed("draftboard", "access", "viewers", "domains", to=["*.example"]), "domains"),
@@ -155,7 +160,7 @@ def test_wrong_settings_let_nobody_in_and_name_the_setting(
     secrets: dict[str, Any], what: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        login_from(secrets)
+        login_from(secrets) and limits_from(secrets)
 
     assert what in str(refused.value)
     assert type(refused.value) is Refused

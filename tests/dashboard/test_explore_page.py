@@ -302,9 +302,29 @@ def test_unknown_values_have_a_place_and_a_name(
     assert page.get("vega_lite_chart")
 
 
+def _run(page: AppTest) -> AppTest:
+    next(button for button in page.button if button.label == "Run").click()
+    return page.run()
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_opening_a_link_runs_no_sql_until_somebody_presses_run() -> None:
+    page = _opened(part="SQL", sql="select 1 as one")
+
+    assert not page.dataframe
+    assert "Not run yet" in page.caption[-1].value
+    page.text_area(key="sql").set_value("select 2 as two").run()
+    assert not page.dataframe
+
+    assert _run(page).dataframe[0].value.to_dict("list") == {"two": [2]}
+    # What is changed afterwards is another question.
+    page.text_area(key="sql").set_value("select 3 as three").run()
+    assert not page.dataframe
+
+
 @pytest.mark.usefixtures("warehouse")
 def test_the_sql_box_answers() -> None:
-    page = _opened(part="SQL", sql="select dataset, count(*) as n from cells group by all")
+    page = _run(_opened(part="SQL", sql="select dataset, count(*) as n from cells group by all"))
 
     assert page.dataframe[0].value.set_index("dataset")["n"].to_dict() == {
         "code": 16,
@@ -329,7 +349,7 @@ ATTACKS = (
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("sql", ATTACKS)
 def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) -> None:
-    page = _opened(part="SQL", sql=sql)
+    page = _run(_opened(part="SQL", sql=sql))
 
     assert len(page.error) == 1
     said = page.error[0].value
@@ -345,7 +365,7 @@ def test_whatever_else_is_asked_is_one_sentence_and_the_page_stands(sql: str) ->
 def test_every_example_of_the_box_is_answered(name: str) -> None:
     page = _opened(part="SQL")
 
-    page.selectbox(key="example").set_value(name).run()
+    _run(page.selectbox(key="example").set_value(name).run())
 
     assert not page.exception
     assert not page.error

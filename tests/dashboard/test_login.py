@@ -142,7 +142,7 @@ class Visitor:
 
     def log_in(self, sub: str) -> None:
         """Go through the provider's own page."""
-        self.page.get_by_role("button", name="Log in").click()
+        self.page.get_by_role("link", name="Log in").click()
         self.page.get_by_role("button", name=sub, exact=True).click()
 
 
@@ -200,7 +200,7 @@ def test_without_a_login_no_address_tells_anything(
     visitor.page.goto(address + path)
 
     _sees_only(visitor, SENTENCE)
-    expect(visitor.page.get_by_role("button", name="Log in")).to_be_visible()
+    expect(visitor.page.get_by_role("link", name="Log in")).to_be_visible()
     assert not visitor.received
 
 
@@ -308,7 +308,7 @@ def test_who_is_not_named_or_whose_address_is_not_verified_sees_nothing(
     for view in VIEWS[1:]:
         visitor.page.goto(f"{address}/{view.URL_PATH}")
         _sees_only(visitor, re.compile("nobody has given you access"))
-    visitor.page.get_by_role("button", name="Log out").click()
+    visitor.page.get_by_role("link", name="Log out").click()
     visitor.page.get_by_role("button", name="End session").click()
     _sees_only(visitor, SENTENCE)
 

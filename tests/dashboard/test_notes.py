@@ -28,6 +28,7 @@ from answers.trend.answer import watch
 from dashboard import annotating, offered
 from dashboard.report import html
 from dashboard.shelf import ask, open_shelf, reader
+from dashboard.user import NotAllowed, User, require_role
 from tests.dashboard.opening import opened
 from warehouse import annotations, store_question
 from warehouse.annotations import add, annotation, excluded_runs, night, read
@@ -191,6 +192,23 @@ def _viewer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DRAFTBOARD_OPEN_TO_EVERYONE", "viewer")
     yield
     config.set_option("server.address", before)
+
+
+def test_an_admin_reads_the_audit_trail_and_nobody_else(
+    own: Path, request: pytest.FixtureRequest
+) -> None:
+    _say(own, "note", "eagle3 K=5", "driver updated")
+
+    rows = _open("data", part="Audit").dataframe[0].value
+    assert set(rows["why"]) == {"driver updated"}
+    assert set(rows["who"]) == {"Ann"}
+
+    request.getfixturevalue("_viewer")
+    assert "driver updated" not in str(
+        [table.value for table in _open("data", part="Audit").dataframe]
+    )
+    with pytest.raises(NotAllowed):
+        require_role(User("Ed", "", "editor"), "admin")
 
 
 @pytest.mark.usefixtures("_viewer")

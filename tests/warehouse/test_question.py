@@ -1,5 +1,7 @@
 """Questions in SQL: the documented views answer; every way out of them is one sentence."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,45 @@ def test_a_question_that_would_fill_the_memory_is_stopped(root: Path, sql: str) 
     with pytest.raises(InvalidInput):
         ask(root, sql)
     assert ask(root, "select 1 as one").rows.to_pylist() == [{"one": 1}]
+
+
+_MEASURED = """
+import resource, sys
+from pathlib import Path
+from warehouse.errors import DraftboardError
+from warehouse.store_question import ask
+try:
+    ask(Path(sys.argv[1]), sys.argv[2])
+except DraftboardError as error:
+    print(error, file=sys.stderr)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select repeat('x', 1000000) from range(10001)",
+        "select a.range from range(100000) a, range(100000) b order by b.range",
+    ],
+)
+def test_the_limit_of_memory_holds_for_what_is_computed_and_for_the_answer(
+    root: Path, sql: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(root), sql],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+
+    # The program itself takes about 150 MB before it is asked.
+    assert int(done.stdout) < (512 + 200) << 20
+
+
+def test_of_an_answer_without_end_the_first_rows_come(root: Path) -> None:
+    answer = ask(root, "select * from range(1000000000)", Bounds(rows=10))
+
+    assert (answer.rows.num_rows, answer.cut) == (10, True)
 
 
 def test_without_a_warehouse_it_says_so(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from dashboard.access import may_administer
 from dashboard.shelf import Shelf
-from dashboard.views.data import charts, claims, runs, sql
+from dashboard.views.data import audit, charts, claims, runs, sql
 from dashboard.views.decide import adding
 from warehouse.filters import Filters
 
@@ -35,8 +36,9 @@ _PARTS = {
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page; only the chosen part is computed."""
+    parts = _PARTS | ({"Audit": audit.render} if may_administer() else {})
     part = st.segmented_control(
-        "What to look at", list(_PARTS), default="Runs", required=True, key="part",
+        "What to look at", list(parts), default="Runs", required=True, key="part",
         bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    _PARTS[part or "Runs"](shelf, filters)
+    parts[part or "Runs"](shelf, filters)

@@ -8,14 +8,18 @@ import pyarrow as pa
 import streamlit as st
 
 from answers.compare.words import counted
+from dashboard import turns
+from dashboard.access import client
 from dashboard.components import folded, plain, shown, table
 from dashboard.download_menu import rows_menu
+from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, cached
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, Answer, Bounds, ask
 
 _LONGEST = 8000
+_PRESSED = "the question that was run"
 #: What people ask that no page answers -> the question.
 EXAMPLES = {
     "Cells of each model, dataset and arm": (
@@ -57,16 +61,23 @@ def render(shelf: Shelf, filters: Filters) -> None:
     )
     st.selectbox("Start from", [_FREE, *EXAMPLES], key="example", on_change=_take_example)
     asked = st.text_area(
-        "Question (Ctrl+Enter asks)", key="sql", bind="query-params", height=170,
+        "Question", key="sql", bind="query-params", height=170,
         max_chars=_LONGEST, placeholder="select * from cells limit 10",
     )  # fmt: skip
-    st.button("Ask")
-    if asked and asked.strip():
+    st.button("Run", on_click=_press)
+    # A link fills the box; nothing is run before somebody has read it and pressed.
+    if asked and st.session_state.get(_PRESSED) == asked:
         _answer(shelf, asked)
+    elif asked and asked.strip():
+        st.caption("Not run yet: read the question, then press Run.")
     part = folded("The views that can be asked", "views")
     if part is not None:
         with part:
             table(shown(_asked(shelf, _COLUMNS).rows.to_pandas()), "columns")
+
+
+def _press() -> None:
+    st.session_state[_PRESSED] = st.session_state["sql"]
 
 
 def _take_example() -> None:
@@ -78,7 +89,7 @@ def _answer(shelf: Shelf, sql: str) -> None:
         with st.spinner("Asking the warehouse", show_time=True):
             found = _asked(shelf, sql)
     except DraftboardError as error:
-        st.error(plain(str(error)))
+        st.error(plain(sentence(error)))
         return
     rows = named_once(found.rows)
     known = counted(rows.num_rows, "row")
@@ -87,10 +98,30 @@ def _answer(shelf: Shelf, sql: str) -> None:
     rows_menu("answer", functools.partial(flat, rows), rows)
 
 
-@cached(8)
 def _asked(shelf: Shelf, sql: str) -> Answer:
-    """The answer to a reader's own question. Raises InvalidInput with one sentence."""
-    return ask(Path(shelf.root), sql)
+    """The answer to a reader's own question. Raises InvalidInput or TooManyWait, one sentence."""
+    known = _known(shelf, sql)
+    if not known:
+        place = st.empty()
+        with turns.SQL.turn(client(), lambda before: place.caption(_waiting(before))):
+            known = known or [ask(Path(shelf.root), sql)]
+            place.empty()
+        _known(shelf, sql)[:] = known
+    return known[0]
+
+
+@cached(4)
+def _known(shelf: Shelf, sql: str) -> list[Answer]:
+    """A place for the answer, which all sessions share; empty until somebody has it.
+
+    The cache may not hold the waiting itself, which draws.
+    """
+    del shelf, sql
+    return []
+
+
+def _waiting(before: int) -> str:
+    return f"Waiting: {counted(before, 'question')} before yours; one is answered at a time."
 
 
 def named_once(rows: pa.Table) -> pa.Table:

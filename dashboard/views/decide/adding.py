@@ -15,10 +15,12 @@ from answers.compare.uploaded import Told, told
 from answers.compare.values import Question
 from dashboard.access import may_edit, require_editor
 from dashboard.components import plain
+from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, ask, reader
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
 from dashboard.views.decide import own
 from dashboard.views.decide.stating import known_facts, options, stated
+from warehouse import audit
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
@@ -56,7 +58,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     try:
         _answer(shelf, filters, list(files))
     except DraftboardError as error:
-        st.error(plain(str(error)))
+        st.error(plain(sentence(error)))
 
 
 def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
@@ -144,8 +146,11 @@ def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
 
 def _keep(shelf: Shelf, reports: list[Report]) -> None:
     """Take the files into the warehouse, since an editor asks for it."""
-    require_editor()
+    user = require_editor()
     refused = keep(reports, Path(shelf.root))
+    kept = ", ".join(sorted({one.name for one in reports} - {name for name, _ in refused}))
+    if kept:
+        audit.add(Path(shelf.root), user.name, user.email or None, "keep", kept)
     for name, reason in refused:
         st.warning(plain(f"{name}: {reason}"))
     if not refused:

@@ -18,6 +18,7 @@ from dashboard.components import Shown, folded, plain, shown, table
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
 from dashboard.links import cell_link, follow_first
+from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, ask, reader
 from dashboard.views.trends.asked import Asked, Known, drawing
 from warehouse.catalogue import METRICS
@@ -100,7 +101,7 @@ def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
     try:
         accept(reader(shelf), what, why, name)
     except DraftboardError as error:
-        st.error(plain(str(error)))
+        st.error(plain(sentence(error)))
         return
     st.rerun()
 

@@ -1,0 +1,67 @@
+"""Questions in SQL wait for their turn: one is answered at a time, and who waits learns how many are
+before.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from warehouse.errors import DraftboardError
+
+#: As many may wait, of one client and of all.
+MOST_OF_ONE, MOST = 2, 16
+_LOOK_S = 0.5
+
+
+class TooManyWait(DraftboardError):
+    """The queue is as long as it may be."""
+
+
+class Turns:
+    """A queue before one place."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queue: list[tuple[object, str]] = []
+
+    def __len__(self) -> int:
+        """Return how many are at it or wait."""
+        return len(self._queue)
+
+    @contextmanager
+    def turn(self, client: str, waits: Callable[[int], object]) -> Iterator[None]:
+        """Hold the place; until it is free, ``waits`` hears now and then how many come before.
+
+        Raises TooManyWait where the client, or all together, wait for too many turns already.
+        """
+        ticket = (object(), client)
+        self._join(ticket)
+        try:
+            while before := self._before(ticket):
+                waits(before)
+                with self._changed:
+                    if self._queue[0] is not ticket:
+                        self._changed.wait(_LOOK_S)
+            yield
+        finally:
+            with self._changed:
+                self._queue.remove(ticket)
+                self._changed.notify_all()
+
+    def _join(self, ticket: tuple[object, str]) -> None:
+        with self._changed:
+            own = sum(client == ticket[1] for _, client in self._queue)
+            if own >= MOST_OF_ONE or len(self._queue) >= MOST:
+                raise TooManyWait(
+                    f"{len(self._queue)} questions are waiting, {own} of them yours; one is answered "
+                    "at a time. Ask again when yours are answered."
+                )
+            self._queue.append(ticket)
+
+    def _before(self, ticket: tuple[object, str]) -> int:
+        with self._changed:
+            return next(at for at, one in enumerate(self._queue) if one is ticket)
+
+
+#: The one place of this server.
+SQL = Turns()
