@@ -118,13 +118,23 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
     """
-    dates = Filters(since=asked.filters.since, until=asked.filters.until)
-    every = queries.cells(reader, dates).to_pandas()
-    shown = every if asked.filters == dates else queries.cells(reader, asked.filters).to_pandas()
-    ids = frozenset(shown["cell_id"])
-    cells = _studies(every, ids)
-    rows = rows_of(reader, cells, only_studies(dates, cells), asked.also)
+    cells, ids = whole_studies(reader, asked.filters)
+    rows = rows_of(reader, cells, only_studies(_dates(asked.filters), cells), asked.also)
     return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+
+
+def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:
+    """Return all cells of every study that the filters touch, and the ids of those they keep."""
+    dates = _dates(filters)
+    every = queries.cells(reader, dates).to_pandas()
+    shown = every if filters == dates else queries.cells(reader, filters).to_pandas()
+    ids = frozenset(shown["cell_id"])
+    return _studies(every, ids), ids
+
+
+def _dates(filters: Filters) -> Filters:
+    """Return the filters' dates alone."""
+    return Filters(since=filters.since, until=filters.until)
 
 
 def rows_of(

@@ -7,10 +7,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.service.slo import EXAMPLE
-from answers.decide.answer import decide
 from answers.decide.asked import load_from, mix_from
-from answers.decide.overview import Overview, overviews
-from answers.decide.values import Decision, Decisions, Objective, Question
+from answers.decide.overview import Overview
+from answers.decide.subjects import Named, decide_one, subjects
+from answers.decide.values import Decision, Objective, Question
 from dashboard.components import plain
 from dashboard.links import choose, follow_first, lost
 from dashboard.shelf import Shelf, ask
@@ -85,10 +85,11 @@ def say_gone(name: str) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """The decision that a page is about, and what was asked. ``traffic``: its name; ``alone``:
-    there is no other subject."""
+    """The decision that a page is about, and what was asked, kept to its subject. ``traffic``: its
+    name; ``alone``: there is no other subject."""
 
     question: Question
+    about: Named
     overview: Overview
     traffic: str
     one: Decision
@@ -105,16 +106,27 @@ class Told:
         return self.overview.ordered
 
 
+def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
+    """Name -> subject, the first of them one that can be decided on; empty where none can.
+
+    A page shows one subject, so only that is decided on, and those before it that cannot be.
+    """
+    there = list(ask(shelf, subjects, question.filters))
+    while there and ask(shelf, decide_one, question, there[0]).overview is None:
+        del there[0]
+    return {one.name: one for one in there}
+
+
 def chosen(
     shelf: Shelf,
     question: Question,
-    found: Decisions,
+    known: dict[str, Named],
     boxes: Sequence[DeltaGenerator],
     printed: tuple[str, ...] = (),
-) -> Told | None:
-    """What the boxes say (subject, traffic, load); None where the link names one that is gone, or
-    one of ``printed`` is chosen: published studies, which stand first and decide nothing."""
-    known = {one.name: one for one in overviews(found.decisions)}
+) -> Told | str | None:
+    """What the boxes say (subject, traffic, load) of ``decidable`` subjects; a sentence where the
+    subject cannot be decided on. None where the link names one that is gone, or one of ``printed`` is
+    chosen: published studies, which stand first and decide nothing."""
     unnamed = SUBJECT not in {*st.query_params, *st.session_state}
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
         choose(SUBJECT, next(iter(known)))
@@ -122,20 +134,32 @@ def chosen(
         name = one_of("Model and hardware", [*printed, *known], SUBJECT)
     if name is None or name in printed:
         return None
-    overview = known[name]
+    found = ask(shelf, decide_one, question, known[name])
+    if found.overview is None:
+        return found.why_none or ""
+    alone = len(known) + len(printed) == 1
+    return _of_subject(shelf, question, (known[name], found.overview), boxes, alone)
+
+
+def _of_subject(
+    shelf: Shelf,
+    question: Question,
+    subject: tuple[Named, Overview],
+    boxes: Sequence[DeltaGenerator],
+    alone: bool,
+) -> Told | None:
+    """What the boxes of the traffic and the load say of a subject."""
+    about, overview = subject
     with boxes[1]:
         place = one_of("Traffic", list(traffics(overview)), TRAFFIC)
     if place is None:
         return None
     with boxes[2]:
         load = load_chosen(traffics(overview)[place])
-    if load is not None:
-        question = replace(question, load=load)
-        again = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
-        overview = again[name]
-    return Told(
-        question, overview, place, traffics(overview)[place], len(known) + len(printed) == 1
-    )
+    question = replace(question, load=load)
+    at_load = ask(shelf, decide_one, question, about).overview or overview
+    kept = replace(question, filters=about.filters)
+    return Told(kept, about, at_load, place, traffics(at_load)[place], alone)
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:

@@ -98,6 +98,13 @@ def compare(
     )
 
 
+def settings_of(cells: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:
+    """Return the setting of each cell, by its id, and ``Comparison.keys``, without comparing."""
+    cells = cells.reset_index(drop=True)
+    placed = _place(filled(cells))
+    return placed["setting"], _keys(cells, placed)
+
+
 def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
     """Return the speculative cells that have a partner but no metric in common with it, and why."""
     lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"].unique())]

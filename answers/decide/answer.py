@@ -19,6 +19,7 @@ from answers.decide.doubts import not_interleaved, settings_excluded
 from answers.decide.losses import losses
 from answers.decide.mix import forgone, mix_weights, mixes_of
 from answers.decide.operating import operating_level
+from answers.decide.overview import system
 from answers.decide.paste import flags_to_paste
 from answers.decide.rates import Source, Speeds, speeds
 from answers.decide.read import Ground, ground
@@ -65,7 +66,11 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     blends = list(_blends(case, judged, shown))
     if not single:
         return Decisions((), _why_none(known, judged, shown))
-    return Decisions((*blends, *single))
+    order = list(dict.fromkeys(system(one.subject) for one in single))
+    # The sort is stable: a mix stands before the datasets of its own subject.
+    return Decisions(
+        tuple(sorted((*blends, *single), key=lambda one: order.index(system(one.subject))))
+    )
 
 
 def _arms(known: Ground, question: Question) -> frozenset[str]:
@@ -177,7 +182,7 @@ class Case:
             (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
         )
         return Decision(
-            subject=_subject(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
+            subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
             k_kind=taken.kind, table=table, operating=operating,
             levels=levels, arms=tuple(shown.cells()), at_stake=stake.size, rivals=stake.rivals,
@@ -320,7 +325,8 @@ def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterat
             yield case.decision(settings, blend, picked, traffic, lost)
 
 
-def _subject(keys: dict[str, Any], configuration: str | None) -> Subject:
+def subject_of(keys: dict[str, Any], configuration: str | None) -> Subject:
+    """Return what a decision is about, from the facts of a setting; None for unknown."""
     count = ("gpu_count", "tensor_parallel_size")
     texts = ("study", "model", "gpu", "engine", "engine_version", "evidence")
     told = {name: _text(keys.get(name)) for name in texts}

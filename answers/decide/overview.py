@@ -1,6 +1,6 @@
 """Decisions put together: one paragraph for each model on one hardware."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -10,6 +10,9 @@ from answers.decide.tables import traffic_short
 from answers.decide.values import Decision, Subject
 from answers.wording import known
 from warehouse.filters import UNKNOWN, Filters
+
+#: Study, model, hardware, engine and its version, evidence, configuration.
+System = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,11 @@ class Overview:
     paragraph: str
     leads: tuple[Decision, ...]
     decisions: tuple[Decision, ...]
+
+    @property
+    def about(self) -> System:
+        """What all its decisions share."""
+        return system(self.decisions[0].subject)
 
     @property
     def headline(self) -> str:
@@ -49,16 +57,25 @@ class Overview:
 
 def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
     """One overview for each model, hardware, engine and study, in the order of the decisions."""
-    order = list(dict.fromkeys(_system(one.subject) for one in decisions))
-    ranked = sorted(decisions, key=lambda one: (order.index(_system(one.subject)), _size(one)))
-    grouped = [tuple(part) for _, part in groupby(ranked, lambda one: _system(one.subject))]
+    names = names_apart([one.subject for one in decisions])
+    order = list(names)
+    ranked = sorted(decisions, key=lambda one: (order.index(system(one.subject)), _size(one)))
+    grouped = groupby(ranked, lambda one: system(one.subject))
+    return tuple(_overview(names[at], tuple(part)) for at, part in grouped)
+
+
+def names_apart(subjects: Iterable[Subject]) -> dict[System, str]:
+    """Return a name for each system, no two alike, in the order of the subjects."""
+    first: dict[System, Subject] = {}
     studies: dict[str, set[str | None]] = {}
-    for part in grouped:
-        studies.setdefault(name(part[0].subject), set()).add(part[0].subject.study)
-    return tuple(_overview(_apart(part[0].subject, studies), part) for part in grouped)
+    for one in subjects:
+        first.setdefault(system(one), one)
+        studies.setdefault(name(one), set()).add(one.study)
+    return {at: _apart(one, studies) for at, one in first.items()}
 
 
-def _system(about: Subject) -> tuple[str | None, ...]:
+def system(about: Subject) -> System:
+    """Return what one overview is about: its decisions differ in size and traffic alone."""
     engine = (about.engine, about.engine_version)
     return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
 
@@ -107,9 +124,8 @@ def _origin(decisions: Sequence[Decision]) -> str:
     return said.EVIDENCE.get(decisions[0].subject.evidence or "", "")
 
 
-def narrowed(overview: Overview, chosen: Filters) -> Filters:
-    """The chosen filters, kept to a subject; arms keep the baseline beside them."""
-    about = overview.decisions[0].subject
+def narrowed(about: Subject, chosen: Filters) -> Filters:
+    """Return the chosen filters, kept to a subject; arms keep the baseline beside them."""
     arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
     return replace(
         chosen, arm=arm, model=_only(about.model), gpu=_only(about.gpu),

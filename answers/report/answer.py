@@ -1,7 +1,6 @@
 """Collects a report from the answers that every page shows, so that it says the same as they do."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,7 +10,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.money.demand import Demand
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
-from answers.compare.subjects import subjects
+from answers.compare.subjects import subjects as compared
 from answers.compare.values import Comparison
 from answers.compare.values import Question as Compared
 from answers.compare.words import CAPPED, counted, short_name
@@ -20,7 +19,8 @@ from answers.cost.values import Costs, Terms
 from answers.decide import tables
 from answers.decide.answer import decide
 from answers.decide.outputs import outputs
-from answers.decide.overview import Overview, overviews
+from answers.decide.overview import Overview, narrowed
+from answers.decide.subjects import decide_one, subjects
 from answers.decide.values import Decisions
 from answers.report import words
 from answers.report.values import Curve, Map, Report, Section, Wanted
@@ -45,7 +45,7 @@ def report(reader: Reader, wanted: Wanted) -> Report:
     """
     overview = _overview(reader, wanted)
     chosen = wanted.question.filters
-    filters = narrowed(overview, chosen)
+    filters = narrowed(overview.decisions[0].subject, chosen)
     cells = queries.cells(reader, filters).to_pandas()
     badge = overview.name.partition("  [")[2].partition("]")[0]
     left = exclusions.sentence(exclusions.left_out(reader.root, filters))
@@ -66,30 +66,24 @@ def report(reader: Reader, wanted: Wanted) -> Report:
     )
 
 
-def narrowed(overview: Overview, chosen: Filters) -> Filters:
-    """The chosen filters, kept to a subject; arms keep the baseline beside them."""
-    arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
-    about = overview.decisions[0].subject
-    told = (about.model, about.gpu, about.engine_version, about.study)
-    model, gpu, engine, study = ((UNKNOWN if one is None else one,) for one in told)
-    return replace(chosen, arm=arm, model=model, gpu=gpu, engine_version=engine, study=study)
-
-
 def _overview(reader: Reader, wanted: Wanted) -> Overview:
     if queries.cells(reader, wanted.question.filters).num_rows == 0:
         raise UnknownKey(
             "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
             "what there is."
         )
-    found = decide(reader, wanted.question)
-    known = {one.name: one for one in overviews(found.decisions)}
-    if not known:
-        raise NothingToReport(f"{found.why_none or ''} So there is no verdict to report.")
+    known = {one.name: one for one in subjects(reader, wanted.question.filters)}
     if wanted.subject is not None and wanted.subject not in known:
         raise UnknownKey(
             f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(known)}."
         )
-    return known[wanted.subject or next(iter(known))]
+    asked = known.values() if wanted.subject is None else [known[wanted.subject]]
+    found = (decide_one(reader, wanted.question, one) for one in asked)
+    overview = next((one.overview for one in found if one.overview is not None), None)
+    if overview is None:
+        why = decide(reader, wanted.question).why_none
+        raise NothingToReport(f"{why or ''} So there is no verdict to report.")
+    return overview
 
 
 def _sections(
@@ -154,7 +148,7 @@ def _cost(money: Costs) -> Section:
 
 def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
     """Each metric of the study's table over the load, for the setting with most loads."""
-    there = [setting for one in subjects(found) for setting in one.settings]
+    there = [setting for one in compared(found) for setting in one.settings]
     if not there:
         return
     setting = there[0]

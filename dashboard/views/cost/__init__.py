@@ -12,7 +12,7 @@ from answers.cost.trade import trade
 from answers.cost.values import Costs, Money, Terms
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
-from answers.decide.overview import overviews
+from answers.decide.subjects import Named, decide_one
 from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
 from dashboard import links, offered
@@ -21,7 +21,7 @@ from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
 from dashboard.charts.pareto import CHOSEN, POINT
 from dashboard.charts.spec import Drawing, specification
-from dashboard.chosen import Told, chosen, gone, one_of, question_of, say_gone, traffics
+from dashboard.chosen import Told, chosen, decidable, gone, one_of, question_of, say_gone, traffics
 from dashboard.components import plain, table
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
@@ -35,6 +35,7 @@ TITLE = "Cost & capacity"
 URL_PATH = "cost"
 ORDER = 30
 FORMER = ("slo",)
+_NO_PARTNER = "No cell has a partner; Compare lists the reasons."
 #: Parameters of former pages -> what they are called now.
 _RENAMED = {"slo": "draft_slo", "at": "at_load"}
 _HOW = (
@@ -71,32 +72,32 @@ def render(shelf: Shelf, filters: Filters) -> None:
     boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
-    found = ask(shelf, decide, question)
-    told = chosen(shelf, question, found, boxes) if found.decisions else None
+    known = decidable(shelf, question)
+    told = chosen(shelf, question, known, boxes) if known else None
     with folds.fold("What you pay, and what you have to serve", "fold_pay"):
         counted = terms()
-    if told is not None:
+    if isinstance(told, Told):
         _decided(shelf, told, counted, top)
         return
     with top:
-        _undecided(found)
-    if not found.decisions:
+        _undecided(told if known else ask(shelf, decide, question).why_none or _NO_PARTNER)
+    if not known:
         charts_menu("cost", titled(_trade(shelf, filters)))
         folds.below(shelf, folds.Scope(filters, question, counted))
 
 
-def _undecided(found: Decisions) -> None:
-    """Say why nothing is costed."""
-    if found.decisions:
+def _undecided(why: str | None) -> None:
+    """Say why nothing is costed; without a reason, what the link names is gone."""
+    if why is None:
         say_gone(gone() or "")
         return
     st.header(NOTHING)
-    st.info(plain(found.why_none or "No cell has a partner; Compare lists the reasons."))
+    st.info(plain(why))
 
 
 def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> None:
     """Draw what there is to say of the chosen traffic."""
-    sheet = _sheet(shelf, told.question, counted, (told.subject, told.traffic))
+    sheet = _sheet(shelf, told.question, counted, (told.about, told.traffic))
     with top:
         _answer(sheet.row)
     left, right = st.columns([3, 2])
@@ -108,11 +109,11 @@ def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> N
     folds.below(shelf, folds.Scope(scope, told.question, counted), sheet.costs, sheet.row)
 
 
-@cached(16, Question, Terms)
-def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[str, str]) -> Sheet:
-    """Return the money and its charts. ``place`` names the subject and the traffic."""
-    found = {one.name: one for one in overviews(ask(shelf, decide, question).decisions)}
-    known = traffics(found[place[0]])
+@cached(16, Question, Terms, Named)
+def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named, str]) -> Sheet:
+    """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
+    found = ask(shelf, decide_one, question, place[0]).overview
+    known = {} if found is None else traffics(found)
     costs = cost(Decisions(tuple(known.values())), counted)
     row = costs.rows[list(known).index(place[1])]
     if question.slo is not None:

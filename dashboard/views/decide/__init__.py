@@ -9,10 +9,10 @@ from answers.compare.values import Question as CompareQuestion
 from answers.decide.answer import decide
 from answers.decide.overview import Overview
 from answers.decide.read import measured
-from answers.decide.values import Decisions, Question
+from answers.decide.values import Question
 from answers.published.values import Study
 from dashboard import published
-from dashboard.chosen import SUBJECT, Told, chosen, gone, question_of, say_gone
+from dashboard.chosen import SUBJECT, Told, chosen, decidable, gone, question_of, say_gone
 from dashboard.components import plain, table, texts
 from dashboard.empty import nothing
 from dashboard.filters import keep
@@ -37,22 +37,23 @@ def render(shelf: Shelf, filters: Filters) -> None:
     boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
-    found = ask(shelf, decide, question)
+    known = decidable(shelf, question)
     told = None
-    if not found.decisions and not studied:
+    if not known and not studied:
         with top:
-            _none(shelf, question, found)
+            _none(shelf, question)
     else:
-        told = chosen(shelf, question, found, boxes, tuple(studied))
+        told = chosen(shelf, question, known, boxes, tuple(studied))
         lost = gone()
         study = studied.get(str(st.session_state.get(SUBJECT)))
-        if told is not None and lost is None:
+        if isinstance(told, Told) and lost is None:
             _show(shelf, told, top)
+        elif isinstance(told, str):
+            _unknown(told, top)
         else:
-            told = None
             _undecided(study, lost, top)
     adding.folded(shelf, filters)
-    if told is not None:
+    if isinstance(told, Told) and lost is None:
         details.draw(shelf, told.question, told.overview, told.one)
 
 
@@ -68,13 +69,20 @@ def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> No
     published.overview(study)
 
 
-def _none(shelf: Shelf, question: Question, found: Decisions) -> None:
+def _unknown(why: str, top: DeltaGenerator) -> None:
+    """Say why the chosen subject is not decided on."""
+    with top:
+        st.header(plain(_UNKNOWN))
+        st.info(plain(why))
+
+
+def _none(shelf: Shelf, question: Question) -> None:
     """Say why nothing is decided, and what has no partner."""
     st.header(plain(_UNKNOWN))
     if not ask(shelf, measured, question.filters):
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
-    st.info(plain(found.why_none or ""))
+    st.info(plain(ask(shelf, decide, question).why_none or ""))
     lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
     if lonely.unmatched:
         st.markdown("These cells have no partner:")
