@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from answers.derive import derive
 from benchmarks.result import progress
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import Facts
@@ -27,6 +28,8 @@ GRID: dict[str, tuple[Any, ...]] = {
     "spec": (("none", None), ("eagle3", 1), ("eagle3", 3), ("eagle3", 5), ("mtp", 2), ("ngram", 3)),
     "concurrency": (1, 2, 4, 8, 16, 32, 64, 128, 192, 256),
 }
+#: What a study is of; each has all datasets, sizes, arms, loads and repeats of it.
+STUDY = ("model", "gpu", "engine_version")
 START = datetime(2026, 10, 1, tzinfo=UTC)
 WINDOW = 120.0
 
@@ -49,7 +52,7 @@ def facts() -> Iterator[Facts]:
         said = dict(zip(GRID, values, strict=True))
         method, k = said.pop("spec")
         yield Facts(
-            **said, study="large", engine="vllm", spec_method=method, num_speculative_tokens=k,
+            **said, study=" ".join(said[name] for name in STUDY), engine="vllm", spec_method=method, num_speculative_tokens=k,
             gpu_count=said["tensor_parallel_size"], evidence="simulated", load_profile="concurrent",
             prompt_set_hash=hashlib.sha256(said["dataset"].encode()).hexdigest()[:32],
         )  # fmt: skip
@@ -118,6 +121,8 @@ def large_warehouse(root: Path, size: Size) -> Path:
             writer.add(source, (cell(identity, i, f, size.requests) for i, f in enumerate(batch)))
         progress("publishing")
         writer.commit()
+    progress("deriving, as ingest does")
+    derive(root)
     return root
 
 

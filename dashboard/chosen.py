@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.service.slo import EXAMPLE
 from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview
-from answers.decide.subjects import Named, decide_one, subjects
+from answers.decide.subjects import Asked, Named, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question
 from dashboard.components import plain
 from dashboard.links import choose, follow_first, lost
@@ -111,7 +111,7 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
 
     A page shows one subject, so only that is decided on, and those before it that cannot be.
     """
-    there = list(ask(shelf, subjects, question.filters))
+    there = list(ask(shelf, subjects, Asked(question.filters, question.allow)))
     while there and ask(shelf, decide_one, question, there[0]).overview is None:
         del there[0]
     return {one.name: one for one in there}

@@ -19,7 +19,8 @@ def candidates(
     found: Comparison, cells: pd.DataFrame, arms: frozenset[str]
 ) -> dict[int, list[Candidate]]:
     """Setting -> its arms with one of the labels ``arms``; empty: all. ``cells`` as the query of that
-    name returns them."""
+    name returns them. Their order is their own: the numbers of arms follow from what else was read.
+    """
     once = found.pairs.drop_duplicates(["setting", "arm_id"])[
         ["setting", "arm_id", "speculative_id"]
     ]
@@ -29,7 +30,8 @@ def candidates(
         told, left_on="speculative_id", right_on="cell_id"
     )
     made: dict[int, list[Candidate]] = {}
-    for row in records(rows.sort_values(["setting", "arm_id"])):
+    order = ["setting", "family", "num_speculative_tokens", "arm_label", "arm_id"]
+    for row in records(rows.sort_values(order)):
         if not arms or row["arm_label"] in arms:
             made.setdefault(int(row["setting"]), []).append(_candidate(row))
     return {setting: _told_apart(arms_there) for setting, arms_there in made.items()}

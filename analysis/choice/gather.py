@@ -1,7 +1,7 @@
 """From a comparison to settings judged by the metric that decides at each load."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,14 @@ class Terms:
     latency: bool = False
     slo: Slo | None = None
     arms: frozenset[str] = frozenset()
+
+
+def only(settings: Collection[int], found: Comparison, sure: Effects) -> tuple[Comparison, Effects]:
+    """Return the pairs and differences of these settings alone; their numbers stay as they are."""
+    pairs, levels, means = (
+        rows[rows["setting"].isin(settings)] for rows in (found.pairs, sure.levels, sure.means)
+    )
+    return replace(found, pairs=pairs), Effects(levels, means)
 
 
 def judged_settings(

@@ -1,13 +1,16 @@
 """What was compared, by subject: one model on one hardware with one engine, and its settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from answers.compare import words
-from answers.compare.values import Arm, Comparison, Mean, Setting
-from answers.decide.overview import name
+from answers.compare.values import Arm, Comparison, Mean, Question, Setting
+from answers.decide.overview import System, names_apart, system
+from answers.decide.subjects import Asked, Named
+from answers.decide.subjects import subjects as named
 from answers.decide.values import Decision
-from answers.wording import known, percent
+from answers.wording import percent
+from warehouse.store_read import Reader
 
 #: The line by which arms are ranked where nothing is decided.
 _SPEED = ("output_throughput", "mean")
@@ -37,22 +40,37 @@ class Answer:
     against: tuple[str, ...]
 
 
+def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
+    """Return every subject that the filters show, those whose cells may have partners first."""
+    asked = Asked(question.filters, question.allow, question.reference, lonely=True)
+    found = sorted(named(reader, asked), key=lambda one: one.lonely)
+    # Settings of all configurations stand side by side.
+    first = {_system(one): one for one in reversed(found)}
+    names = names_apart(replace(one.about, configuration=None) for one in found)
+    return tuple(replace(first[at], name=name) for at, name in names.items())
+
+
+def _system(one: Named) -> System:
+    return system(replace(one.about, configuration=None))
+
+
+def compared(found: Comparison, about: Named) -> Compared | None:
+    """Return what was compared of a subject; None where nothing was."""
+    settings = tuple(one for one in found.settings if system(one.subject) == _system(about))
+    return Compared(about.name, _ordered(settings)) if settings else None
+
+
 def subjects(found: Comparison) -> tuple[Compared, ...]:
-    """Every subject of a comparison, by name; two of one name are told apart by their study."""
-    names = {id(one): name(one.subject) for one in found.settings}
-    studies: dict[str, set[str | None]] = {}
+    """Return every subject of a comparison, two of one name told apart by their study."""
+    names = names_apart(one.subject for one in found.settings)
+    grouped: dict[System, list[Setting]] = {}
     for one in found.settings:
-        studies.setdefault(names[id(one)], set()).add(one.subject.study)
-    grouped: dict[str, list[Setting]] = {}
-    for one in found.settings:
-        told = names[id(one)]
-        if len(studies[told]) > 1:
-            told = f"{told}, study {known(one.subject.study)}"
-        grouped.setdefault(told, []).append(one)
-    return tuple(
-        Compared(told, tuple(sorted(settings, key=lambda one: -_loads(one))))
-        for told, settings in grouped.items()
-    )
+        grouped.setdefault(system(one.subject), []).append(one)
+    return tuple(Compared(names[at], _ordered(settings)) for at, settings in grouped.items())
+
+
+def _ordered(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    return tuple(sorted(settings, key=lambda one: -_loads(one)))
 
 
 def _loads(one: Setting) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.choice.gather import Terms, judged_settings
+from analysis.choice.gather import Terms, judged_settings, only
 from analysis.choice.judged import Judged, Rule, mixed
 from analysis.choice.pick import Pick
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
@@ -17,7 +17,7 @@ from answers.decide import words as said
 from answers.decide.configurations import configurations
 from answers.decide.doubts import not_interleaved, settings_excluded
 from answers.decide.losses import losses
-from answers.decide.mix import forgone, mix_weights, mixes_of
+from answers.decide.mix import forgone, mix_weights, mixes_of, of_systems
 from answers.decide.operating import operating_level
 from answers.decide.overview import system
 from answers.decide.paste import flags_to_paste
@@ -59,13 +59,16 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     """Decide as ``decide`` does, on results that were read already."""
     slo = None if question.slo is None else parse(question.slo)
     terms = Terms(question.objective == "latency", slo, _arms(known, question))
-    judged = judged_settings(known.found, known.sure, known.cells, known.acceptance, terms)
-    shown = _shown(known, judged)
+    asked = _asked(known)
+    # The others cost time and say nothing of what is asked.
+    found, sure = only(of_systems(known.found, asked), known.found, known.sure)
+    judged = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
     blends = list(_blends(case, judged, shown))
     if not single:
-        return Decisions((), _why_none(known, judged, shown))
+        return Decisions((), _why_none(known, asked, shown))
     order = list(dict.fromkeys(system(one.subject) for one in single))
     # The sort is stable: a mix stands before the datasets of its own subject.
     return Decisions(
@@ -79,16 +82,17 @@ def _arms(known: Ground, question: Question) -> frozenset[str]:
     return frozenset(question.filters.arm) - {"baseline"}
 
 
-def _shown(known: Ground, judged: dict[int, Judged]) -> list[int]:
+def _asked(known: Ground) -> set[int]:
+    """Return the settings of which the filters keep a speculative cell with a partner."""
     pairs = known.found.pairs.drop_duplicates("speculative_id")
     there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
-    return sorted({int(s) for s in there["setting"]} & set(judged))
+    return {int(s) for s in there["setting"]}
 
 
-def _why_none(known: Ground, judged: dict[int, Judged], shown: list[int]) -> str:
+def _why_none(known: Ground, asked: set[int], shown: list[int]) -> str:
     if shown:
         return "No arm meets the SLO at any load measured."
-    if judged:
+    if not asked and not known.found.pairs.empty:
         return "No speculative cell with a partner is among what the filters keep."
     if known.cells.empty:
         return "No cell matches; draftboard runs lists what there is."

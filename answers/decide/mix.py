@@ -1,8 +1,9 @@
 """One arm for all datasets: which belong together, what each weighs, what one arm for all forgoes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
 from analysis.choice.judged import Judged, Rule
 from analysis.choice.pick import Pick
@@ -21,15 +22,27 @@ def mixes_of(
 
     A model counts only where one of its settings is ``shown``.
     """
-    keys = found.keys[~found.keys.index.get_level_values(0).duplicated()]
-    settings = keys.index.get_level_values(0).tolist()
-    systems = dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
-    datasets = dict(zip(settings, keys["dataset"].tolist(), strict=True))
+    keys, systems = _systems(found)
+    datasets = dict(zip(systems, keys["dataset"].tolist(), strict=True))
     for system in sorted({systems[s] for s in shown}):
         parts = [s for s in sorted(judged) if systems[s] == system]
         named = {d: s for s in parts if isinstance(d := datasets[s], str)}
         if len(named) > 1 and len(named) == len(parts):
             yield named
+
+
+def of_systems(found: Comparison, settings: Collection[int]) -> frozenset[int]:
+    """Return the settings of the same systems as these: all that a mix may hold."""
+    systems = _systems(found)[1]
+    wanted = {systems[one] for one in settings}
+    return frozenset(one for one, system in systems.items() if system in wanted)
+
+
+def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
+    """Return the facts of each setting, and the system of each as a number."""
+    keys = found.keys[~found.keys.index.get_level_values(0).duplicated()]
+    settings = keys.index.get_level_values(0).tolist()
+    return keys, dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
 
 
 def mix_weights(names: Sequence[str], mix: Sequence[tuple[str, float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ class Overview:
 
     @property
     def about(self) -> System:
-        """What all its decisions share."""
+        """Return what all its decisions share."""
         return system(self.decisions[0].subject)
 
     @property

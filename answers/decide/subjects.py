@@ -5,26 +5,43 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.frames import plain
-from analysis.matching.comparison import settings_of
+from analysis.evidence.effects import studies_of
+from analysis.frames import numbered, plain, records
+from analysis.matching.comparison import SETTING, settings_of
+from analysis.matching.fields import UNKNOWN_MATCHES
+from analysis.matching.reference import BASELINE, against
 from answers.decide.answer import decide, subject_of
 from answers.decide.configurations import configurations
 from answers.decide.overview import Overview, System, names_apart, narrowed, overviews, system
 from answers.decide.values import Decisions, Question, Subject
 from answers.ground import excluded_cells, whole_studies
 from warehouse import queries
-from warehouse.filters import Filters
+from warehouse.filters import UNKNOWN, Filters
 from warehouse.store_read import Reader
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``filters`` choose what is shown. ``allow``: fields in which pairs may differ; ``reference``:
+    the arm that the others are compared with; ``lonely``: whether subjects count of which no cell
+    can have a partner."""
+
+    filters: Filters = Filters()
+    allow: tuple[str, ...] = ()
+    reference: str = BASELINE
+    lonely: bool = False
 
 
 @dataclass(frozen=True)
 class Named:
     """One model on one hardware with one engine, of one study. ``filters``: the chosen ones, kept to
-    it, so that its answer reads no other study."""
+    it and to the studies that may hold partners of its cells, so that its answer reads no others.
+    ``lonely``: no cell of it can have a partner."""
 
     name: str
-    system: System
+    about: Subject
     filters: Filters
+    lonely: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,29 +52,79 @@ class One:
     why_none: str | None = None
 
 
-def subjects(reader: Reader, filters: Filters) -> tuple[Named, ...]:
-    """Return every subject with a baseline and a speculative cell that the filters keep, in the
-    order of the results. Some may have no decision: their cells need not be comparable."""
-    cells, shown = whole_studies(reader, filters)
+@dataclass(frozen=True)
+class _Setting:
+    """What a setting with a shown speculative cell is about, whether it holds a baseline, and which
+    other studies hold one that may be a partner; None: a study without a name."""
+
+    about: Subject
+    own: bool
+    others: frozenset[str | None]
+
+
+def subjects(reader: Reader, asked: Asked) -> tuple[Named, ...]:
+    """Return every subject of which the filters keep a cell that may have a partner, in the order of
+    the results. Some have no decision: no two of their cells can be compared."""
+    cells, shown = whole_studies(reader, asked.filters)
     flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
     deciding = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
-    found = list(_subjects(deciding, shown))
-    names = names_apart(found)
-    first = {system(one): one for one in reversed(found)}
-    return tuple(Named(name, at, narrowed(first[at], filters)) for at, name in names.items())
+    found = list(_settings(against(deciding, asked.reference), shown))
+    kept = [one for one in found if asked.lonely or asked.allow or _met(one)]
+    parts: dict[System, list[_Setting]] = {}
+    for one in kept:
+        parts.setdefault(system(one.about), []).append(one)
+    return tuple(
+        Named(name, parts[at][0].about, _filters(asked, parts[at]), not any(map(_met, parts[at])))
+        for at, name in names_apart(one.about for one in kept).items()
+    )
 
 
-def _subjects(cells: pd.DataFrame, shown: frozenset[str]) -> Iterator[Subject]:
-    """Yield what each setting with a baseline and a shown speculative cell is about."""
+def _met(one: _Setting) -> bool:
+    return one.own or bool(one.others)
+
+
+def _filters(asked: Asked, parts: list[_Setting]) -> Filters:
+    """Keep the chosen filters to a subject, whose settings these are."""
+    if asked.allow:  # Partners may differ, so they may be anywhere.
+        return asked.filters
+    about = parts[0].about
+    kept = narrowed(about, asked.filters)
+    others = {study or UNKNOWN for one in parts for study in one.others}
+    if not others:
+        return kept
+    # Of a partner's engine less may be known.
+    studies = tuple(sorted({*kept.study, *others}))
+    return replace(kept, study=studies, engine_version=asked.filters.engine_version)
+
+
+def _settings(cells: pd.DataFrame, shown: frozenset[str]) -> Iterator[_Setting]:
     if cells.empty:
         return
     setting, keys = settings_of(cells)
     plain_server = (cells["spec_method"] == "none").to_numpy()
     asked = cells["cell_id"].isin(shown).to_numpy() & ~plain_server
+    places = pd.DataFrame({
+        "setting": setting.to_numpy(), "shared": numbered(cells, _shared(cells)),
+        "study": studies_of(cells),
+    })  # fmt: skip
+    own = {*places["setting"][plain_server]}
+    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset).to_dict()
     words = configurations(keys)
-    for one in sorted({*setting[plain_server]} & {*setting[asked]}):
-        facts = {str(name): plain(value) for name, value in keys.loc[one].iloc[0].items()}
-        yield subject_of(facts, words.get(one))
+    once = places[asked].drop_duplicates("setting").sort_values("setting")
+    first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
+    facts = {
+        int(str(at)): {name: plain(value) for name, value in row.items()}
+        for at, row in zip(first.index, records(first), strict=True)
+    }
+    for one, shared, study in once.itertuples(index=False, name=None):
+        others = frozenset(each[0] for each in baselines.get(shared, frozenset()) - {study})
+        yield _Setting(subject_of(facts[one], words.get(one)), one in own, others)
+
+
+def _shared(cells: pd.DataFrame) -> list[str]:
+    """Return what two cells must share to be partners; what is unknown of some may be equal."""
+    doubtful = {name for name in UNKNOWN_MATCHES if name in cells and cells[name].isna().any()}
+    return [name for name in SETTING if name != "study" and name not in doubtful]
 
 
 def decide_one(reader: Reader, question: Question, about: Named) -> One:
@@ -71,5 +138,5 @@ def decide_one(reader: Reader, question: Question, about: Named) -> One:
 
 def overview_of(found: Decisions, about: Named) -> Overview | None:
     """Return the overview of a subject, by the name that it has among all; None without one."""
-    there = (one for one in overviews(found.decisions) if one.about == about.system)
+    there = (one for one in overviews(found.decisions) if one.about == system(about.about))
     return next((replace(one, name=about.name) for one in there), None)

@@ -20,7 +20,7 @@ from answers.decide import tables
 from answers.decide.answer import decide
 from answers.decide.outputs import outputs
 from answers.decide.overview import Overview, narrowed
-from answers.decide.subjects import decide_one, subjects
+from answers.decide.subjects import Asked, decide_one, subjects
 from answers.decide.values import Decisions
 from answers.report import words
 from answers.report.values import Curve, Map, Report, Section, Wanted
@@ -72,13 +72,14 @@ def _overview(reader: Reader, wanted: Wanted) -> Overview:
             "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
             "what there is."
         )
-    known = {one.name: one for one in subjects(reader, wanted.question.filters)}
+    asked = Asked(wanted.question.filters, wanted.question.allow)
+    known = {one.name: one for one in subjects(reader, asked)}
     if wanted.subject is not None and wanted.subject not in known:
         raise UnknownKey(
             f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(known)}."
         )
-    asked = known.values() if wanted.subject is None else [known[wanted.subject]]
-    found = (decide_one(reader, wanted.question, one) for one in asked)
+    there = known.values() if wanted.subject is None else [known[wanted.subject]]
+    found = (decide_one(reader, wanted.question, one) for one in there)
     overview = next((one.overview for one in found if one.overview is not None), None)
     if overview is None:
         why = decide(reader, wanted.question).why_none

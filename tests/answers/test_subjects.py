@@ -1,0 +1,151 @@
+"""What there is to decide on, named without deciding; alone it is told what it is told among all."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers.compare.answer import compare
+from answers.compare.subjects import compared, offered
+from answers.compare.subjects import subjects as all_compared
+from answers.compare.values import Question as Compared
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
+from answers.decide.subjects import Asked, decide_one, subjects
+from answers.decide.values import Question
+from warehouse.filters import Filters
+from warehouse.store import Reader, open_writer
+
+Add = Callable[..., None]
+BASELINE, EAGLE = ("none", None, 1.0), ("eagle3", 3, 1.3)
+
+
+@pytest.fixture
+def add(warehouse_path: Path, make_source: Any, make_cell: Any) -> Add:
+    """``add(study, arms, **facts)``: three repeats of the arms at three loads."""
+
+    def add(study: str | None, arms: Sequence[tuple[Any, ...]], **facts: Any) -> None:
+        with open_writer(warehouse_path) as writer:
+            for repeat, (method, k, scale) in itertools.product(range(3), arms):
+                said = {
+                    "study": study, "spec_method": method, "num_speculative_tokens": k,
+                    "repeat": repeat, "launch": f"{study}-{method}-{repeat}", **facts,
+                }  # fmt: skip
+                luck = 1 + ((7 * repeat + len(method)) % 5) / 50
+                source = make_source(f"{study} {repeat} {method} {facts}")
+                writer.add(source, (make_cell(source, i, scale * luck, said) for i in range(3)))
+            writer.commit()
+
+    return add
+
+
+def same_alone_and_among_all(root: Path, question: Question) -> list[str]:
+    """Names of the subjects, each of which is told alone what it is told among all."""
+    with Reader(root) as reader:
+        among = {one.name: one for one in overviews(decide(reader, question).decisions)}
+        named = subjects(reader, Asked(question.filters, question.allow))
+        alone = {one.name: decide_one(reader, question, one).overview for one in named}
+    told = {name: one for name, one in alone.items() if one is not None}
+    assert list(told) == list(among)
+    assert rounded(tuple(told.values())) == rounded(tuple(among.values()))
+    return list(told)
+
+
+def rounded(value: Any) -> Any:
+    """The value with its numbers to ten digits: sums over more rows differ in the last ones."""
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    if isinstance(value, tuple):
+        return tuple(map(rounded, value))
+    if is_dataclass(value):
+        return tuple(rounded(getattr(value, field.name)) for field in fields(value))
+    return value
+
+
+def test_a_subject_is_told_alone_what_it_is_told_among_all(warehouse_path: Path, add: Add) -> None:
+    add("a", (BASELINE, EAGLE))
+    add("b", (BASELINE, EAGLE), model="other/model", dataset="code")
+    add("b", (BASELINE, EAGLE), model="other/model", dataset="prose")
+    add(None, (BASELINE, EAGLE), gpu="B200")
+
+    assert len(same_alone_and_among_all(warehouse_path, Question())) == 3
+    same_alone_and_among_all(warehouse_path, Question(Filters(dataset=("code",))))
+    same_alone_and_among_all(warehouse_path, Question(objective="latency", slo="ttft:p95<9999ms"))
+
+
+def test_its_answer_reads_no_other_study(warehouse_path: Path, add: Add) -> None:
+    add("a", (BASELINE, EAGLE))
+    add("b", (BASELINE, EAGLE), model="other/model")
+    with Reader(warehouse_path) as reader:
+        assert [one.filters.study for one in subjects(reader, Asked())] == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("known", ["0.31.0", None])
+def test_partners_in_another_study_are_found(
+    warehouse_path: Path, add: Add, known: str | None
+) -> None:
+    add("drafts", (EAGLE,), engine_version="0.31.0")
+    add("plain", (BASELINE,), engine_version=known)
+
+    (name,) = same_alone_and_among_all(warehouse_path, Question())
+    assert "0.31.0" in name
+
+
+def test_cells_that_can_have_no_partner_are_a_subject_only_where_somebody_says_why(
+    warehouse_path: Path, add: Add
+) -> None:
+    add("a", (EAGLE,))
+    add("b", (BASELINE, EAGLE), model="other/model")
+    with Reader(warehouse_path) as reader:
+        (one,) = subjects(reader, Asked())
+        assert one.about.study == "b"
+        last = offered(reader, Compared())[-1]
+        assert last.about.study == "a"
+        found = compare(reader, Compared(last.filters))
+        assert compared(found, last) is None
+        assert {cell.reason for cell in found.unmatched} != set()
+
+
+def test_pairs_that_may_differ_are_sought_everywhere(warehouse_path: Path, add: Add) -> None:
+    add("a", (EAGLE,), engine_version="0.31.0")
+    add("b", (BASELINE,), engine_version="0.32.0")
+
+    question = Question(allow=("engine_version",))
+    assert len(same_alone_and_among_all(warehouse_path, question)) == 1
+
+
+def compared_alone_as_among_all(root: Path, question: Compared) -> int:
+    with Reader(root) as reader:
+        among = {one.name: one for one in all_compared(compare(reader, question))}
+        named = offered(reader, question)
+        alone = {
+            one.name: compared(compare(reader, Compared(one.filters, *rest(question))), one)
+            for one in named
+        }
+    there = {name: one for name, one in alone.items() if one is not None}
+    assert there.keys() == among.keys()
+    assert rounded(tuple(there[name] for name in among)) == rounded(tuple(among.values()))
+    return len(among)
+
+
+def rest(question: Compared) -> tuple[Any, ...]:
+    return question.allow, question.reference, question.also
+
+
+def test_a_subject_is_compared_alone_as_among_all(warehouse_path: Path, add: Add) -> None:
+    add("a", (BASELINE, EAGLE))
+    add("b", (BASELINE, EAGLE), model="other/model", dataset="code")
+    add("b", (BASELINE, EAGLE, ("ngram", 2, 1.1)), model="other/model", dataset="prose")
+    add(None, (EAGLE,), gpu="B200")
+
+    assert compared_alone_as_among_all(warehouse_path, Compared()) == 2
+    assert compared_alone_as_among_all(warehouse_path, Compared(reference="eagle3 K=3")) == 2
+
+
+@pytest.mark.slow
+def test_the_examples_are_told_alone_as_among_all(examples: Path) -> None:
+    assert len(same_alone_and_among_all(examples, Question())) > 1
+    assert compared_alone_as_among_all(examples, Compared()) > 1
