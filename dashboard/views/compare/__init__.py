@@ -65,12 +65,14 @@ def _chosen(shelf: Shelf, question: Question, about: Named | None) -> measured.C
 
 
 def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
-    """Name -> subject, the first of them one that has a pair, if any has."""
+    """Name -> subject, the first of them one that has a pair; empty where none has."""
     known = ask(shelf, offered, question)
     paired = (
         place
         for place, one in enumerate(known)
         if compared(ask(shelf, compare, replace(question, filters=one.filters)), one)
     )
-    first = next(paired, 0)
+    first = next(paired, None)
+    if first is None:
+        return {}
     return {one.name: one for one in (*known[first:], *known[:first])}
