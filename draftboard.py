@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cost": ("commands.cost:cost", "What a million tokens cost, on which basis, and what is saved."),
     "slo": ("commands.slo:slo", "The largest load of each arm that meets an SLO, and its goodput."),
     "pareto": ("commands.pareto:pareto", "Throughput per GPU against tokens/s per user."),
+    "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
     "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),

@@ -1,0 +1,140 @@
+"""One search, step by step: screen, race, stop. What is done next follows from what was measured."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.search.belief import Belief, believe
+from analysis.search.settling import Settling, settling
+from analysis.search.space import BASELINE, Aim, Launch, Seen, Space
+from analysis.search.standing import Standing, standing
+from analysis.search.worth import guess, options, weighed
+
+Why = Literal["screen", "race", "check"]
+#: The share of the error that the race may use up; the rest is kept for what the model of the step
+#: time and of the noise does not know.
+_OF_ERROR = 0.7
+#: From this share of the budget on a search ends where what is left of it will not do, even if it
+#: were so many times as large.
+_JUDGED_FROM, _SPARE = 0.4, 4.0
+
+
+@dataclass(frozen=True)
+class Next:
+    """The launch to measure next: ``why`` it is asked for: nothing can be said without it
+    (screen), it tells most about what is open (race), or it measures a winner that was only reckoned
+    so far (check)."""
+
+    arm: int
+    places: NDArray[np.bool_]
+    minutes: float
+    why: Why
+
+
+@dataclass(frozen=True)
+class End:
+    """The search is over: ``decided``, or why not."""
+
+    decided: bool
+    why: Literal["settled", "budget", "noise", "nothing left"]
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known after some launches; ``belief`` and ``now`` are None while screening."""
+
+    belief: Belief | None
+    now: Standing | None
+    step: Next | End
+
+
+def spent(space: Space, launches: tuple[Launch, ...]) -> float:
+    """Return the minutes that launches took, by what the space says of their costs."""
+    return sum(space.minutes(launch.measured) for launch in launches)
+
+
+def state(space: Space, seen: Seen, aim: Aim) -> State:
+    """Return what is known and what to do next. A function of what was measured alone, so that a
+    search that was killed goes on where it stopped."""
+    left = aim.budget_min - spent(space, seen.launches)
+    screen = _lacking(space, seen)
+    if screen is not None:
+        return State(None, None, screen if screen.minutes <= left else End(False, "budget"))
+    belief = believe(space, seen)
+    now = standing(belief, seen, aim)
+    inner = _inner(aim)
+    if now.open <= inner.error:
+        return State(belief, now, _checked(space, seen, now, left))
+    if aim.budget_min - left >= _JUDGED_FROM * aim.budget_min:
+        more = needed(space, seen, (belief, now), aim).minutes
+        if more is None or more > _SPARE * left:
+            return State(belief, now, End(False, "noise"))
+    return State(belief, now, _raced(space, seen, (belief, now), inner, left))
+
+
+def _inner(aim: Aim) -> Aim:
+    return replace(aim, error=_OF_ERROR * aim.error)
+
+
+def needed(space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim) -> Settling:
+    """Return what a search that is open still needs, if every arm could be measured again."""
+    belief, now = known
+    return settling(space, replace(seen, closed=frozenset()), belief, now, _inner(aim))
+
+
+def _raced(
+    space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim, left: float
+) -> Next | End:
+    belief, now = known
+    ranked = weighed(space, guess(belief), now, aim, options(space, seen, now, aim))
+    able = [one for one in ranked if one.minutes <= left]
+    if not able:
+        return End(False, "budget" if ranked else "nothing left")
+    best = able[0]
+    return Next(best.arm, best.places, best.minutes, "race")
+
+
+def _checked(space: Space, seen: Seen, now: Standing, left: float) -> Next | End:
+    """The end, unless an arm would win somewhere that was not measured there."""
+    measured = np.zeros(now.risk.shape, dtype=np.bool_)
+    for launch in seen.launches:
+        measured[launch.arm] |= launch.measured
+    places = np.arange(len(space.places))
+    for arm in np.unique(now.lead[~measured[now.lead, places]]).tolist():
+        lacking = (now.lead == arm) & ~measured[arm]
+        if arm not in seen.closed:
+            step = Next(arm, lacking, space.minutes(lacking), "check")
+            return step if step.minutes <= left else End(False, "budget")
+    return End(True, "settled")
+
+
+def least_minutes(space: Space, out: frozenset[int] = frozenset()) -> float:
+    """Return the minutes without which nothing can be said."""
+    return sum(one.minutes for one in _screening(space, out))
+
+
+def _lacking(space: Space, seen: Seen) -> Next | None:
+    """The first launch of the screening that was not measured; of the baseline, whose launch may have
+    been cut short, every place is needed."""
+    done = {launch.arm for launch in seen.launches}
+    told = np.zeros(len(space.places), dtype=np.bool_)
+    for launch in seen.launches:
+        told |= launch.measured if launch.arm == BASELINE else False
+    if BASELINE in done and not told.all():
+        return Next(BASELINE, ~told, space.minutes(~told), "screen")
+    return next((one for one in _screening(space, seen.out) if one.arm not in done), None)
+
+
+def _screening(space: Space, out: frozenset[int]) -> list[Next]:
+    """The launches without which nothing can be said: the baseline everywhere, and of each family
+    the arm that drafts most (its acceptance by position tells that of all smaller K), at the lowest
+    and the highest load."""
+    wanted = [(BASELINE, np.ones(len(space.places), dtype=np.bool_))]
+    loads = np.array([place.load for place in space.places])
+    ends = (loads == loads.min()) | (loads == loads.max())
+    for places in space.families().values():
+        able = [at for at in places if at not in out]
+        wanted += [(able[-1], ends)] if able else []
+    return [Next(arm, places, space.minutes(places), "screen") for arm, places in wanted]

@@ -1,0 +1,62 @@
+"""What would settle what is open: the launches that are still needed if nobody moves."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from analysis.search.belief import Belief
+from analysis.search.space import Aim, Floats, Seen, Space
+from analysis.search.standing import Standing
+from analysis.search.worth import Guess, guess, options, weighed
+
+#: More launches than this are not counted: look into the noise instead.
+MOST = 60
+
+
+@dataclass(frozen=True)
+class Settling:
+    """``launches`` and ``minutes`` until everything is settled; None for more than MOST."""
+
+    launches: int | None
+    minutes: float | None
+
+
+def settling(space: Space, seen: Seen, belief: Belief, now: Standing, aim: Aim) -> Settling:
+    """Return what is still needed if every mean stays where it is expected.
+
+    Each launch takes away variance as the belief says; the noise is taken at its mean size. It is at
+    least one launch: give what is still open.
+    """
+    known, minutes = guess(belief), 0.0
+    for count in range(MOST + 1):
+        risk = _risk(known.cov, now, aim)
+        if count and risk.sum() <= aim.error:
+            return Settling(count, minutes)
+        then = replace(now, risk=risk, of_place=risk.sum(axis=0))
+        every = weighed(space, known, then, aim, options(space, seen, then, aim))
+        if not every or not every[0].worth > 0:
+            break
+        cells = np.asarray(
+            every[0].arm * len(space.places) + np.flatnonzero(every[0].places), dtype=np.int64
+        )
+        known, minutes = _after(known, cells, every[0].places), minutes + every[0].minutes
+    return Settling(None, None)
+
+
+def _after(known: Guess, cells: NDArray[np.int64], places: NDArray[np.bool_]) -> Guess:
+    seen = known.cov[:, cells]
+    inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
+    return Guess(known.cov - seen @ np.linalg.solve(inner, seen.T), known.launch)
+
+
+def _risk(cov: Floats, now: Standing, aim: Aim) -> Floats:
+    arms, places = now.risk.shape
+    at = np.arange(arms * places).reshape(arms, places)
+    best = at[now.lead, np.arange(places)]
+    variance = cov[at, at] + cov[best, best][None] - 2 * cov[at, best[None]]
+    far = now.behind - np.log1p(aim.stake)
+    risk = np.where(np.isfinite(far), ndtr(far / np.sqrt(np.maximum(variance, 1e-12))), 0.0)
+    risk[now.lead, np.arange(places)] = 0.0
+    return np.asarray(risk)

@@ -1,0 +1,99 @@
+"""What a search may measure, what a launch of it costs, and what was measured."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+#: The place of the baseline among the arms.
+BASELINE = 0
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One candidate: ``family`` is its method and draft, ``k`` the tokens that it drafts. The
+    baseline has no family and drafts 0."""
+
+    label: str
+    family: str
+    k: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a decision is due: one dataset at so many requests at once."""
+
+    traffic: str
+    load: float
+
+
+@dataclass(frozen=True)
+class Space:
+    """``arms``: the baseline first; ``start_min``: minutes of a server start; ``cell_min``
+    (places,): minutes of a cell."""
+
+    arms: tuple[Arm, ...]
+    places: tuple[Place, ...]
+    start_min: float
+    cell_min: Floats
+
+    def minutes(self, places: NDArray[np.bool_]) -> float:
+        """Return the minutes of one launch that measures these places."""
+        return self.start_min + float(self.cell_min[places].sum())
+
+    def grid_minutes(self, repeats: int) -> float:
+        """Return the minutes of the full grid: every arm at every place, so often."""
+        every = np.ones(len(self.places), dtype=np.bool_)
+        return repeats * len(self.arms) * self.minutes(every)
+
+    def families(self) -> dict[str, list[int]]:
+        """Family -> the places of its arms, by K; without the baseline."""
+        found: dict[str, list[int]] = {}
+        for place, arm in enumerate(self.arms):
+            if place != BASELINE:
+                found.setdefault(arm.family, []).append(place)
+        return {name: sorted(at, key=lambda p: self.arms[p].k) for name, at in found.items()}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One server start that was measured. ``speed`` (places,): logarithm of the objective, higher is
+    better; NaN where this launch did not measure."""
+
+    arm: int
+    speed: Floats
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.speed)
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """(arms, places): mean acceptance lengths, 1 for the baseline, and the standard deviation by which
+    the logarithm of each may be off."""
+
+    mean: Floats
+    doubt: Floats
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that is known so far: ``launches`` in the order in which they were measured; ``out``:
+    arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again."""
+
+    launches: tuple[Launch, ...]
+    lengths: Lengths
+    out: frozenset[int] = frozenset()
+    closed: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Aim:
+    """When a search is done: nobody is better by more than ``stake`` (ratio) at any place, up to the
+    chance ``error``, or ``budget_min`` minutes are spent."""
+
+    stake: float
+    error: float
+    budget_min: float

@@ -1,0 +1,1 @@
+"""What a search would measure, what it decides and what it costs."""

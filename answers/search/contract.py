@@ -1,0 +1,20 @@
+"""A search as JSON: a contract, described in ``docs/tuning.md``. Unknown is null."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from answers.search.values import Played
+
+SCHEMA_VERSION = 1
+
+
+def as_json(found: Sequence[Played]) -> dict[str, Any]:
+    """``schema_version`` and ``searches``; names and meanings only ever grow."""
+    return {"schema_version": SCHEMA_VERSION, "searches": [_search(one) for one in found]}
+
+
+def _search(one: Played) -> dict[str, Any]:
+    agreeing = [{"agrees": place.agrees} for place in one.found]
+    told = asdict(one)
+    return told | {"found": [x | y for x, y in zip(told["found"], agreeing, strict=True)]}

@@ -1,0 +1,43 @@
+"""What is known after some launches, place by place, and the launch that comes next."""
+
+import numpy as np
+
+from analysis.search.race import End, Next, State
+from analysis.search.space import Aim, Floats, Space
+from answers.search.values import Found, Step
+from answers.search.words import where
+
+
+def found_at(space: Space, aim: Aim, now: State) -> tuple[Found, ...]:
+    """Return what is known at each place; nothing where the search ended while it was screening."""
+    if now.belief is None or now.now is None:
+        return ()
+    expected, told = now.belief.expected, now.now
+    share = aim.error / len(space.places)
+    found = []
+    for at, place in enumerate(space.places):
+        lead, rival = int(told.lead[at]), int(told.risk[:, at].argmax())
+        chance = float(told.of_place[at])
+        settled = now.step == End(True, "settled") or chance <= share
+        found.append(
+            Found(
+                place.traffic, place.load, space.arms[lead].label,
+                float(np.expm1(expected[lead, at] - expected[0, at])), chance, settled,
+                None if settled else space.arms[rival].label, _alike(space, told.behind[:, at], aim),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _alike(space: Space, behind: Floats, aim: Aim) -> tuple[str, ...]:
+    near = np.flatnonzero((behind < 0) & (behind >= -np.log1p(aim.stake)))
+    return tuple(space.arms[arm].label for arm in near)
+
+
+def step_of(space: Space, now: State) -> Step:
+    """Return the launch that comes next."""
+    assert isinstance(now.step, Next)
+    return Step(
+        space.arms[now.step.arm].label, where(space, now.step.places), now.step.minutes,
+        now.step.why, None if now.now is None else now.now.open,
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""A search played over recorded launches: what it would have measured, decided and cost."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from analysis.search.lengths import lengths
+from analysis.search.race import End, Next, State, needed, state
+from analysis.search.space import Aim, Launch, Seen
+from answers.decide.answer import decide
+from answers.decide.values import Question
+from answers.ground import Asked, ground
+from answers.search.found import found_at, step_of
+from answers.search.recorded import LINE, Recorded, recorded
+from answers.search.values import Played, Step, Terms
+from answers.search.words import ended, headline
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+
+def replay(reader: Reader, filters: Filters, terms: Terms) -> tuple[Played, ...]:
+    """Play one search for each study and system that the filters keep."""
+    known = ground(reader, Asked(filters))
+    positions = queries.acceptance_by_position(reader, filters).to_pandas()
+    asked = Question(filters=filters, objective="latency" if terms.latency else "throughput")
+    core = _core(reader, asked)
+    played = (play(one, terms) for one in recorded(known, positions, LINE[terms.latency]))
+    return tuple(_beside(one, core) for one in played)
+
+
+Core = dict[tuple[str | None, str | None, str, float], str]
+
+
+def _core(reader: Reader, question: Question) -> Core:
+    """(study, model, dataset, load) -> the arm that the decision takes there."""
+    return {
+        (one.subject.study, one.subject.model, one.traffic.dataset or "", level.load.value or 0): (
+            "baseline" if level.num_speculative_tokens == 0 else level.arm
+        )
+        for one in decide(reader, question).decisions
+        if not one.traffic.mix
+        for level in one.levels
+    }
+
+
+def play(one: Recorded, terms: Terms) -> Played:
+    """Play the search: each launch that it asks for is the next recorded one of that arm."""
+    aim = _aim(one, terms)
+    launches: tuple[Launch, ...] = ()
+    used = dict.fromkeys(one.launches, 0)
+    steps: list[Step] = []
+    while True:
+        seen = _seen(one, launches, used)
+        now = state(one.space, seen, aim)
+        if isinstance(now.step, End):
+            return _played(one, terms, (aim, seen, now), steps)
+        launch = one.launches[now.step.arm][used[now.step.arm]]
+        used[now.step.arm] += 1
+        launches = (*launches, _part(launch, now.step))
+        steps.append(step_of(one.space, now))
+
+
+def _aim(one: Recorded, terms: Terms) -> Aim:
+    most = one.space.grid_minutes(one.repeats)
+    return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
+
+
+def _seen(one: Recorded, launches: tuple[Launch, ...], used: dict[int, int]) -> Seen:
+    arms = range(len(one.space.arms))
+    gone = frozenset(a for a in arms if used.get(a, 0) >= len(one.launches.get(a, ())))
+    never = frozenset(a for a in arms if not one.launches.get(a))
+    told = lengths(one.space, one.own, one.by_position, {x.arm for x in launches})
+    return Seen(launches, told, never, gone)
+
+
+def _part(launch: Launch, step: Next) -> Launch:
+    return replace(launch, speed=np.where(step.places, launch.speed, np.nan))
+
+
+def _played(
+    one: Recorded, terms: Terms, reached: tuple[Aim, Seen, State], steps: list[Step]
+) -> Played:
+    aim, seen, now = reached
+    assert isinstance(now.step, End)
+    found = found_at(one.space, aim, now)
+    dropped = [] if now.now is None else np.flatnonzero(now.now.dropped(aim.error)).tolist()
+    told = Played(
+        one.study, one.model, terms, tuple(steps), found, now.step.decided, ended(now.step),
+        sum(step.minutes for step in steps), one.space.grid_minutes(one.repeats),
+        tuple(one.space.arms[arm].label for arm in dropped), one.left_out, "",
+    )  # fmt: skip
+    more = None
+    if now.belief is not None and now.now is not None and not now.step.decided:
+        more = needed(one.space, seen, (now.belief, now.now), aim)
+    return replace(told, headline=headline(told, more))
+
+
+def _beside(one: Played, core: Core) -> Played:
+    """Return the search with what the decision over every recorded launch takes."""
+    key = (one.study, one.model)
+    found = (replace(x, by_all=core.get((*key, x.dataset, x.load))) for x in one.found)
+    return replace(one, found=tuple(found))

@@ -1,0 +1,70 @@
+"""What is told of a search: its steps, what they decided, and what that cost."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Terms:
+    """``stake`` (ratio): a rival that is better by no more is not worth finding; ``error`` (0-1): the
+    chance that one is; ``budget_min``: None for the minutes of the full grid. ``latency``: judge by
+    the median request latency instead of output tokens per second."""
+
+    stake: float = 0.02
+    error: float = 0.05
+    budget_min: float | None = None
+    latency: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch: ``where`` it measures; ``why`` it was asked for; ``open``: the chance, before it,
+    that somebody is better by more than the stake anywhere; None while screening."""
+
+    arm: str
+    where: str
+    minutes: float
+    why: str
+    open: float | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known at one place. ``arm`` leads and is expected to be better than the baseline by
+    ``gain`` (ratio); with a chance of at most ``chance`` another, most likely ``rival``, is better by
+    more than the stake. ``alike``: the arms that are expected to be worse by no more than the stake.
+    ``by_all``: what the decision takes there that weighs every recorded launch in full, None where
+    there is none."""
+
+    dataset: str
+    load: float
+    arm: str
+    gain: float
+    chance: float
+    settled: bool
+    rival: str | None
+    alike: tuple[str, ...]
+    by_all: str | None = None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the decision over everything takes this arm or one alike; None without one."""
+        return None if self.by_all is None else self.by_all in (self.arm, *self.alike)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
+    every recorded launch; ``dropped``: arms that no launch was spent on any more."""
+
+    study: str | None
+    model: str | None
+    terms: Terms
+    steps: tuple[Step, ...]
+    found: tuple[Found, ...]
+    decided: bool
+    ended: str
+    minutes: float
+    grid_min: float
+    dropped: tuple[str, ...]
+    left_out: tuple[str, ...]
+    headline: str

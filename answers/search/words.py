@@ -1,0 +1,131 @@
+"""A search in words and as rows of text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.search.race import End
+from analysis.search.settling import MOST, Settling
+from analysis.search.space import Space
+from answers.search.values import Found, Played, Step
+from answers.wording import known, percent
+
+Rows = tuple[list[str], list[list[str]]]
+_ENDED = {
+    "settled": "settled",
+    "budget": "the budget is spent",
+    "noise": "the noise forbids a decision within the budget",
+    "nothing left": "no recorded launch is left that would tell more",
+}
+_WHY = {"screen": "screening", "race": "race", "check": "winner checked", "measured": ""}
+
+
+def ended(end: End) -> str:
+    """Return why a search is over, in words."""
+    return _ENDED[end.why]
+
+
+def where(space: Space, places: NDArray[np.bool_]) -> str:
+    """``code at 1, 4; prose at 16``; ``everywhere``."""
+    if places.all():
+        return "everywhere"
+    by: dict[str, list[str]] = {}
+    for at in np.flatnonzero(places):
+        place = space.places[int(at)]
+        by.setdefault(place.traffic, []).append(f"{place.load:g}")
+    alike = {tuple(loads) for loads in by.values()}
+    if len(alike) == 1 and len(by) == len({place.traffic for place in space.places}):
+        return f"at {', '.join(alike.pop())}"
+    return "; ".join(f"{name} at {', '.join(loads)}" for name, loads in by.items())
+
+
+def headline(one: Played, more: Settling | None) -> str:
+    """Return in a few sentences what a search decided, at what cost, and what is open."""
+    stake, error = percent(one.terms.stake, sign=False), percent(one.terms.error, sign=False)
+    cost = (
+        f"{len(one.steps)} launches and {one.minutes:.0f} minutes of the {one.grid_min:.0f} that "
+        "the full grid takes"
+    )
+    if one.decided:
+        return (
+            f"Decided with {cost}: nobody is better by more than {stake} at any load (error "
+            f"{error})."
+        )
+    if not one.found:
+        return f"Open: {one.ended} before every method was measured once."
+    settled = sum(place.settled for place in one.found)
+    return (
+        f"Open after {cost}: {one.ended}; {settled} of {len(one.found)} places are settled. "
+        f"{_more(more)}"
+    )
+
+
+def _more(more: Settling | None) -> str:
+    if more is None:
+        return ""
+    if more.launches is None:
+        return (
+            f"More than {MOST} further launches would be needed: the noise is too large for this "
+            "stake; raise --stake, or measure longer cells on a quieter machine."
+        )
+    return (
+        f"About {more.launches} further launches ({more.minutes:.0f} minutes) would settle it if "
+        "nobody moves."
+    )
+
+
+def steps(one: Played) -> Rows:
+    """A line per launch: what, where, for how long, why, and what was open before it."""
+    header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
+    return header, [
+        [str(at), step.arm, step.where, f"{step.minutes:.1f}", _WHY[step.why],
+         "" if step.open is None else percent(min(step.open, 1.0), sign=False)]
+        for at, step in enumerate(one.steps, 1)
+    ]  # fmt: skip
+
+
+def places(found: Sequence[Found]) -> Rows:
+    """A line per dataset and load: who leads, how sure that is, and what every launch says."""
+    header = ["dataset", "load", "take", "gain", "state", "rival", "chance", "by all launches"]
+    return header, [
+        [one.dataset, f"{one.load:g}", one.arm, percent(one.gain),
+         "settled" if one.settled else "open", one.rival or "",
+         percent(min(one.chance, 1.0), sign=False), _by_all(one)]
+        for one in found
+    ]  # fmt: skip
+
+
+def _by_all(one: Found) -> str:
+    if one.by_all is None:
+        return "no decision"
+    return f"{one.by_all} ({'agrees' if one.agrees else 'differs'})"
+
+
+def title(one: Played) -> str:
+    """Return what the search is about."""
+    return f"{known(one.study)}: {known(one.model)}"
+
+
+def under_way(one: Played) -> list[str]:
+    """What is known so far: the minutes, and a line for each dataset and load."""
+    head = (
+        f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
+        f"{one.grid_min:.0f}"
+    )
+    return [head, *(
+        f"  {place.dataset} at {place.load:g}: {place.arm} {percent(place.gain)}, "
+        + ("settled" if place.settled else
+           f"open: {place.rival} {percent(min(place.chance, 1.0), sign=False)}")
+        for place in one.found
+    )]  # fmt: skip
+
+
+def because(step: Step) -> str:
+    """Why a launch comes next, and how long it takes."""
+    why = {
+        "screen": "nothing can be said without it",
+        "race": "it tells most about what is open for its minutes",
+        "check": "it leads there and was not measured there",
+    }[step.why]
+    return f"{step.where}, about {step.minutes:.1f} minutes: {why}"

@@ -1,0 +1,106 @@
+"""``draftboard search``: the decision by the fewest minutes."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.options import filter_options, filters_from, json_option
+from warehouse.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from answers.search.values import Played, Terms
+
+_WIDTH = 80
+
+
+@click.command()
+@click.option(
+    "--replay", "warehouse", type=click.Path(path_type=Path), required=True, metavar="WAREHOUSE",
+    help="Play the search over the launches that a warehouse holds; nothing is measured.",
+)  # fmt: skip
+@filter_options
+@click.option(
+    "--objective", type=click.Choice(["throughput", "latency"]), default="throughput",
+    show_default=True, help="What the choice is for.",
+)  # fmt: skip
+@click.option(
+    "--stake", default="2%", show_default=True, metavar="SIZE",
+    help="A rival that is better by no more is not worth finding.",
+)  # fmt: skip
+@click.option(
+    "--error", default="5%", show_default=True, metavar="CHANCE",
+    help="How often a rival may be better by more than that.",
+)  # fmt: skip
+@click.option("--budget", metavar="MINUTES", help="Such as 120min [every recorded launch].")
+@click.option("--dry-run", is_flag=True, help="The order of the launches and their minutes alone.")
+@json_option
+def search(warehouse: Path, dry_run: bool, as_json: bool, **given: Any) -> None:
+    """Find the best arm of each load with the fewest minutes: what is measured next follows from
+    what is known, and it ends when nobody can be better by more than the stake.
+
+    Example: draftboard search --replay data/warehouse --study laptop-lab-costly --stake 10%
+    """
+    from answers.search.contract import as_json as contract
+    from answers.search.replay import replay
+    from warehouse.store import Reader
+
+    with Reader(warehouse) as reader:
+        found = replay(reader, filters_from(given), _terms(given))
+    if as_json:
+        click.echo(json.dumps(contract(found), allow_nan=False))
+        return
+    if not found:
+        click.echo("No study here has a baseline and arms that were measured at the same loads.")
+    for one in found:
+        _show(one, dry_run)
+
+
+def _terms(given: dict[str, Any]) -> "Terms":
+    from answers.search.values import Terms
+
+    budget = given["budget"]
+    return Terms(
+        _share("--stake", given["stake"]), _share("--error", given["error"]),
+        None if budget is None else _minutes(budget), given["objective"] == "latency",
+    )  # fmt: skip
+
+
+def _share(option: str, text: str) -> float:
+    """``3%`` as 0.03; above 0 and below 1."""
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise InvalidInput(f"{option}: {text!r} is no size; write one like 3%.")
+    return share
+
+
+def _minutes(text: str) -> float:
+    """``120min`` or ``2h`` in minutes."""
+    number, factor = (text.removesuffix("h"), 60) if text.endswith("h") else (text, 1)
+    try:
+        minutes = float(number.removesuffix("min")) * factor
+    except ValueError:
+        minutes = -1.0
+    if not 0 < minutes < float("inf"):
+        raise InvalidInput(f"--budget: {text!r} is no time; write one like 120min or 2h.")
+    return minutes
+
+
+def _show(one: "Played", dry_run: bool) -> None:
+    from answers.search import words
+    from commands.output import show_table
+
+    click.echo(click.style(words.title(one), bold=True))
+    click.echo(click.wrap_text(one.headline, _WIDTH))
+    show_table(*words.steps(one), title="Launches, in the order in which they are chosen")
+    if not dry_run and one.found:
+        show_table(*words.places(one.found), title="By load")
+        if one.dropped:
+            click.echo(f"Dropped on the way: {', '.join(one.dropped)}.")
+    if one.left_out:
+        click.echo(f"Left out, since K is not fixed: {', '.join(one.left_out)}.")
+    click.echo()

@@ -1,0 +1,187 @@
+"""A search step by step, on servers whose truth is known here."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.search.belief import Belief, believe
+from analysis.search.lengths import lengths
+from analysis.search.proof import Proof, proof
+from analysis.search.race import End, Next, State, state
+from analysis.search.settling import settling
+from analysis.search.space import Aim, Arm, Floats, Launch, Lengths, Place, Seen, Space
+from analysis.search.standing import standing
+
+LOADS = (1.0, 8.0, 64.0)
+SPACE = Space(
+    (Arm("baseline", "", 0), *(Arm(f"K={k}", "draft", k) for k in (1, 3, 5))),
+    tuple(Place("code", load) for load in LOADS), 3.0, np.full(3, 2.0),
+)  # fmt: skip
+EVERYWHERE = np.ones(3, dtype=np.bool_)
+#: Log speeds (arms, places) and mean acceptance lengths of a draft that is accepted at 0.7.
+LENGTH = np.array([[(1 - 0.7 ** (k + 1)) / 0.3] * 3 for k in (0, 1, 3, 5)])
+STEP = np.array([[0.0, 0.0, 0.0], [0.08, 0.1, 0.3], [0.2, 0.3, 0.8], [0.35, 0.5, 1.2]])
+SPEED = np.log(LENGTH) - STEP
+SURE = Lengths(LENGTH, np.zeros(LENGTH.shape))
+
+
+def played(
+    speed: Floats, noise: float, aim: Aim, out: frozenset[int] = frozenset()
+) -> tuple[State, tuple[Launch, ...]]:
+    random = np.random.default_rng(7)
+    launches: tuple[Launch, ...] = ()
+    while isinstance((now := state(SPACE, Seen(launches, SURE, out), aim)).step, Next):
+        step = now.step
+        value = speed[step.arm] + noise * random.standard_normal(3)
+        launches = (*launches, Launch(step.arm, np.where(step.places, value, np.nan)))
+    return now, launches
+
+
+def test_a_search_begins_with_the_baseline_everywhere_and_the_longest_draft_at_both_ends() -> None:
+    aim = Aim(0.02, 0.05, 500.0)
+    first = state(SPACE, Seen((), SURE), aim).step
+    assert isinstance(first, Next)
+    assert (first.arm, first.why, first.minutes) == (0, "screen", 9.0)
+    second = state(SPACE, Seen((Launch(0, SPEED[0]),), SURE), aim).step
+    assert isinstance(second, Next)
+    assert (second.arm, second.places.tolist()) == (3, [True, False, True])
+
+
+def test_it_finds_the_best_arm_of_each_load_and_has_measured_it_there() -> None:
+    now, launches = played(SPEED, 0.01, Aim(0.02, 0.05, 500.0))
+    assert now.step == End(True, "settled")
+    assert now.now is not None
+    lead = now.now.lead
+    assert (SPEED.max(axis=0) - SPEED[lead, range(3)] < np.log(1.02)).all()
+    for place in range(3):
+        assert any(one.arm == lead[place] and one.measured[place] for one in launches)
+
+
+def test_equal_arms_end_by_the_stake_and_not_by_the_budget() -> None:
+    speed = np.log(LENGTH) - np.log(LENGTH)
+    now, _ = played(speed, 0.02, Aim(0.05, 0.05, 500.0))
+    assert now.step == End(True, "settled")
+
+
+def test_noise_that_forbids_a_decision_is_told_before_half_the_budget_is_spent() -> None:
+    aim = Aim(0.005, 0.05, 108.0)
+    speed = np.log(LENGTH) - np.log(LENGTH)
+    now, launches = played(speed, 0.12, aim)
+    assert now.step == End(False, "noise")
+    assert sum(SPACE.minutes(one.measured) for one in launches) <= 0.5 * aim.budget_min
+    assert now.belief is not None
+    assert now.now is not None
+    more = settling(SPACE, Seen(launches, SURE), now.belief, now.now, aim)
+    assert more.minutes is None or more.minutes > aim.budget_min / 2
+
+
+def test_an_arm_that_is_out_costs_nothing_and_never_leads() -> None:
+    now, launches = played(SPEED, 0.01, Aim(0.05, 0.05, 500.0), frozenset({3}))
+    assert 3 not in {one.arm for one in launches}
+    assert now.now is not None
+    assert 3 not in now.now.lead
+
+
+def test_a_budget_is_never_passed() -> None:
+    aim = Aim(0.001, 0.05, 40.0)
+    now, launches = played(SPEED, 0.05, aim)
+    assert isinstance(now.step, End)
+    assert not now.step.decided
+    assert sum(SPACE.minutes(one.measured) for one in launches) <= aim.budget_min
+
+
+def test_what_comes_next_follows_from_the_launches_alone() -> None:
+    _, launches = played(SPEED, 0.03, Aim(0.02, 0.05, 500.0))
+    cut = Seen(launches[:5], SURE)
+    one, other = (state(SPACE, cut, Aim(0.02, 0.05, 500.0)).step for _ in range(2))
+    assert isinstance(one, Next)
+    assert isinstance(other, Next)
+    assert (one.arm, one.places.tolist()) == (other.arm, other.places.tolist())
+    assert one.arm == launches[5].arm
+
+
+def test_many_launches_outweigh_whatever_was_held_for_likely() -> None:
+    random = np.random.default_rng(3)
+    odd = np.array([0.0, 0.0, 0.0]), np.array([0.9, -0.6, 0.4])
+    launches = tuple(
+        Launch(arm, odd[arm] + 0.02 * random.standard_normal(3))
+        for _ in range(12)
+        for arm in (0, 1)
+    )
+    belief = believe(SPACE, Seen(launches, SURE))
+    gain = belief.expected[1] - belief.expected[0]
+    assert gain == pytest.approx(odd[1], abs=0.03)
+    noise = np.sqrt(belief.weight @ belief.noise)
+    assert ((noise > 0.012) & (noise < 0.035)).all()
+    assert np.sqrt(belief.weight @ belief.shared) < 0.02
+
+
+def test_a_launch_effect_is_told_from_the_noise_of_cells() -> None:
+    random = np.random.default_rng(4)
+    launches = tuple(
+        Launch(arm, SPEED[arm] + 0.06 * random.standard_normal() + 0.01 * random.standard_normal(3))
+        for _ in range(10)
+        for arm in (0, 1, 2)
+    )
+    belief = believe(SPACE, Seen(launches, SURE))
+    assert np.sqrt(belief.weight @ belief.shared) > 0.04
+    assert (np.sqrt(belief.weight @ belief.noise) < 0.02).all()
+
+
+def test_rivals_of_one_place_are_not_counted_twice() -> None:
+    """Their chances are added up for the table; that anybody is better at all is less."""
+    _, launches = played(SPEED, 0.02, Aim(0.02, 0.05, 500.0))
+    seen = Seen(launches, SURE)
+    now = standing(believe(SPACE, seen), seen, Aim(0.02, 0.05, 500.0))
+    assert now.open <= now.risk.sum() + 1e-12
+    assert now.risk[now.lead, range(3)].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_longer_drafts_tell_the_acceptance_of_shorter_ones_and_by_how_much_they_err() -> None:
+    own = np.full((4, 3), np.nan)
+    own[3], own[2] = 2.4, 2.1
+    rates = np.full((4, 3, 5), np.nan)
+    rates[3] = [0.6, 0.3, 0.2, 0.2, 0.1]
+    told = lengths(SPACE, own, rates, {0, 3})
+    assert told.mean[:, 0].tolist() == pytest.approx([1.0, 1.6, 2.1, 2.4])
+    assert told.doubt[:, 0].tolist() == pytest.approx([0.0, 0.01, 0.01, 0.0])
+    own[2] = 2.1 * np.exp(0.03)
+    told = lengths(SPACE, own, rates, {0, 2, 3})
+    assert told.mean[2, 0] == pytest.approx(2.1 * np.exp(0.03))
+    # Root of the mean of the 1 % that is assumed and the 3 % that was seen, squared.
+    assert told.doubt[1, 0] == pytest.approx(np.sqrt((0.01**2 + 0.03**2) / 2))
+
+
+def test_a_load_that_nobody_counted_takes_the_acceptance_of_the_nearest() -> None:
+    own = np.full((4, 3), np.nan)
+    own[3] = [2.4, np.nan, 2.8]
+    told = lengths(SPACE, own, np.full((4, 3, 5), np.nan), {0, 3})
+    assert told.mean[3].tolist() == pytest.approx([2.4, 2.4, 2.8])
+    assert (told.doubt[1] > 0.3).all()
+
+
+def known(noise: float) -> Belief:
+    """A belief that knows the noise, and expects K=1 to gain a tenth everywhere."""
+    mean = np.zeros((1, 4, 3))
+    mean[0, 1] = 0.1
+    return Belief(
+        np.ones(1), mean, np.zeros((1, 12, 12)), np.full((1, 3), noise**2), np.zeros(1),
+        np.zeros((1, 2)),
+    )  # fmt: skip
+
+
+def test_what_is_proven_stands_on_fresh_launches_alone() -> None:
+    winner, baseline = np.full((2, 3), 0.06), np.zeros((2, 3))
+    found = proof(known(0.02), np.array([1, 1, 1]), winner, baseline)
+    assert found.promised.tolist() == pytest.approx([0.1] * 3)
+    assert found.proven.tolist() == pytest.approx([0.06] * 3)
+    # Two launches of each: 1.96 x 0.02 x sqrt(1/2 + 1/2).
+    assert (found.high - found.proven).tolist() == pytest.approx([0.0392] * 3, abs=1e-4)
+
+
+def test_a_winner_that_falls_short_at_one_load_does_not_keep_its_promise() -> None:
+    here = np.zeros(3)
+    held = Proof(here + 0.10, here + 0.09, here + 0.07, here + 0.11)
+    assert held.kept(0.02)
+    assert not replace(held, high=np.array([0.11, 0.05, 0.11])).kept(0.02)

@@ -1,0 +1,162 @@
+"""Searches on generated servers: how often a winner is wrong, what deciding costs, what is proven."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.search.lengths import lengths
+from analysis.search.proof import proof
+from analysis.search.race import End, State, spent, state
+from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
+from tests.truth.figures import mean_printed
+from tests.truth.row import Row, mean_at_most, share
+from tests.truth.search_servers import LOADS, Server, servers
+
+#: Minutes of a server start and of a cell; the full grid has three repeats.
+START_MIN, CELL_MIN, REPEATS = 3.0, 2.0, 3
+ERROR = 0.05
+#: Launches of the winner, the runner-up and the baseline in the proof.
+PROOFS = 2
+#: A search costs so much more than one choice that it gets a part of the trials: by methods.
+_PART = {1: 10, 4: 100}
+
+
+@dataclass(frozen=True)
+class SearchFamily:
+    """``methods`` with K = 1 to 5 each, and the baseline. ``noise`` of a cell, ``launch``: of what a
+    launch shares; the search knows neither. ``alike``: all arms are equally fast. ``cost``: the
+    median share of the full grid's minutes that is the goal; ``loss``: the goal of the mean loss."""
+
+    loads: int
+    methods: int
+    noise: float
+    launch: float
+    stake: float
+    cost: float | None = None
+    loss: float | None = None
+    alike: bool = False
+
+    @property
+    def name(self) -> str:
+        arms = "equal arms" if self.alike else f"{6 * self.methods} candidates"
+        return (
+            f"search, {arms}, {self.loads} loads, {self.noise:.0%}, launch {self.launch:.0%}, "
+            f"stake {self.stake:.0%}"
+        )
+
+
+def families() -> Iterator[SearchFamily]:
+    yield SearchFamily(3, 1, 0.02, 0.0, 0.02, cost=0.45)
+    yield SearchFamily(3, 1, 0.05, 0.0, 0.02, loss=0.006)
+    yield SearchFamily(3, 1, 0.05, 0.0, 0.03, cost=0.75)
+    yield SearchFamily(3, 1, 0.05, 0.0, 0.05, cost=0.5)
+    yield SearchFamily(3, 1, 0.10, 0.0, 0.02)
+    yield SearchFamily(3, 1, 0.02, 0.04, 0.03)
+    yield SearchFamily(3, 1, 0.05, 0.06, 0.05)
+    yield SearchFamily(3, 1, 0.03, 0.02, 0.05, alike=True)
+    yield SearchFamily(6, 1, 0.02, 0.0, 0.02)
+    yield SearchFamily(6, 1, 0.05, 0.0, 0.03)
+    yield SearchFamily(6, 1, 0.05, 0.06, 0.05)
+    yield SearchFamily(3, 4, 0.02, 0.0, 0.02, cost=0.30)
+    yield SearchFamily(3, 4, 0.05, 0.0, 0.03, cost=0.50)
+    yield SearchFamily(3, 4, 0.05, 0.0, 0.05, cost=0.33)
+    yield SearchFamily(6, 4, 0.05, 0.03, 0.05)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One search. ``cost``: share of the full grid's minutes; ``wrong``: the winner is beaten by more
+    than the stake at some load; ``loss``: mean share of the best speed that is lost; ``told``: the
+    share of the budget after which it said that the noise forbids a decision, None if it never did;
+    ``held``: for each load, whether the proven gain lies in its interval."""
+
+    cost: float
+    decided: bool
+    wrong: bool
+    loss: float
+    told: float | None
+    held: tuple[bool, ...]
+
+
+def rows(trials: int) -> list[Row]:
+    """All rows of the table."""
+    return [row for family in families() for row in rows_of(family, trials)]
+
+
+def rows_of(family: SearchFamily, trials: int) -> list[Row]:
+    count = max(trials // _PART[family.methods], 10)
+    found = [searched(family, server) for server in servers(family, count)]
+    settled = [one for one in found if one.decided]
+    wrong = sum(one.wrong for one in settled)
+    cost = [one.cost if one.decided else np.inf for one in found]
+    held = [each for one in settled for each in one.held]
+    name, loss = family.name, np.array([one.loss for one in found])
+    told = [
+        share(name, "wrong winner, of the decided", wrong, max(len(settled), 1), at_most=ERROR),
+        mean_printed(name, "decided", np.array([float(one.decided) for one in found])),
+        _median_cost(name, cost, family.cost),
+        mean_printed(name, "mean loss", loss) if family.loss is None
+        else mean_at_most(name, "mean loss", loss.tolist(), family.loss),
+    ]  # fmt: skip
+    if held:
+        told.append(share(name, "proven gain in its interval", sum(held), len(held), None, 0.92))
+    late = [one for one in found if not one.decided and (one.told is None or one.told > 0.5)]
+    told.append(share(name, "undecided and not told by half the budget", len(late), count))
+    return told
+
+
+def _median_cost(name: str, cost: list[float], limit: float | None) -> Row:
+    """The median share of the full grid's minutes; a search that decides nothing counts as endless.
+    The interval is that of order statistics."""
+    ordered, count = np.minimum(np.sort(cost), 9.99), len(cost)
+    half = 3.29 * np.sqrt(count) / 2
+    low = float(ordered[max(int(count / 2 - half), 0)])
+    high = float(ordered[min(int(count / 2 + half), count - 1)])
+    goal = "printed" if limit is None else f"≤ {limit:.0%} of the grid"
+    median = float(np.median(ordered))
+    return Row(name, "median cost", median, low, high, goal, limit is None or low <= limit)
+
+
+def space_of(family: SearchFamily) -> Space:
+    """The arms and places of a family."""
+    own = [Arm(f"method {m} K={k}", f"method {m}", k) for m in range(family.methods)
+           for k in range(1, 6)]  # fmt: skip
+    places = tuple(Place("traffic", float(load)) for load in LOADS[family.loads])
+    return Space((Arm("baseline", "", 0), *own), places, START_MIN, np.full(len(places), CELL_MIN))
+
+
+def searched(family: SearchFamily, server: Server) -> Searched:
+    """Play one search to its end, and prove it where it decides."""
+    space = space_of(family)
+    aim = Aim(family.stake, ERROR, space.grid_minutes(REPEATS))
+    launches: tuple[Launch, ...] = ()
+    while True:
+        seen = Seen(launches, lengths(space, server.length, server.by_position,
+                                      {one.arm for one in launches}))  # fmt: skip
+        now = state(space, seen, aim)
+        if isinstance(now.step, End):
+            break
+        launches = (*launches, server.launch(now.step.arm, now.step.places))
+    assert now.now is not None
+    places = np.arange(len(space.places))
+    lost = server.truth.max(axis=0) - server.truth[now.now.lead, places]
+    used = spent(space, launches) / aim.budget_min
+    return Searched(
+        used, now.step.decided, bool((lost > np.log1p(family.stake)).any()),
+        float(-np.expm1(-lost).mean()), used if now.step.why == "noise" else None,
+        _held(server, now) if now.step.decided else (),
+    )  # fmt: skip
+
+
+def _held(server: Server, now: State) -> tuple[bool, ...]:
+    """Whether the true gain of the winner lies in the proven interval, load by load."""
+    assert now.belief is not None
+    assert now.now is not None
+    lead = now.now.lead
+    winner = np.array([server.table(lead) for _ in range(PROOFS)])
+    everywhere = np.ones(len(lead), dtype=np.bool_)
+    baseline = np.array([server.launch(0, everywhere).speed for _ in range(PROOFS)])
+    found = proof(now.belief, lead, winner, baseline)
+    gain = server.truth[lead, np.arange(len(lead))] - server.truth[0]
+    return tuple(((found.low <= gain) & (gain <= found.high)).tolist())
