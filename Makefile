@@ -52,10 +52,10 @@ test-long: install lab-test-envs
 truth: install
 	$(BIN)/python -m tests.truth $(TRUTH)
 
-# Changed samples of every format through the real ingest; what breaks it, and the sum over all runs, lie in .fuzz.
+# Changed samples of every format through the real ingest; what breaks it lies in .fuzz, the sums of all runs stand in docs/performance.md.
 # make fuzz SECONDS=3600 FUZZ="--only guidellm"
 fuzz: install
-	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(FUZZ)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --add docs/performance.md $(FUZZ)
 
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 

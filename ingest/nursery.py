@@ -45,6 +45,11 @@ class Nursery:
             )  # fmt: skip
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def lives(self) -> bool:
         """Whether it can be asked."""
         return self._process.poll() is None

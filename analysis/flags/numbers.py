@@ -153,6 +153,26 @@ def recomputed(cell: Cell) -> Flags:
         )
 
 
+def rates(cell: Cell) -> Flags:
+    """Whether rates of which nothing can be recomputed are those of the report's own counts."""
+    said = _means(cell, "reported")
+    if "request_throughput" in _means(cell, "canonical"):
+        return
+    ended = cell.completed / cell.duration if cell.completed and cell.duration else None
+    requests, each = said.get("request_throughput"), said.get("output_tokens")
+    produced = None if requests is None or each is None else requests * each
+    for key, counted in (("request_throughput", ended), ("output_throughput", produced)):
+        one, metric = said.get(key), METRICS[key]
+        if one is None or counted is None or not _apart(one, counted, _APART[key]):
+            continue
+        yield Flag(
+            "rates_disagree",
+            "warning",
+            f"{metric.label}: the report says {_shown(metric, one)}, its own counts give "
+            f"{_shown(metric, counted)} {metric.unit}.",
+        )
+
+
 def _means(cell: Cell, origin: Origin) -> Values:
     return {
         one.metric: one.value
@@ -196,4 +216,4 @@ def _of_counts(one: Acceptance) -> Iterator[tuple[str, float | None, float | Non
         yield "mean acceptance length", one.mean_length, 1 + accepted / one.drafts
 
 
-CHECKS = (unusual, counts, spread, tokens, recomputed, acceptance)
+CHECKS = (unusual, counts, spread, tokens, recomputed, rates, acceptance)

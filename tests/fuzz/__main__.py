@@ -1,18 +1,19 @@
 """``python -m tests.fuzz --seconds 600``: changed samples of every format through the real ingest.
 
-The corpus of what broke it, of what moved a number untold, and the sum of CPU seconds over all runs
-lie in ``.fuzz``; a crasher that was mended goes into ``tests/fuzz/crashers``, where a test reads it.
+What broke it, and what moved a number untold, lies in ``.fuzz``; the sums over all runs are a table
+of ``docs/performance.md``, to which ``--add`` adds; a crasher that was mended goes into
+``tests/fuzz/crashers``, where a test reads it.
 """
 
-import json
 import random
 import time
 from pathlib import Path
 
 import click
 
+from tests.fuzz import sums
 from tests.fuzz.samples import SAMPLES
-from tests.fuzz.tries import Tally, known, one_batch
+from tests.fuzz.tries import Known, Tally, known, one_batch
 
 
 @click.command()
@@ -20,19 +21,27 @@ from tests.fuzz.tries import Tally, known, one_batch
 @click.option("--only", default="", help="Formats whose name begins so.")
 @click.option("--seed", type=int, help="Of the changes [another each time].")
 @click.option("--keep", type=click.Path(path_type=Path), default=Path(".fuzz"), show_default=True)
+@click.option("--add", type=click.Path(path_type=Path), help="Document with the table of all runs.")
 @click.pass_context
-def fuzz(ctx: click.Context, seconds: float, only: str, seed: int | None, keep: Path) -> None:
+def fuzz(
+    ctx: click.Context, seconds: float, only: str, seed: int | None, **places: Path | None
+) -> None:
     """Change samples and take them in, until the time is over. Exit 1: something broke ingest."""
     source = random.Random(seed)
     names = [name for name in SAMPLES if name.startswith(only)]
-    usual = {name: known(name) for name in names}
+    usual: dict[str, Known] = {}
+    keep, add = places["keep"], places["add"]
+    assert keep is not None
     tallies = {name: Tally() for name in names}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         # The one that had the least time so far is next.
         name = min(names, key=lambda one: tallies[one].cpu_s)
-        _add(tallies[name], one_batch(name, source, keep, usual[name]))
-    _sum_up(keep / "sum.json", tallies)
+        if name not in usual:
+            usual[name] = known(name)
+        _summed(tallies[name], one_batch(name, source, keep, usual[name]))
+    if add is not None:
+        sums.add(add, {name: tally for name, tally in tallies.items() if tally.tried})
     for name, tally in tallies.items():
         click.echo(
             f"{name:42}{tally.tried:7} tried {tally.accepted:7} accepted {tally.rejected:7} rejected "
@@ -43,26 +52,9 @@ def fuzz(ctx: click.Context, seconds: float, only: str, seed: int | None, keep: 
     ctx.exit(1 if any(tally.crashes for tally in tallies.values()) else 0)
 
 
-def _add(tally: Tally, more: Tally) -> None:
+def _summed(tally: Tally, more: Tally) -> None:
     for name, value in vars(more).items():
         setattr(tally, name, getattr(tally, name) + value)
-
-
-def _sum_up(path: Path, tallies: dict[str, Tally]) -> None:
-    """Add to what all runs so far came to."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    total = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    for name, tally in tallies.items():
-        before = total.get(name, {})
-        total[name] = {
-            key: round(before.get(key, 0) + value, 1)
-            for key, value in (
-                ("tried", tally.tried), ("accepted", tally.accepted), ("rejected", tally.rejected),
-                ("silent", len(tally.silent)), ("crashes", len(tally.crashes)),
-                ("cpu_s", tally.cpu_s),
-            )
-        }  # fmt: skip
-    path.write_text(json.dumps(total, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

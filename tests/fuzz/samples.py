@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.mutate import mutated
+from tests.secrets.others import OTHERS, Other
 from tests.secrets.planted import bench, drops, report, reports
 
 
@@ -17,6 +18,7 @@ class Sample:
     """``write`` puts the sample, or what ``change`` makes of it, at a place below a folder."""
 
     write: Callable[[Path, Callable[[Any], bytes]], None]
+    may_be_passed_over: bool = False
 
 
 def _plain(value: Any) -> Sample:
@@ -24,6 +26,11 @@ def _plain(value: Any) -> Sample:
         place.with_suffix(".json").write_bytes(change(value))
 
     return Sample(write)
+
+
+def _other(other: Other) -> Sample:
+    """All files of a result are changed, a file of lines in each of its lines."""
+    return Sample(other.write, not next(iter(other.files)).endswith(".json"))
 
 
 def _of_drop(part: str) -> Sample:
@@ -57,6 +64,7 @@ SAMPLES: dict[str, Sample] = {
     "vllm sweep": _plain(_sweep()),
     "record": _of_drop("record.json"),
     "drop samples": _of_drop("metrics-samples.jsonl"),
+    **{name: _other(other) for name, other in OTHERS.items()},
 }
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ingest.nursery import nursery
+from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
 from tests.fuzz.samples import SAMPLES
-from tests.fuzz.tries import known, one_batch
+from tests.fuzz.tries import Tally, known, one_batch
 
 ROOT = Path(__file__).parents[2]
 CRASHERS = sorted(
@@ -34,6 +35,19 @@ def test_the_same_seed_makes_the_same_changes() -> None:
     assert first == second
     assert len(set(first)) > 100
     assert sample == {"a": [1, 2.5, {"b": "text"}], "c": None}
+
+
+def test_a_run_adds_to_what_all_runs_came_to(tmp_path: Path) -> None:
+    document = tmp_path / "performance.md"
+    empty = "<!-- fuzzed: make fuzz adds to it -->\n<!-- end of what make fuzz adds to -->"
+    document.write_text(f"before\n{empty}\nafter\n", "utf-8")
+    for _ in range(2):
+        sums.add(document, {"a b": Tally(1000, 600, 400, ["x"], ["y", "z"], 1.6)})
+    said = document.read_text("utf-8")
+    assert said.startswith("before\n")
+    assert said.endswith("\nafter\n")
+    assert "| a b | 2,000 | 1,200 | 800 | 4 | 2 | 4 |" in said
+    assert "| all | 2,000 | 1,200 | 800 | 4 | 2 | 4 |" in said
 
 
 @pytest.mark.parametrize("name", SAMPLES)

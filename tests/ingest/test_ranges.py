@@ -147,3 +147,20 @@ def test_every_metric_says_what_is_possible() -> None:
         assert metric.lowest >= 0
         assert metric.highest < float("inf")
         assert metric.doubtful > metric.lowest
+
+
+@pytest.mark.parametrize(
+    ("changes", "flagged"),
+    [
+        ({}, False),
+        ({"request_throughput": 1.2}, True),
+        ({"output_throughput": 9.0}, True),
+        ({"output_throughput": 14.0}, False),
+    ],
+)
+def test_a_stated_rate_has_to_be_that_of_its_own_counts(
+    run: Any, write: Any, bench: Any, changes: dict[str, Any], flagged: bool
+) -> None:
+    assert run(write("r.json", bench(**changes))).status == 0
+    (cell,) = run.cells()
+    assert ("rates_disagree" in run.flags(cell["cell_id"])) is flagged

@@ -22,6 +22,8 @@ _STRUCTURE = frozenset(
         "type_", "kind", "type", "guidellm_version", "schema_version", "status", "evidence",
         "request_format", "prefix_cache", "started_at", "ended_at", "spec_method", "report",
         "request_rate", "arguments", "load_profile", "role",
+        # Of other load generators: their version, and what their numbers are measured in.
+        "version", "units", "unit", "distribution", "duration", "benchmark_phase",
         # By it two arms are found to be a pair.
         "prompt_set_hash",
     }
@@ -100,7 +102,7 @@ def _drawn(forms: list[Any], path: tuple[str, ...], turn: int) -> Any:
 
 def _is_open(name: str) -> bool:
     """Whether readers let such an object hold what they do not know."""
-    return name not in ("record", "timeline", "percentiles", "commands", "")
+    return name not in ("record", "timeline", "percentiles", "commands", "metrics", "")
 
 
 def said_in(folder: Path) -> str:

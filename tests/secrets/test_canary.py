@@ -20,6 +20,7 @@ from nightly.events import events
 from runners.surroundings.privacy import public
 from tests.nightly.test_history import night
 from tests.secrets.forms import FORMS, STRUCTURED, ordinary
+from tests.secrets.others import OTHERS, Other
 from tests.secrets.planted import (
     SECRETS,
     TEXTS,
@@ -81,6 +82,13 @@ def _drop(folder: Path, turn: int) -> None:
         (drop / "metrics-before.prom").write_text(f'vllm:prompt_tokens{{a="{text}"}} 1\n# {text}\n')
 
 
+def _other(sample: Other) -> Plant:
+    def plant(folder: Path, turn: int) -> None:
+        sample.write(folder / str(turn), lambda value: json.dumps(planted(value, turn)).encode())
+
+    return plant
+
+
 FORMATS: dict[str, Plant] = {
     **{name: _file(report(name)) for name in reports()},
     "GuideLLM of an unknown version": _of_unknown_version,
@@ -88,6 +96,7 @@ FORMATS: dict[str, Plant] = {
     "vllm bench --save-detailed": _file(bench(True)),
     "vllm bench sweep": _sweep,
     "drop": _drop,
+    **{name: _other(sample) for name, sample in OTHERS.items()},
 }
 
 
