@@ -19,7 +19,7 @@ from runners.measuring.layout import RECORD, Layout, records_under
 from warehouse.errors import RunnerError
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.
-_SHARED = ("study.yaml", "prompts/*.jsonl", "rates/*.json")
+_SHARED = ("study.yaml", "prompts/*.jsonl", "rates/*.rates")
 #: What says which prompts a cell was sent: each load of a dataset has prompts of its own.
 _LEVEL = ("dataset", "load_profile", "concurrency", "rate", "trace")
 FAILED = re.compile(r"\.failed-\d+$")

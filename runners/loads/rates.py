@@ -111,4 +111,4 @@ def of_report(report: Path, baseline: str, software: str) -> Found:
 
 
 def _path(study: Study, results: Path, dataset: str, size: int) -> Path:
-    return results / study.name / RATES / f"{dataset}-tp{size}.json"
+    return results / study.name / RATES / f"{dataset}-tp{size}.rates"

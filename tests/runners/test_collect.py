@@ -64,14 +64,14 @@ def test_each_rate_and_trace_has_prompts_of_its_own_and_frozen_rates_come_along(
     for number, (name, load) in enumerate(loads.items()):
         key, own = f"baseline/tp1/code/{name}-r0", f"hash {number}"
         cell(one, key, concurrency=None, prompt_set_hash=own, **load)
-    rates = one / "tiny" / "rates" / "code-tp1.json"
+    rates = one / "tiny" / "rates" / "code-tp1.rates"
     rates.parent.mkdir()
     rates.write_text("{}")
 
     outcome = collect([one], into)
 
     assert (len(outcome.copied), outcome.conflicts) == (3, [])
-    assert (into / "tiny" / "rates" / "code-tp1.json").exists()
+    assert (into / "tiny" / "rates" / "code-tp1.rates").exists()
 
 
 def test_a_cell_that_both_measured_is_named_and_stays_as_it_was(tmp_path: Path) -> None:

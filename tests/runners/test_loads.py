@@ -315,7 +315,7 @@ def test_a_sweep_without_room_and_damaged_rates_are_said(
         of_report(tmp_path / "none.json", "baseline", "s")
     study = loaded({"sweep": 3})
     freeze(study, tmp_path, ("code", 1), Found(1, 2, "baseline", "s"))
-    (path,) = tmp_path.rglob("code-tp1.json")
+    (path,) = tmp_path.rglob("code-tp1.rates")
     path.write_text("{")
     with pytest.raises(RunnerError, match="put the file back"):
         with_frozen_rates(study, tmp_path)
