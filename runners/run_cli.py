@@ -231,7 +231,7 @@ def _some(cells: Sequence[Any]) -> str:
 
 
 def _after(asked: Asked, went: _Went) -> None:
-    found = asked.look()
+    found = asked.replanned().look()  # By now a sweep may have found its rates.
     if went.results_at:
         _say(f"what is done lies on {went.results_at}; this machine does not see it")
     else:
