@@ -32,7 +32,8 @@ def give_back() -> None:
 
 def keep_imports() -> None:
     """Spare every click a walk through what was imported: Streamlit looks for garbage after each run
-    of a page. Measured on a page without charts: 0.12 s of the processor, none with this.
+    of a page. Measured where all pages had been drawn: 0.12 s of the processor and more for a walk,
+    next to none with this; a run of Trends or Data takes 0.05 to 0.09 s less, a larger one varies by more.
     """
     gc.collect()
     gc.freeze()
