@@ -103,9 +103,9 @@ def _measured(original: Original, wanted: Wanted) -> list[Path]:
 
 def _run(asked: Asked, original: Original) -> None:
     to_run = asked.look().to_run
-    _say(
-        f"{len(asked.cells)} launches of {original.cell}: {len(to_run)} to run, into {asked.layout.root}"
-    )
+    count = len(asked.cells)
+    launches = "1 launch" if count == 1 else f"{count} launches"
+    _say(f"{launches} of {original.cell}: {len(to_run)} to run, into {asked.layout.root}")
     write_study_copy(original.study, original.study_file, asked.layout)
     with progress(Count(len(to_run))) as shown:
         failed = run_here(asked, shown)

@@ -91,7 +91,7 @@ def stands_on(found: Again) -> str:
     """What the words stand on."""
     again = "1 launch" if found.launches == 1 else f"{found.launches} launches"
     more = "" if found.siblings == 0 else (
-        f"; {found.siblings} other repeats of the original tell with them how much launches scatter"
+        f"; how much launches scatter is told by them and {found.siblings} more of the original"
     )  # fmt: skip
     return f"The original launch against {again} of the repetition{more}."
 
