@@ -10,7 +10,7 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lint fmt bench clean install
+.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench clean install
 
 install: .venv/.installed
 
@@ -76,6 +76,12 @@ lab-models: lab-envs
 
 lab-models-costly: lab-envs
 	.lab/vllm/bin/python -m runners.lab.costly studies/lab-models/target .lab/models/target-costly
+
+# llama.cpp's server and the lab's models as it reads them, for studies/lab-llama-cpp.yaml.
+lab-llama: lab-envs
+	runners/lab/setup.sh llama
+	.lab/llama/bin/python -m runners.lab.to_gguf studies/lab-models/target .lab/models/target.gguf
+	.lab/llama/bin/python -m runners.lab.to_gguf studies/lab-models/draft .lab/models/draft.gguf
 
 fmt: install
 	$(BIN)/ruff check --fix .

@@ -11,6 +11,7 @@ from analysis.choice.gather import DECIDING
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
+from analysis.flags.pair_flags import JUDGED_ACROSS
 from analysis.frames import records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
@@ -27,7 +28,10 @@ Line = tuple[str, str]
 #: The lines whose differences are judged, always all of them: how sure each must be depends on how
 #: many there are, and so must not depend on what somebody looks at.
 JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
-_FOR_FLAGS: tuple[Line, ...] = (("output_tokens", "p50"),)
+_FOR_FLAGS: tuple[Line, ...] = (
+    ("output_tokens", "p50"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
+    *((metric, "mean") for metric in JUDGED_ACROSS),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The text exposition of vLLM's ``/metrics``: speculation counters and the load gauges.
+"""The text exposition of ``/metrics``: speculation counters, load gauges, the KV cache.
+
+Names are vLLM's; what SGLang and llama.cpp's server call otherwise is renamed (``warehouse/series.py``).
 
 Formulas: acceptance rate = accepted / draft tokens, mean length = 1 + accepted / drafts, both from
 the difference of two snapshots. Series of several engines are added up; the ``_created`` series
@@ -14,11 +16,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.drafts.acceptance import Counters
+from warehouse.series import ENGINES, OWN, one_name
 
 _LINE = re.compile(
-    r"^(?:vllm|draftboard):(?P<name>\w+)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"
+    rf"^(?P<engine>{'|'.join((*ENGINES, OWN))}):(?P<name>\w+)"
+    r"(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"
 )
 _POSITION = re.compile(r'(?:^|,)\s*position="(\d+)"')
+_LABEL = re.compile(r'(\w+)="(\d+)"')
+_CACHE = "cache_config_info"
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
 
 #: Series worth keeping over time: name (without ``_total``) -> whether it adds up over engines, GPUs.
@@ -31,6 +37,8 @@ KEPT: dict[str, bool] = {
     "num_requests_running": True,
     "num_requests_waiting": True,
     "num_preemptions": True,
+    "prefix_cache_queries": True,
+    "prefix_cache_hits": True,
     # A share of one engine's cache: the fullest engine is the one that matters.
     "kv_cache_usage_perc": False,
     # These two the runners' sampler adds beside what the server says.
@@ -46,6 +54,8 @@ class Snapshot:
     values: dict[str, float]
     by_position: tuple[float, ...] = ()
     """Accepted tokens at draft position 0, 1, …"""
+    cache_tokens: int | None = None
+    """Tokens that the KV cache holds, as the engine says; None: unsaid."""
 
     @property
     def counters(self) -> Counters | None:
@@ -64,17 +74,23 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
     """Read ``name{labels} value`` lines; comments, other series and broken lines are passed over."""
     values: dict[str, float] = {}
     positions: dict[int, float] = defaultdict(float)
+    tokens: list[int | None] = []
     for line in lines:
         match = _LINE.match(line)
         value = _number(match["value"]) if match else None
         if match is None or value is None:
             continue
-        name = match["name"].removesuffix("_total")
+        name = one_name(match["engine"], match["name"])
         if name == _PER_POSITION:
             positions[_position(match["labels"] or "")] += value
+        elif name == _CACHE:
+            tokens.append(_cache_tokens(match["labels"] or ""))
         elif name in KEPT:
             _gather(values, name, value)
-    return Snapshot(values, _by_position(positions))
+    # An engine of several ranks has a cache in each; one that does not say leaves the sum unknown.
+    known = [count for count in tokens if count is not None]
+    whole = sum(known) if known and len(known) == len(tokens) else None
+    return Snapshot(values, _by_position(positions), whole)
 
 
 def _gather(values: dict[str, float], name: str, value: float) -> None:
@@ -91,6 +107,15 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if abs(value) < float("inf") else None
+
+
+def _cache_tokens(labels: str) -> int | None:
+    """vLLM's ``kv_cache_size_tokens``; before it said that, blocks times their size."""
+    said = {name: int(count) for name, count in _LABEL.findall(labels)}
+    if "kv_cache_size_tokens" in said:
+        return said["kv_cache_size_tokens"]
+    blocks, size = said.get("num_gpu_blocks"), said.get("block_size")
+    return None if blocks is None or size is None else blocks * size
 
 
 def _position(labels: str) -> int:

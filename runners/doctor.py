@@ -9,6 +9,8 @@ from runners.checks import (
     cores,
     datasets,
     disk,
+    drafting,
+    engines,
     executables,
     gpus,
     heads,
@@ -34,6 +36,7 @@ from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import server_command
 from runners.probes import interpreter
+from runners.serving.engines import engine_of
 from runners.surroundings import gpu
 from runners.surroundings.tools import Tool, tool
 from warehouse.errors import RunnerError
@@ -43,7 +46,9 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
     executables.check,
     gpus.check,
     cores.check,
+    engines.check,
     methods.check,
+    drafting.check,
     heads.check,
     memory.check,
     lengths.check,
@@ -52,6 +57,10 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
     datasets.check,
     ports.check,
     disk.check,
+)
+#: They know how vLLM reads its arguments and what it needs.
+_OF_VLLM = frozenset(
+    {methods.check, drafting.check, heads.check, memory.check, lengths.check, tokenizers.check}
 )
 _ENGINE_S, _HUB_S = 300.0, 120.0
 
@@ -62,14 +71,17 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding
     Takes seconds, most of them for importing vLLM. Starts no server and downloads no weights.
     """
     situation = look(study, results)
-    return situation, [finding for check in CHECKS for finding in check(situation)]
+    other = study is not None and study.engine != "vllm"
+    checks = [check for check in CHECKS if not (other and check in _OF_VLLM)]
+    return situation, [finding for check in checks for finding in check(situation)]
 
 
 def look(study: Study | None, results: Path) -> Situation:
     """Everything that the checks need to know."""
     env = {**os.environ, **(study.environment if study is not None else {})}
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
-    vllm, load = tool(study, "vllm"), tool(study, "guidellm")
+    served = "vllm" if study is None else engine_of(study).tool
+    vllm, load = tool(study, served), tool(study, "guidellm")
     found = gpu.survey()
     return Situation(
         plan=plan,
@@ -86,7 +98,7 @@ def look(study: Study | None, results: Path) -> Situation:
 
 def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
     """What vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
-    if vllm.python is None or vllm.version is None:
+    if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
         return Engine()
     launches = [] if plan is None else configurations(plan)
     commands = [] if plan is None else [_words(plan.study, launch) for launch in launches]
@@ -101,6 +113,7 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
         memory_share=said["memory_share"],
         device=said["device"],
         suffix_decoding=said["suffix_decoding"],
+        choices={name: tuple(known) for name, known in said["choices"].items()},
         refusals={launch.launch_id: words for launch, words in refused if words is not None},
     )
 

@@ -207,6 +207,18 @@ METRICS: dict[str, Metric] = {
             "launches_beside", "Launches beside", "launches", "neither", 1,
             "Other launches on the same machine.", highest=1e4,
         ),
+        Metric(
+            "kv_cache_tokens", "KV cache", "tokens", "higher", 0,
+            "Tokens that the engine's KV cache holds, as the engine says it (vLLM: "
+            "kv_cache_size_tokens, else blocks x block size), over its ranks.",
+            changes=("more room in the KV cache", "less room in the KV cache"),
+            highest=1e12, doubtful=1e10,
+        ),
+        Metric(
+            "prefix_cache_hit_rate", "Prefix cache hits", "ratio", "neither", 3,
+            "Prompt tokens found in the prefix cache / prompt tokens looked up, by the engine's "
+            "counters around the load.", highest=1.0,
+        ),
     )
 }  # fmt: skip
 

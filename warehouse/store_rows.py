@@ -155,7 +155,9 @@ def _cell_row(number: int, source_id: str, cell: Cell) -> dict[str, Any]:
 
 
 #: Counted by the server, so canonical whatever the report holds.
-_OF_THE_SERVER = ("acceptance_rate", "mean_acceptance_length")
+_OF_THE_SERVER = (
+    "acceptance_rate", "mean_acceptance_length", "kv_cache_tokens", "prefix_cache_hit_rate",
+)  # fmt: skip
 
 
 def comparable_as(cell: Cell) -> str:

@@ -5,7 +5,13 @@ from functools import lru_cache, partial
 
 import pandas as pd
 
-from analysis.flags.lints_across import clocks_differ, company_differs, lengths_differ
+from analysis.flags.lints_across import (
+    clocks_differ,
+    company_differs,
+    hits_differ,
+    lengths_differ,
+    less_cache,
+)
 from analysis.frames import records
 from warehouse.catalogue import METRICS
 from warehouse.rows import Flag
@@ -19,9 +25,7 @@ def pair_flags(
     for row in [] if flags is None else records(flags):
         flag = Flag(row["name"], row["severity"], row["sentence"])
         of_cell.setdefault(row["cell_id"], []).append(flag)
-    of_pair = _across(long)
-    for cell, told in _definition_flags(refused).items():
-        of_pair[cell] = of_pair.get(cell, ()) + told
+    of_pair = _merged(_across(long), _cache_flags(long), _definition_flags(refused))
     # Most pairs share their doubts with others: each is kept once.
     said: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
     found = []
@@ -36,6 +40,29 @@ def pair_flags(
     return found
 
 
+def _merged(*found: dict[str, tuple[Flag, ...]]) -> dict[str, tuple[Flag, ...]]:
+    cells = dict.fromkeys(cell for one in found for cell in one)
+    return {cell: tuple(f for one in found for f in one.get(cell, ())) for cell in cells}
+
+
+def _cache_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    """Room in the KV cache, in requests as long as the baseline's, where the engines say it."""
+    names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
+    rows = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
+    values: dict[str, dict[str, tuple[float, float]]] = {}
+    for row in records(rows[["speculative_id", "metric", "baseline", "speculative"]]):
+        told = values.setdefault(str(row["speculative_id"]), {})
+        told[str(row["metric"])] = (row["baseline"], row["speculative"])
+    flags = {cell: _of_cache(told) for cell, told in values.items()}
+    return {cell: (flag,) for cell, flag in flags.items() if flag is not None}
+
+
+def _of_cache(told: dict[str, tuple[float, float]]) -> Flag | None:
+    sizes = told.get("kv_cache_tokens", (None, None))
+    lengths = [told[name][0] for name in ("prompt_tokens", "output_tokens") if name in told]
+    return less_cache(sizes[0], sizes[1], sum(lengths) if len(lengths) == 2 else None)
+
+
 @lru_cache(10_000)
 def _of(arm: str, flag: Flag) -> Flag:
     return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
@@ -47,6 +74,7 @@ _JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | Non
     ("gpu_clock", "mean", partial(clocks_differ, "GPU")),
     ("cpu_clock", "mean", partial(clocks_differ, "processor")),
     ("launches_beside", "mean", company_differs),
+    ("prefix_cache_hit_rate", "mean", hits_differ),
 )
 #: The metrics that a comparison must hold for these flags.
 JUDGED_ACROSS: tuple[str, ...] = tuple(metric for metric, _, _ in _JUDGES)

@@ -59,6 +59,18 @@ def verification(cell: Cell) -> Flags:
         yield _lossy(f"{name} is {value:g}, below 1")
 
 
+def caching(cell: Cell) -> Flags:
+    """Whether the arm keeps in the prefix cache what arms with such a head drop."""
+    config: Mapping[str, Any] = cell.facts.speculative_config or {}
+    if config.get("disable_eagle_block_drop") is True and cell.facts.prefix_caching is not False:
+        yield Flag(
+            "eagle_block_kept",
+            "warning",
+            "disable_eagle_block_drop keeps the last block of each prefix in the cache, which is "
+            "dropped otherwise: hits and acceptance are those of another cache.",
+        )
+
+
 def drafting(cell: Cell) -> Flags:
     """Whether the arm did what its name says: a baseline drafts never, another one does."""
     method = cell.facts.spec_method

@@ -15,7 +15,7 @@ from analysis.frames import plain
 from analysis.service.slo import parse
 from answers.decide import words as said
 from answers.decide.configurations import configurations
-from answers.decide.doubts import not_interleaved, settings_excluded
+from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
 from answers.decide.mix import forgone, mix_weights, mixes_of, of_systems
 from answers.decide.operating import operating_level
@@ -236,6 +236,7 @@ class Case:
                 yield said.forgone(one)
         for setting in settings:
             yield from not_interleaved(self.known, setting)
+            yield from less_room(self.known, setting, shown)
         if shown.picked.table is not None:
             yield said.TABLE
         yield from of_tables(shown)

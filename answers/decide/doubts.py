@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.choice.gather import DECIDING
 from answers.decide.read import Ground
+from answers.decide.shown import Shown
 from answers.decide.values import Excluded
 from answers.wording import percent
 
@@ -77,3 +78,14 @@ def _slope(rows: pd.DataFrame, hours: pd.Series) -> float | None:
     log = every["log"] - group["log"].transform("mean")
     spread = float((at**2).sum())
     return float((at * log).sum() / spread) if spread > 0 else None
+
+
+def less_room(known: Ground, setting: int, shown: Shown) -> Iterator[str]:
+    """One sentence for each arm taken whose draft leaves less room in the KV cache."""
+    names = {one.arm_id: one.label for one in shown.judged.field.candidates}
+    rows = known.pairs[setting].drop_duplicates("speculative_id")
+    for arm in dict.fromkeys(arm for _, arm in shown.taken_at()):
+        flags = (flag for told in rows.loc[rows["arm_id"] == arm, "flags"] for flag in told)
+        said = next((flag.sentence for flag in flags if flag.name == "less_cache"), None)
+        if said is not None:
+            yield f"{names[arm]}: {said}"

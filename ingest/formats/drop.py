@@ -23,6 +23,7 @@ from ingest.machine_flags import circumstances
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import open_content
 from ingest.samples import Series, read_series
+from ingest.server_cache import cache_measurements
 from ingest.speculation import completed
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
@@ -170,9 +171,11 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
         flags = (*flags, _NOT_DIVIDED)
     acceptance = cell.acceptance if found is None else (found, *cell.acceptance)
     samples = (*samples_within(drop.series, window), *drop.machine.within(window))
+    # Snapshots around several levels say how large the cache is, and nothing of one level's hits.
+    cached = cache_measurements(drop.before, drop.after if alone else None)
     return replace(
         cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples,
-        measurements=(*cell.measurements, *means(samples)),
+        measurements=(*cell.measurements, *means(samples), *cached),
     )  # fmt: skip
 
 

@@ -1,10 +1,10 @@
-"""vLLM and GuideLLM: there, of a release that was tried, and fitting each other and the driver."""
+"""Engine and GuideLLM: there, of a release that was tried, and fitting each other and the driver."""
 
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
 from runners.measuring.guidellm import NEWEST, OLDEST
-from runners.surroundings.tools import Tool
+from runners.surroundings.tools import Kind, Tool
 
 CHECK = "executables"
 #: The published study's release, which nobody ran here, and the newest that was run here.
@@ -26,8 +26,9 @@ def check(situation: Situation) -> Iterator[Finding]:
             f"vLLM cannot be imported: {situation.engine.problem}",
             "Run the vllm executable by hand with --version and mend its environment.",
         )
-    yield from _old_or_new(situation)
-    yield from _together(situation)
+    if situation.vllm.kind == "vllm":
+        yield from _old_or_new(situation)
+        yield from _together(situation)
 
 
 def _present(tool: Tool) -> Finding:
@@ -48,10 +49,14 @@ def _present(tool: Tool) -> Finding:
     return Finding(CHECK, "ok", said)
 
 
-_NAMES = {"vllm": "vLLM", "guidellm": "GuideLLM"}
+_NAMES: dict[Kind, str] = {
+    "vllm": "vLLM", "sglang": "SGLang", "llama_server": "llama.cpp", "guidellm": "GuideLLM",
+}  # fmt: skip
 
 
 def _install(tool: Tool) -> str:
+    if tool.kind in ("sglang", "llama_server"):
+        return f"Install it and name its executable under executables.{tool.kind} of the study."
     return (
         f"Make an environment for it (python3 -m venv NAME, NAME/bin/pip install "
         f"'draftboard[{tool.kind}]') and name NAME/bin/{tool.kind} under executables.{tool.kind} "

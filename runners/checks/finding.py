@@ -34,6 +34,8 @@ class Engine:
     memory_share: float | None = None
     device: str | None = None
     suffix_decoding: bool | None = None
+    #: the words that a speculative setting takes, where it takes few
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: its argument parser's words about each launch's command line, by launch
     refusals: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
@@ -47,6 +49,7 @@ class Situation:
     results: Path
     env: Mapping[str, str]
     vllm: Tool
+    """The engine's executable: vLLM's, or that of the study's own engine."""
     guidellm: Tool
     engine: Engine
     survey: Survey

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The lab's environments under .lab/: vLLM on CPU and GuideLLM, each in one of its own.
-#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3]     (default: the first two)
+#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3] [llama]     (default: the first two)
 # Needs Python 3.11 on x86-64 Linux, 5 GB of disk (1.5 more for the third) and two minutes. Safe to run again: what stands is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,6 +19,7 @@ command -v "$PYTHON" >/dev/null || fail "$PYTHON is not there; install Python 3.
 size_of() {
   case "$1" in
     vllm) echo 3500 ;;
+    llama) echo 300 ;;
     *) echo 1500 ;;
   esac
 }
@@ -75,6 +76,12 @@ name_vllm() {
 # Without it vLLM's CPU build dies on Intel processors with AMX; the file says why.
 ask_for_amx() { cp runners/lab/amx.pth "$(site_packages)/draftboard-amx.pth"; }
 
+# The package holds llama.cpp's server without its program.
+start_llama() {
+  printf '#!/bin/sh\nPYTHONPATH=%s exec %s -m runners.lab.llama_server "$@"\n' "$PWD" "$PWD/.lab/llama/bin/python" >.lab/llama/bin/llama-server
+  chmod +x .lab/llama/bin/llama-server
+}
+
 make_env() {
   case "$1" in
     vllm)
@@ -82,6 +89,10 @@ make_env() {
       # These come built for CUDA and then break the import of transformers.
       .lab/vllm/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec >/dev/null 2>&1 || true
       name_vllm
+      ;;
+    llama)
+      install llama gguf xllamacpp
+      start_llama
       ;;
     guidellm-*) install "$1" torch==2.13.0+cpu "guidellm==${1#guidellm-}" ;;
   esac
@@ -94,7 +105,7 @@ stands() { [ -f ".lab/$1/.made" ] && [ "$(cat ".lab/$1/.made")" = "$(recipe_of "
 announce() { # environments…
   local env needed=0 there=0 missing=()
   for env in "$@"; do
-    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1 and guidellm-0.5.3"
+    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1, guidellm-0.5.3 and llama"
     stands "$env" && continue
     missing+=("$env")
     needed=$((needed + $(size_of "$env")))

@@ -6,7 +6,8 @@ from runners.measuring.guidellm import planned_command
 from runners.measuring.layout import REPORT, Layout
 from runners.measuring.load_request import Places
 from runners.planning.plan import Launch, Plan
-from runners.planning.vllm_command import PORT, server_command
+from runners.planning.vllm_command import PORT
+from runners.serving.engines import engine_of
 
 #: A run takes any free port.
 _PORT = "8000"
@@ -32,5 +33,6 @@ def written_out(plan: Plan, results: Path) -> Written:
 
 def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
     """The command line of a launch's server."""
-    words = server_command(plan.study, launch.variant, launch.tensor_parallel_size)
+    command = engine_of(plan.study).command
+    words = command(plan.study, launch.variant, launch.tensor_parallel_size)
     return [word.replace(PORT, _PORT) for word in words]

@@ -13,16 +13,19 @@ from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study
 from runners.planning.vllm_command import PORT
 from runners.serving.diagnosis import Diagnosis
+from runners.serving.engines import engine_of
 from runners.surroundings import gpu, provenance
 from runners.surroundings.numa import near_gpus
 from runners.surroundings.privacy import public
 from runners.surroundings.tools import tool
-from warehouse.contract import Evidence, Record
+from warehouse.contract import Record
 from warehouse.secrets.values import scrub
 
 _LOG_LINES = 40
 #: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
 _CACHING = "enable_prefix_caching"
+#: What llama.cpp and SGLang call keeping none.
+_WITHOUT_CACHE = ("no_cache_prompt", "disable_radix_cache")
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,13 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     model, count = provenance.hardware(study, gpus)
     found = provenance.revisions(study, launch.variant)
     known = {
-        "engine": "vllm",
-        "engine_version": tool(study, "vllm").version,
+        "engine": study.engine,
+        "engine_version": tool(study, engine_of(study).tool).version,
         "gpu": model,
         "gpu_count": count,
         "model_revision": found.model,
         "draft_revision": found.draft,
-        "evidence": study.evidence or _evidence(study),
+        "evidence": study.evidence or provenance.evidence(study),
         **server_args(study, launch),
     }
     near = near_gpus(study, launch)
@@ -90,16 +93,14 @@ def used_gpus(study: Study, launch: Launch) -> list[int]:
     return [each.index for each in visible][: gpus_needed(study, launch)]
 
 
-def _evidence(study: Study) -> Evidence:
-    return "gpu" if provenance.runs_on_gpu(study) else "cpu"
-
-
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     """Engine arguments by their names with underscores, and whether prefixes are cached."""
     given = {**study.target.engine_args, **launch.variant.engine_args}
     named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
     caching = named.pop(_CACHING, None)
     if named.pop(f"no_{_CACHING}", False):
+        caching = False
+    if any(named.get(name) is True for name in _WITHOUT_CACHE):
         caching = False
     return {"server_args": public(named), "prefix_caching": caching}
 
@@ -109,7 +110,7 @@ def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
     study = setting.study
     problem = happened.problem
     server = (word.replace(PORT, str(happened.port or PORT)) for word in setting.server_command)
-    commands = {"vllm": list(server), "guidellm": list(happened.load_command)}
+    commands = {study.engine: list(server), "guidellm": list(happened.load_command)}
     said = {
         **asked_for(study, cell),
         **_speculation(setting.launch),

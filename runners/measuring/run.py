@@ -19,7 +19,7 @@ from runners.measuring.record import Setting, local_setting, remote_setting, use
 from runners.measuring.sweep import find_rates, sweeping
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study import Study
-from runners.planning.vllm_command import server_command
+from runners.serving.engines import engine_of
 from runners.serving.processes import end_strays
 from runners.serving.server import ServerSpec
 from runners.serving.target_url import Foreign, meet
@@ -31,8 +31,6 @@ from runners.texts.prompt_files import PromptFiles, Prompts
 from runners.watching.watch import Watch, watching
 from warehouse.errors import RunnerError
 
-#: The first vLLM that takes --per-request-spec-decode-metrics.
-_PER_REQUEST_SINCE = (0, 32)
 _LOOPBACK = "127.0.0.1,localhost"
 
 
@@ -251,21 +249,21 @@ def _load_env(study: Study) -> dict[str, str]:
 
 
 def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
-    """How a launch's server is started. Raises RunnerError where there is no vLLM."""
-    found = tool(study, "vllm")
+    """How a launch's server is started. Raises RunnerError where there is no such engine."""
+    engine = engine_of(study)
+    found = tool(study, engine.tool)
     if found.path is None:
         raise RunnerError(
-            f"vLLM cannot be started: {found.problem}; install it in an environment of its own and "
-            "name it under executables.vllm of the study."
+            f"{engine.title} cannot be started: {found.problem}; install it in an environment of its "
+            f"own and name it under executables.{engine.tool} of the study."
         )
-    metrics = _numbers(found.version) >= _PER_REQUEST_SINCE
-    argv = server_command(study, launch.variant, launch.tensor_parallel_size, metrics)
+    argv = engine.command(study, launch.variant, launch.tensor_parallel_size)
     cpus = None if study.cpus is None else frozenset(study.cpus.engine)
     clients = None if study.cpus is None else frozenset(study.cpus.client)
     near = near_gpus(study, launch)
     return ServerSpec(
         argv=tuple(argv),
-        env={**os.environ, **study.environment},
+        env={**engine.always, **os.environ, **study.environment},
         model=served_model(study),
         log=layout.server_log(launch.launch_id).absolute(),
         ready_timeout_s=study.limits.server_ready_s,
@@ -274,9 +272,3 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
         cpus=None if near is None else near.cores,
         request_format=study.request.format,
     )
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    """ "0.32.0+cpu" as (0, 32); unknown is before all others."""
-    parts = (version or "").split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdigit())

@@ -12,21 +12,29 @@ from pathlib import Path
 from typing import Self
 
 from runners.serving import endpoint
+from warehouse.series import ENGINES, one_name
 
-#: Series that are kept of each sample; histograms and cache details stay in the two snapshots.
-_KEPT = (
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "vllm:kv_cache_usage_perc",
-    "vllm:num_preemptions_total",
-    "vllm:prompt_tokens_total",
-    "vllm:generation_tokens_total",
-    "vllm:spec_decode_num_drafts_total",
-    "vllm:spec_decode_num_draft_tokens_total",
-    "vllm:spec_decode_num_accepted_tokens_total",
-    "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+_RUNNING, _WAITING, _GENERATED = (
+    "num_requests_running",
+    "num_requests_waiting",
+    "generation_tokens",
 )
-_RUNNING, _WAITING, _GENERATED = _KEPT[0], _KEPT[1], _KEPT[5]
+#: Series that are kept of each sample, whatever the engine calls them; histograms and cache details
+#: stay in the two snapshots.
+_KEPT = frozenset(
+    {
+        *(
+            _RUNNING,
+            _WAITING,
+            _GENERATED,
+            "kv_cache_usage_perc",
+            "num_preemptions",
+            "prompt_tokens",
+        ),
+        *("spec_decode_num_drafts", "spec_decode_num_draft_tokens"),
+        *("spec_decode_num_accepted_tokens", "spec_decode_num_accepted_tokens_per_pos"),
+    }
+)
 _TIMEOUT_S = 30.0
 #: Seconds to wait for the thread at the end: a sample that hangs is not waited for.
 _LEAVE_S = 5.0
@@ -101,7 +109,8 @@ def _kept(text: str) -> list[str]:
 
 
 def _name(line: str) -> str:
-    return line.partition("{")[0].partition(" ")[0]
+    engine, _, name = line.partition("{")[0].partition(" ")[0].partition(":")
+    return one_name(engine, name) if engine in ENGINES else ""
 
 
 def _totals(lines: Iterable[str]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.planning.study import Study
-from runners.serving.says import glance
+from runners.serving.engines import engine_of, glance
 from runners.surroundings.tools import tool
 
 
@@ -41,9 +41,11 @@ def software(study: Study, target_url: str | None = None) -> Software:
     if target_url is not None:
         said = glance(target_url)
         return Software(said.engine, said.version, None, load.version, executables.guidellm)
+    engine = engine_of(study)
     return Software(
-        "vllm", tool(study, "vllm").version, executables.vllm, load.version, executables.guidellm
-    )
+        engine.name, tool(study, engine.tool).version, getattr(executables, engine.tool),
+        load.version, executables.guidellm,
+    )  # fmt: skip
 
 
 def of_record(said: dict[str, Any]) -> Software:

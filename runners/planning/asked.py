@@ -49,6 +49,8 @@ def asked(
         "environment": telling(study.environment),
         "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
     }
+    if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.
+        said["engine"] = study.engine
     fit_to_publish: dict[str, Any] = public(said)
     return fit_to_publish
 

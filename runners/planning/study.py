@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
+from runners.planning.k_table import table_problem
 from runners.planning.loads import SWEEP, LoadLevel, Loads
 from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
+from warehouse.arms import TABLE
 from warehouse.contract import Evidence
 
 
@@ -27,7 +29,7 @@ class Target(Part):
     )
     engine_args: dict[str, Any] = Field(
         default_factory=dict,
-        description="Arguments of `vllm serve` without dashes: max-model-len …",
+        description="Arguments of `vllm serve`, or of the engine, without dashes: max-model-len …",
     )
 
 
@@ -37,7 +39,8 @@ class Arm(Part):
     name: Name
     speculative_config: dict[str, Any] | None = Field(
         default=None,
-        description="vLLM's --speculative-config, passed through; none for the baseline",
+        description="vLLM's --speculative-config, passed through, or translated for another engine; "
+        "none for the baseline",
     )
     num_speculative_tokens: Positive | list[Positive] | None = Field(
         default=None, description="K, swept by a list"
@@ -59,6 +62,12 @@ class Arm(Part):
             )
         if "num_speculative_tokens" in stated and self.num_speculative_tokens is not None:
             raise ValueError("num_speculative_tokens stands twice: keep the one of the arm")
+        if self.num_speculative_tokens is None and (problem := table_problem(stated)) is not None:
+            raise ValueError(problem)
+        if stated.get(TABLE) is not None and self.num_speculative_tokens is not None:
+            raise ValueError(
+                f"an arm with {TABLE} has its num_speculative_tokens inside speculative_config"
+            )
         if isinstance(self.num_speculative_tokens, list):
             if not self.num_speculative_tokens:
                 raise ValueError("num_speculative_tokens is an empty list")
@@ -141,9 +150,11 @@ class Price(Part):
 
 
 class Executables(Part):
-    """vLLM and GuideLLM, each in an environment of its own; a name is looked up on the PATH."""
+    """Engine and GuideLLM, each in an environment of its own; a name is looked up on the PATH."""
 
     vllm: str = "vllm"
+    sglang: str = "sglang"
+    llama_server: str = "llama-server"
     guidellm: str = "guidellm"
 
 
@@ -168,6 +179,9 @@ class Study(Part):
     description: str | None = None
     evidence: Evidence | None = Field(
         default=None, description="What stands behind the numbers, if the hardware does not say it"
+    )
+    engine: Literal["vllm", "sglang", "llama.cpp"] = Field(
+        default="vllm", description="What is started to serve the arms"
     )
     target: Target
     arms: list[Arm] = Field(min_length=1)
@@ -248,7 +262,9 @@ class Study(Part):
         would be ids of the hub."""
         return Path(self.located(name if name.startswith(("/", "~", ".")) else f"./{name}"))
 
-    def executable(self, which: Literal["vllm", "guidellm"]) -> str | None:
+    def executable(
+        self, which: Literal["vllm", "sglang", "llama_server", "guidellm"]
+    ) -> str | None:
         """Absolute path of an executable; None where it is not found."""
         return shutil.which(self.located(getattr(self.executables, which)))
 

@@ -65,8 +65,12 @@ def said_version(executable: Path, timeout_s: float = 120) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"\b\d+\.\d+\.\d+\S*", done.stdout) if done.returncode == 0 else None
-    return None if found is None else found[0]
+    if done.returncode != 0:
+        return None
+    found = re.search(r"\b\d+\.\d+\.\d+\S*", done.stdout)
+    # llama.cpp counts its builds, and says so where errors go.
+    counted = found or re.search(r"(?<=version: )\S+", done.stdout + done.stderr)
+    return None if counted is None else counted[0]
 
 
 def ask(

@@ -2,7 +2,8 @@
 
 In: {"commands": [[word, …], …]}, the words after ``vllm serve``. Out: {"methods": […],
 "settings": […], "memory_share": default of --gpu-memory-utilization, "device": "cuda", "cpu" …,
-"suffix_decoding": whether its package is there, "refusals": [null or the parser's words, one for
+"suffix_decoding": whether its package is there, "choices": {setting: the words that it takes},
+"refusals": [null or the parser's words, one for
 each command]}. What a release does not have is null. Takes seconds, as every import of vLLM does.
 """
 
@@ -42,6 +43,14 @@ def _settings() -> list[str] | None:
         _member("vllm.config.speculative", "SpeculativeConfig"), "__dataclass_fields__", None
     )
     return None if fields is None else sorted(fields)
+
+
+def _choices() -> dict[str, list[str]]:
+    """The words of the settings that take few; a release without a setting names none."""
+    named = {"rejection_sample_method": "RejectionSampleMethod",
+             "draft_sample_method": "DraftSampleMethod"}  # fmt: skip
+    found = {name: _words(_member("vllm.config.speculative", kind)) for name, kind in named.items()}
+    return {name: known for name, known in found.items() if known}
 
 
 def _memory_share() -> float | None:
@@ -87,6 +96,7 @@ def main() -> None:
         "memory_share": _memory_share(),
         "device": _device(),
         "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,
+        "choices": _choices(),
         "refusals": [
             None if parser is None else _refusal(parser, words) for words in asked["commands"]
         ],

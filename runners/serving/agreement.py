@@ -10,6 +10,7 @@ from runners.planning.plan import Launch
 from runners.planning.study import Study
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.says import Resolved, Said, Served, counters
+from warehouse.arms import TABLE, steps_of, table_of
 
 #: The cause of a cell whose server is not the one that the study says.
 OTHER_SERVER = "other_server"
@@ -41,9 +42,11 @@ def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
     return Diagnosis(OTHER_SERVER, f"This is not the arm {launch.variant.name}: {clauses[0]}.")
 
 
-def wrong_precision(found: Resolved | None, study: Study) -> Diagnosis | None:
-    """Why the study's word for the precision cannot be right."""
-    clauses = list(_precision(found, study)) if found else []
+def not_as_asked(found: Resolved | None, study: Study, launch: Launch) -> Diagnosis | None:
+    """Why a server that was started here is not what the study says: its precision is another, or
+    the engine took back how drafts are sized or verified."""
+    config = launch.variant.speculative_config or {}
+    clauses = [*_precision(found, study), *_drafting(found, config)] if found else []
     return (
         Diagnosis(OTHER_SERVER, f"{clauses[0][:1].upper()}{clauses[0][1:]}.") if clauses else None
     )
@@ -130,9 +133,27 @@ def _resolved(found: Resolved, study: Study, launch: Launch) -> Iterator[str]:
     size = found.tensor_parallel_size
     if size is not None and size != launch.tensor_parallel_size:
         yield f"its tensor parallel size is {size}, and the study says {launch.tensor_parallel_size}"
-    stated = (launch.variant.speculative_config or {}).get("method")
+    config = launch.variant.speculative_config or {}
+    stated = config.get("method")
     if stated is not None and found.method is not None and found.method != stated:
         yield f"its speculative method is {found.method}, and the study says {stated}"
+    yield from _drafting(found, config)
+
+
+def _drafting(found: Resolved, config: dict[str, Any]) -> Iterator[str]:
+    """How drafts are sized and verified: what the engine runs with may be other than was asked."""
+    if not config or found.method is None:
+        return
+    stated, resolved = table_of(config), table_of({TABLE: found.table})
+    if steps_of(stated) != steps_of(resolved):
+        yield (
+            f"its table of K is {[list(entry) for entry in resolved] or 'none'}, and the study says "
+            f"{[list(entry) for entry in stated] or 'none'} (vLLM takes it away beside data "
+            "parallelism)"
+        )
+    verified, asked = found.rejection_sample_method, config.get("rejection_sample_method")
+    if verified is not None and asked is not None and verified != asked:
+        yield f"it verifies drafts by {verified}, and the study says {asked}"
 
 
 def _precision(found: Resolved | None, study: Study) -> Iterator[str]:

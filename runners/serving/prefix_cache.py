@@ -19,26 +19,31 @@ def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
     """Empty the cache if that is wished. Return what became of it: "kept" also where the server
     offers no way to empty it.
 
-    vLLM has the route only with VLLM_SERVER_DEV_MODE=1.
+    vLLM has the route only with VLLM_SERVER_DEV_MODE=1; SGLang has another; llama.cpp has none.
     """
     if wish == "keep":
         return "kept"
+    emptied = _asked(f"{url}/reset_prefix_cache") or _asked(f"{url}/flush_cache")
+    return "reset" if emptied else "kept"
+
+
+def _asked(route: str) -> bool:
     for _ in range(_TRIES):
         try:
-            said = endpoint.send(f"{url}/reset_prefix_cache", None, _TIMEOUT_S)
+            said = endpoint.send(route, None, _TIMEOUT_S)
         except (OSError, HTTPException):
-            return "kept"
+            return False
         if _succeeded(said):
-            return "reset"
+            return True
         time.sleep(_PAUSE_S)
-    return "kept"
+    return False
 
 
 def _succeeded(said: str) -> bool:
     """Return whether the answer means success: vLLM 0.32 says ``{"success": true}``; before that an
-    empty 200 was all there was."""
+    empty 200 was all there was, and SGLang's is a sentence."""
     try:
         answer = json.loads(said or "{}")
     except ValueError:
-        return False
+        return said.startswith("Cache flushed")
     return bool(answer.get("success", True)) if isinstance(answer, dict) else False

@@ -1,13 +1,14 @@
-"""What a server says of itself: models, version, metrics and, where it tells, its configuration."""
+"""What a server says of itself, in values; vLLM's words for counters, cache and configuration."""
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from runners.serving import endpoint
 from runners.serving.endpoint import SILENT
+from warehouse.arms import TABLE
 
 #: The first question makes vLLM collect what its machine is, which takes seconds.
 _CONFIGURATION_S = 60.0
@@ -40,6 +41,13 @@ class Resolved:
     draft_tokens: int | None = None
     whole: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """All that it told, in its own words."""
+    table: list[Any] | None = None
+    """K by batch size; None also where vLLM took it away, as it does beside data parallelism."""
+    rejection_sample_method: str | None = None
+    draft_sample_method: str | None = None
+    parallel_drafting: bool | None = None
+    adaptive_verification: bool | None = None
+    disable_eagle_block_drop: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """What is known, by name, without the whole."""
@@ -67,27 +75,6 @@ class Said:
         return {"True": True, "False": False}.get(self.cache.get("enable_prefix_caching", ""))
 
 
-def listen(url: str) -> Said:
-    """Ask a server everything about itself; what it does not answer stays unknown."""
-    said = glance(url)
-    return said if said.engine is None else replace(said, resolved=resolved(url))
-
-
-def glance(url: str) -> Said:
-    """What it shows without its configuration, which takes seconds."""
-    metrics = _read(f"{url}/metrics") or ""
-    is_vllm = "vllm:" in metrics
-    drafts, draft_tokens = counters(metrics)
-    return Said(
-        engine="vllm" if is_vllm else None,
-        version=_version(url) if is_vllm else None,
-        models=_models(_json(f"{url}/v1/models")),
-        drafts=drafts,
-        draft_tokens=draft_tokens,
-        cache=_labels(metrics),
-    )
-
-
 def counters(metrics: str) -> tuple[bool | None, int | None]:
     """Whether the server drafts, by vLLM's ``/metrics``, and how many tokens at most."""
     if "vllm:" not in metrics:
@@ -98,7 +85,7 @@ def counters(metrics: str) -> tuple[bool | None, int | None]:
 
 def resolved(url: str) -> Resolved | None:
     """vLLM's configuration; None where it has no such route (VLLM_SERVER_DEV_MODE opens it)."""
-    said = _json(f"{url}/server_info?config_format=json", _CONFIGURATION_S)
+    said = json_of(f"{url}/server_info?config_format=json", _CONFIGURATION_S)
     config = said.get("vllm_config") if isinstance(said, dict) else None
     if not isinstance(config, dict):
         return None
@@ -111,6 +98,12 @@ def resolved(url: str) -> Resolved | None:
         method=_text(speculation.get("method")),
         draft_tokens=_number(speculation.get("num_speculative_tokens")),
         whole=config,
+        table=_list(speculation.get(TABLE)),
+        rejection_sample_method=_text(speculation.get("rejection_sample_method")),
+        draft_sample_method=_text(speculation.get("draft_sample_method")),
+        parallel_drafting=_truth(speculation.get("parallel_drafting")),
+        adaptive_verification=_truth(speculation.get("enable_adaptive_verification")),
+        disable_eagle_block_drop=_truth(speculation.get("disable_eagle_block_drop")),
     )
 
 
@@ -123,16 +116,27 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _list(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
+
+
 def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _version(url: str) -> str | None:
-    said = _json(f"{url}/version")
+def version(url: str) -> str | None:
+    """vLLM's ``/version``."""
+    said = json_of(f"{url}/version")
     return _text(said.get("version")) if isinstance(said, dict) else None
 
 
-def _models(said: Any) -> tuple[Served, ...] | None:
+def models(url: str) -> tuple[Served, ...] | None:
+    """The models that ``/v1/models`` lists; None where it does not."""
+    said = json_of(f"{url}/v1/models")
     cards = said.get("data") if isinstance(said, dict) else None
     if not isinstance(cards, list):
         return None
@@ -143,19 +147,22 @@ def _models(said: Any) -> tuple[Served, ...] | None:
     )
 
 
-def _labels(metrics: str) -> dict[str, str]:
+def cache_labels(metrics: str) -> dict[str, str]:
+    """Labels of vLLM's ``cache_config_info``; empty where there is none."""
     found = _CACHE.search(metrics)
     return dict(_LABEL.findall(found[1])) if found else {}
 
 
-def _json(url: str, timeout_s: float = 10.0) -> Any:
+def json_of(url: str, timeout_s: float = 10.0) -> Any:
+    """The JSON at an address; None where there is none."""
     try:
-        return json.loads(_read(url, timeout_s) or "null")
+        return json.loads(read(url, timeout_s) or "null")
     except ValueError:
         return None
 
 
-def _read(url: str, timeout_s: float = 10.0) -> str | None:
+def read(url: str, timeout_s: float = 10.0) -> str | None:
+    """The text at an address; None where there is none."""
     try:
         return endpoint.fetch(url, timeout_s)
     except SILENT:

@@ -15,8 +15,6 @@ from runners.serving.endpoint import RequestFormat
 from runners.serving.processes import Guarded
 from warehouse.errors import RunnerError
 
-#: Set for every server that is started here: without it vLLM has no route that empties the cache.
-ALWAYS = {"VLLM_SERVER_DEV_MODE": "1"}
 _HOST = "127.0.0.1"
 _PAUSE_S = 0.25
 #: Long enough for a token behind a full queue, short enough to notice a hang.
@@ -169,7 +167,7 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
     began = time.monotonic()
     log_start = spec.log.stat().st_size if spec.log.exists() else 0
     argv = [word.replace("{port}", str(port)) for word in spec.argv]
-    env = pinning.environment(spec.engine_cpus, spec.argv) | ALWAYS | spec.env
+    env = pinning.environment(spec.engine_cpus, spec.argv) | spec.env
     try:
         process = Guarded.start(argv, env, spec.log, cpus=spec.cpus)
     except RunnerError as error:

@@ -10,7 +10,8 @@ from runners.planning.study import Study
 from runners.serving import agreement, endpoint
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import SILENT, BadStatus, Refused
-from runners.serving.says import Said, glance, listen
+from runners.serving.engines import glance, listen
+from runners.serving.says import Said
 from runners.serving.server import Remote
 from warehouse.errors import RunnerError
 

@@ -8,7 +8,7 @@ from runners.measuring.progress import Progress
 from runners.measuring.serving import Serving
 from runners.planning.plan import Launch
 from runners.planning.study import Study
-from runners.serving.agreement import OTHER_SERVER, precision_is_stated, wrong_precision
+from runners.serving.agreement import OTHER_SERVER, not_as_asked, precision_is_stated
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
 from runners.serving.says import Resolved, resolved
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
@@ -95,7 +95,7 @@ class LocalHost:
             self._tries_left -= 1
             raise
         self._resolved = resolved(server.url)
-        if (wrong := wrong_precision(self._resolved, self._study)) is not None:
+        if (wrong := not_as_asked(self._resolved, self._study, self._launch)) is not None:
             self.stop()
             self.given_up = wrong
             raise ServerFailed(wrong, server.log_tail(_LOG_LINES))

@@ -15,14 +15,13 @@ from typing import Any
 from runners.models import model_files
 from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import speculative_config
-from runners.serving.server import ALWAYS
+from runners.serving.engines import engine_of
 from runners.surroundings import gpu, machine
 from runners.surroundings.privacy import public
 from runners.surroundings.tools import Kind, tool
+from warehouse.contract import Evidence
 from warehouse.secrets.names import is_secret_name, may_be_written
 from warehouse.secrets.words import REMOVED
-
-_KINDS: tuple[Kind, ...] = ("vllm", "guidellm")
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,10 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
     """
     found = gpu.survey()
     used = _used(found, gpus) if runs_on_gpu(study) else ()
+    kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
     said = {
         "versions": asdict(versions(study)),
-        "packages": {kind: dict(tool(study, kind).versions) for kind in _KINDS},
+        "packages": {kind: dict(tool(study, kind).versions) for kind in kinds},
         "gpus": [asdict(each) for each in used],
         "driver": found.driver,
         "cuda_driver": found.cuda,
@@ -100,8 +100,18 @@ def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | 
 
 
 def runs_on_gpu(study: Study) -> bool:
-    """Whether the study's vLLM is built for GPUs; a build that does not say counts as one."""
+    """Whether the study's vLLM is built for GPUs; a build that does not say counts as one. Another
+    engine is taken to use the GPUs that there are."""
+    if study.engine != "vllm":
+        return bool(gpu.survey().gpus)
     return not tool(study, "vllm").for_cpu
+
+
+def evidence(study: Study) -> Evidence | None:
+    """What stands behind the numbers; None where an engine may compute on GPUs or beside them."""
+    if not runs_on_gpu(study):
+        return "cpu"
+    return "gpu" if study.engine == "vllm" else None
 
 
 def revisions(study: Study, variant: Variant) -> Revisions:
@@ -120,7 +130,7 @@ def variables(study: Study) -> dict[str, str]:
 
     Of those that only the study sets and that are on no list the names stay, not the values.
     """
-    merged = {**ALWAYS, **os.environ, **study.environment}
+    merged = {**engine_of(study).always, **os.environ, **study.environment}
     listed = {name: value for name, value in merged.items() if may_be_written(name)}
     unlisted = {
         name: REMOVED

