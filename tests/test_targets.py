@@ -37,8 +37,12 @@ def selected(target: str, carried: dict[str, bool]) -> int:
 @pytest.mark.parametrize("carried", CARRIED, ids=lambda c: "+".join(n for n in c if c[n]) or "none")
 def test_whatever_a_test_carries_it_is_run_once(carried: dict[str, bool]) -> None:
     assert selected("test", carried) + selected("test-long", carried) == 1
-    assert selected("check", carried) == (not any(carried.values()))
-    assert selected("check", carried) <= selected("test", carried)
+    assert selected("quick", carried) == (not any(carried.values()))
+    assert selected("quick", carried) <= selected("test", carried)
+
+
+def test_make_check_lints_and_runs_the_quick_tests() -> None:
+    assert recipe("check").split()[-2:] == ["lint", "quick"]
 
 
 @pytest.mark.parametrize("marker", MARKERS)
