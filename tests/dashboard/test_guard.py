@@ -1,5 +1,6 @@
 """What an anonymous visitor, a viewer and an editor reach over plain HTTP, on a real server."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,6 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.testclient import TestClient
 
 from dashboard.headers import Headers, broken
 from tests.dashboard.doors import guarded, opens_a_session, uploads, visiting, websocket
@@ -101,6 +101,12 @@ def test_under_another_name_there_is_one_sentence_without_a_path(address: str) -
     assert str(Path.cwd()) not in answer.text
 
 
+async def _asked(app: Starlette) -> httpx.Response:
+    there = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=there, base_url="http://localhost") as client:
+        return await client.get("/")
+
+
 def test_a_mistake_of_ours_is_one_sentence_with_the_headers() -> None:
     def break_down(_: Request) -> Response:
         raise RuntimeError(f"in {__file__}")
@@ -110,7 +116,7 @@ def test_a_mistake_of_ours_is_one_sentence_with_the_headers() -> None:
         middleware=[Middleware(Headers)],
         exception_handlers={Exception: broken},
     )
-    answer = TestClient(app, raise_server_exceptions=False).get("/")
+    answer = asyncio.run(_asked(app))
 
     assert answer.status_code == 500
     assert answer.text == "The server made a mistake; its log has the details.\n"

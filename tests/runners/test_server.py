@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from runners.serving import endpoint
+from runners.serving.engines.vllm import ENGINE as VLLM
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
 
@@ -272,7 +273,7 @@ def test_the_prefix_cache_is_emptied_or_known_to_be_kept(spec: Spec) -> None:
     def cached(server: Server, wish: Any) -> str:
         return empty_prefix_cache(server.url, wish)
 
-    with start(spec()) as server:
+    with start(spec(env=os.environ | VLLM.always)) as server:
         assert [cached(server, "reset"), cached(server, "keep")] == ["reset", "kept"]
     with start(spec(env={**os.environ, "VLLM_SERVER_DEV_MODE": "0"})) as server:
         assert cached(server, "reset") == "kept"
