@@ -4,7 +4,7 @@ from pathlib import Path
 
 from analysis.matching.comparison import compare
 from answers import facts
-from answers.ground import excluded_cells, judged_pairs, only_studies, rows_of
+from answers.ground import deciding_cells, judged_pairs, only_studies, rows_of
 from warehouse import queries, store_derived
 from warehouse.filters import Filters
 from warehouse.store_lock import WriterLock
@@ -18,8 +18,7 @@ def derive(root: Path) -> int:
     """
     with Reader(root) as reader:
         cells = queries.cells(reader, Filters()).to_pandas()
-        flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-        deciding = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
+        deciding = deciding_cells(reader, cells)
         basis = facts.bases(deciding)
         missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
         with WriterLock(root).held(wait=False, on_wait=None):

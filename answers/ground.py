@@ -200,6 +200,12 @@ def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
     return replace(dates, study=tuple(sorted(cells["study"].unique())))
 
 
+def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells without those that decide nothing."""
+    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
+    return cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
+
+
 def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
     """Cell -> why it decides nothing."""
     paths = dict(zip(cells["cell_id"], cells["path"], strict=True))

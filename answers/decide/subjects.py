@@ -14,8 +14,7 @@ from answers.decide.answer import decide, subject_of
 from answers.decide.configurations import configurations
 from answers.decide.overview import Overview, System, names_apart, narrowed, overviews, system
 from answers.decide.values import Decisions, Question, Subject
-from answers.ground import excluded_cells, whole_studies
-from warehouse import queries
+from answers.ground import deciding_cells, whole_studies
 from warehouse.filters import UNKNOWN, Filters
 from warehouse.store_read import Reader
 
@@ -66,9 +65,8 @@ def subjects(reader: Reader, asked: Asked) -> tuple[Named, ...]:
     """Return every subject of which the filters keep a cell that may have a partner, in the order of
     the results. Some have no decision: no two of their cells can be compared."""
     cells, shown = whole_studies(reader, asked.filters)
-    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    deciding = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
-    found = list(_settings(against(deciding, asked.reference), shown))
+    deciding = against(deciding_cells(reader, cells), asked.reference)
+    found = list(_settings(deciding, shown))
     kept = [one for one in found if asked.lonely or asked.allow or _met(one)]
     parts: dict[System, list[_Setting]] = {}
     for one in kept:
