@@ -92,6 +92,8 @@ def test_acceptance_is_the_same_by_counters_by_requests_and_by_the_log(tmp_path:
     assert drop.record.evidence == "cpu"
     assert drop.record.environment["resolved"] == {
         "dtype": "torch.bfloat16", "tensor_parallel_size": 1, "method": "draft_model",
-        "draft_tokens": K,
+        "draft_tokens": K, "rejection_sample_method": "standard", "draft_sample_method": "greedy",
+        "parallel_drafting": False, "adaptive_verification": False,
+        "disable_eagle_block_drop": False,
     }  # fmt: skip
     assert "stated" not in drop.record.environment

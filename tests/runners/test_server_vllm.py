@@ -14,6 +14,7 @@ import pytest
 
 from runners.measuring.sampler import Sampler
 from runners.serving import endpoint
+from runners.serving.engines.vllm import ENGINE as VLLM
 from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
 
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 ROOT = Path(__file__).parents[2]
 SMALL = ("--max-model-len", "256", "--max-num-seqs", "8", "--served-model-name", "tiny")
 ENVIRONMENT = {
+    **VLLM.always,
     **os.environ,
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
