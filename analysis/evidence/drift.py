@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 #: Of less than half an hour chance makes a drift in up to one cell of ten, where noise lasts minutes.
@@ -60,6 +59,9 @@ def drift(at: Floats, above: Floats, below: Floats) -> Drift | None:
 
 def _line(x: Floats, y: Floats, hours: float) -> Drift | None:
     """The slope of y (logs) over x (hours), with what neighbours have in common taken out."""
+    # Only cells of half an hour need it, and every process that reads a report would load it.
+    from scipy.special import stdtr, stdtrit
+
     moved, count = x - x.mean(), len(x)
     squares = float((moved**2).sum())
     slope = float(moved @ y) / squares

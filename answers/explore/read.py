@@ -88,7 +88,10 @@ def cells(
     most: int | None = None,
 ) -> Cells:
     """The cells of a chart, each once, or those behind the marks that were clicked; at most ``most``."""
-    rows = _table(reader, cells_sql(pick, filters))
+    # Parallel reading keeps no order, and a reader who asks twice expects the same rows.
+    rows = _table(
+        reader, f"{cells_sql(pick, filters)}\norder by panel, series, x, y, cells.cell_id"
+    )
     if not clicked:
         return Cells(tuple(map(_behind, rows.slice(0, most).to_pylist())), rows.num_rows)
     wanted = {(one.panel, one.series, _at(one.along)) for one in clicked}

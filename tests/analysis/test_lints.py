@@ -140,7 +140,8 @@ def test_a_bad_cell_earns_its_flag_and_no_unrelated_error(
     flags = {flag.name: flag for flag in lint(good_cell(**bad))}
     assert flags[name].severity == severity
     assert says in flags[name].sentence
-    assert set(flags) - {name} <= {"errors"}
+    # A request throughput that nothing can hold disagrees with the report's own counts, too.
+    assert set(flags) - {name} <= {"errors", "rates_disagree"}
 
 
 #: Just inside each limit.

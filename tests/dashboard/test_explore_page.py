@@ -91,6 +91,14 @@ def test_every_encoded_field_exists_in_the_data(name: str) -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
+def test_the_cells_of_a_chart_come_in_one_order() -> None:
+    places = [(c.panel, c.series, c.x, c.y, c.cell_id) for c in _cells(PICK)]
+
+    assert len(places) > 20
+    assert places == sorted(places)
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_a_median_over_a_setting_is_the_median_of_its_cells() -> None:
     cells = pd.DataFrame([(c.panel, c.series, c.x, c.y) for c in _cells(PICK)])
 

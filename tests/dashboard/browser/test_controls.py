@@ -33,8 +33,10 @@ class Control:
 
 def _fill(label: str, text: str) -> Callable[[Page], None]:
     def use(page: Page) -> None:
-        box = page.get_by_role("textbox", name=label)
-        box = box if box.count() else page.get_by_role("spinbutton", name=label)
+        # Whichever of the two the page draws, which may be soon.
+        box = page.get_by_role("textbox", name=label).or_(
+            page.get_by_role("spinbutton", name=label)
+        )
         box.fill(text)
         box.press("Enter")
 
