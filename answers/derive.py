@@ -12,9 +12,10 @@ from warehouse.store_read import Reader
 
 
 def derive(root: Path) -> int:
-    """Derive what is not kept yet; how many studies that were.
+    """Derive the facts that are not kept yet, and return how many studies they are of.
 
-    Raises WarehouseBusy where somebody writes: what is not derived is computed when it is asked for.
+    Raises WarehouseBusy where somebody writes: what is not derived is computed when it is asked
+    for.
     """
     with Reader(root) as reader:
         cells = queries.cells(reader, Filters()).to_pandas()

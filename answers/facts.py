@@ -26,7 +26,7 @@ _BY = ["setting", "arm_id", "metric", "statistic"]
 
 
 def bases(cells: pd.DataFrame) -> pd.Series:
-    """cell_id -> hash of all that its study's differences follow from.
+    """Return cell_id -> a hash of everything that its study's differences follow from.
 
     ``cells``: the deciding ones, as the query of that name returns them.
     """
@@ -76,7 +76,8 @@ def _joined(parts: list[pd.DataFrame], by: list[str]) -> pd.DataFrame:
 
 
 def _places(judged: Comparison) -> pd.DataFrame:
-    """Index: id of a speculative cell; its setting, arm and load as numbers of this comparison."""
+    """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
+    index is the cell's id."""
     once = judged.pairs.drop_duplicates("speculative_id")
     return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
 
@@ -95,8 +96,8 @@ def keep(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
 
 
 def _named(rows: pd.DataFrame, place: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the rows with ``cell``, the id of a speculative cell of the same place: it is the same
-    for every reader, while numbers differ."""
+    """Return the rows with ``cell``, the id of a speculative cell in the same place: an id means
+    the same to every reader, a number only within one comparison."""
     cells = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
     return rows.merge(cells, on=by, how="left")
 

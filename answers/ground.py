@@ -36,9 +36,9 @@ _FOR_FLAGS: tuple[Line, ...] = (
 
 @dataclass(frozen=True)
 class Asked:
-    """``filters`` choose what is shown, never what it stands on. ``allow``: fields in which pairs
-    may differ; ``also``: lines read beside the judged ones; ``reference``: the arm that the others
-    are compared with."""
+    """What an answer needs to be read. ``filters`` choose what is shown, never what it stands on.
+    ``allow``: fields in which pairs may differ; ``also``: lines read beside the judged ones;
+    ``reference``: the arm that the others are compared with."""
 
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()
@@ -48,7 +48,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Rows:
-    """Frames as the queries of these names return them."""
+    """The rows of the cells, measurements, flags and acceptance, as the queries of these names
+    return them."""
 
     cells: pd.DataFrame
     measurements: pd.DataFrame
@@ -70,7 +71,7 @@ class Ground:
 
     @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
-        """Setting -> its differences at a load that are, or are likely, a loss."""
+        """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
         bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
         return by_setting(rows[bad])
@@ -82,7 +83,7 @@ class Ground:
 
     @cached_property
     def by_id(self) -> pd.DataFrame:
-        """The cells by their ids."""
+        """The cells, indexed by their ids."""
         return self.cells.set_index("cell_id", drop=False)
 
     @cached_property
@@ -112,13 +113,13 @@ class Ground:
 
 
 def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
-    """Return the rows of each setting. Looking all up once is faster than searching for each."""
+    """Return setting -> its rows. Looking all up at once is faster than searching for each."""
     places = rows.groupby("setting", sort=False).indices
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
 
 def ground(reader: Reader, asked: Asked) -> Ground:
-    """All cells of every study that the filters touch, compared.
+    """Compare all cells of every study that the filters touch.
 
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
     """
@@ -174,18 +175,18 @@ def ground_of(
 
 
 def judged_pairs(found: Comparison) -> Comparison:
-    """The comparison with the pairs of the judged lines alone."""
+    """Return the comparison with the pairs of the judged lines alone."""
     return replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
 
 
 def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
-    """Which rows are of one of the lines."""
+    """Return, for each row, whether it is of one of the lines."""
     names = pd.MultiIndex.from_arrays([rows["metric"].astype(str), rows["statistic"].astype(str)])
     return pd.Series(names.isin(lines), index=rows.index)
 
 
 def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
-    """The cells of the studies that have a shown cell."""
+    """Return all cells of the studies that have a shown cell."""
     keys = studies_of(every)
     shown = every["cell_id"].isin(ids)
     wanted = {key for key, is_shown in zip(keys, shown, strict=True) if is_shown}
@@ -207,7 +208,7 @@ def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
-    """Cell -> why it decides nothing."""
+    """Return cell -> why it decides nothing."""
     paths = dict(zip(cells["cell_id"], cells["path"], strict=True))
     told = flags[flags["name"].isin(DECIDES_NOTHING)]
     return {

@@ -23,12 +23,14 @@ METHODS = {
 
 
 def points(ratio: float) -> str:
-    """``+20.7``, in percent; ``-1,388`` where a decimal says nothing."""
+    """Write a ratio in percent without the sign of percent: ``+20.7``; ``-1,388`` without a decimal
+    where it is large."""
     return f"{ratio * 100:+,.{0 if abs(ratio) >= 10 else 1}f}"
 
 
 def percent(ratio: float | None, sign: bool = True) -> str:
-    """``+20.7 %``; without a sign where a word beside it says the direction."""
+    """Write a ratio in percent: ``+20.7 %``; without a plus or minus where a word beside it says
+    the direction."""
     if ratio is None:
         return UNKNOWN
     text = points(ratio) if sign else points(ratio)[1:]
@@ -36,20 +38,22 @@ def percent(ratio: float | None, sign: bool = True) -> str:
 
 
 def size(ratio: float) -> str:
-    """``11.1 %`` before "better" or "worse"; ``14.9 times`` what was not even half of it."""
+    """Write how large a change is, for use before "better" or "worse": ``11.1 %``; from 100 % on as
+    a multiple, ``14.9 times``."""
     # A change of 100 % or more is one of something that grew: nothing loses more than all of it.
     return f"{1 + abs(ratio):,.1f} times" if abs(ratio) >= 1 else f"{abs(ratio) * 100:.1f} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``+18.2 to +23.3 %``; empty where there is none."""
+    """Write an interval of ratios in percent: ``+18.2 to +23.3 %``; empty where there is none."""
     if low is None or high is None:
         return ""
     return f"{points(low)} to {points(high)}{_SPACE}%"
 
 
 def directed(low: float | None, high: float | None, better: bool) -> str:
-    """``18.2 to 23.3 %`` beside a word that says the direction; below zero is the other direction."""
+    """Write an interval beside a word that says the direction: ``18.2 to 23.3 %``; what is below
+    zero goes in the other direction."""
     if low is None or high is None:
         return ""
     first, last = (low, high) if better else (-high, -low)
@@ -57,13 +61,13 @@ def directed(low: float | None, high: float | None, better: bool) -> str:
 
 
 def known(value: object) -> str:
-    """A fact in words; unknown is said so."""
+    """Write a fact as text; an unknown one as the word for unknown."""
     return UNKNOWN if value is None else str(value)
 
 
 def arm_words(method: str, k: int | None, how: str = "") -> str:
-    """``EAGLE-3 with 3 draft tokens``; ``how`` is said where K is not fixed: ``a draft model with
-    K=5/2 by table``."""
+    """Return an arm in words: ``EAGLE-3 with 3 draft tokens``; ``how`` is said where K is not
+    fixed: ``a draft model with K=5/2 by table``."""
     name = METHODS.get(method, method)
     if k is None:
         return f"{name} with {how}" if how else name
@@ -71,7 +75,7 @@ def arm_words(method: str, k: int | None, how: str = "") -> str:
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """``a, b and c``; ``a, b, c and 4 more``."""
+    """Join names: ``a, b and c``; more than ``most`` as ``a, b, c and 4 more``."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -85,7 +89,7 @@ SYNTHETIC = "synthetic acceptance"
 
 
 def badge(evidence: object) -> str:
-    """What a reader must know about the origin of numbers: empty for a real GPU run."""
+    """Return what a reader must know about the origin of numbers: empty for a real GPU run."""
     return _BADGES.get(str(evidence), "evidence unknown")
 
 

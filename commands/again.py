@@ -20,7 +20,7 @@ EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
 
 
 def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path]) -> "Again":
-    """The answer for these drops. Raises InvalidInput where one cannot be read."""
+    """Ingest these drops and compare them. Raises InvalidInput where one cannot be read."""
     from answers.again.answer import again
     from warehouse.store import Reader
 

@@ -14,7 +14,7 @@ AUTHOR = "DRAFTBOARD_AUTHOR"
 
 
 def author_option(command: Command) -> Command:
-    """``--author NAME``; without it DRAFTBOARD_AUTHOR."""
+    """Add the option ``--author NAME``; without it DRAFTBOARD_AUTHOR says the name."""
     return click.option(
         "--author", envvar=AUTHOR, metavar="NAME", help=f"Who says so [{AUTHOR}, else unknown]."
     )(command)
@@ -27,14 +27,15 @@ def author_or_unknown(given: str | None) -> str:
 
 
 def target_of_run(root: Path, word: str) -> "Target":
-    """The run that ``word`` names. Raises UnknownKey, with the nearest ids, unless it is one."""
+    """Return the run that ``word`` names. Raises UnknownKey, with the nearest ids, unless it names
+    exactly one."""
     from warehouse.exclusions import find_run
 
     return find_run(all_runs(root), word)
 
 
 def all_runs(root: Path) -> list[dict[str, Any]]:
-    """Every run, the excluded ones too, as ``queries.runs``, newest first."""
+    """Return every run, the excluded ones too, as ``queries.runs``, newest first."""
     from warehouse import queries
     from warehouse.filters import Filters
     from warehouse.store import Reader

@@ -32,7 +32,8 @@ _OPTIONS = (
 
 
 def question_options(command: Command) -> Command:
-    """``--load``, ``--slo``, ``--objective``, ``--mix``, ``--nowhere-worse`` and ``--allow``."""
+    """Add the options ``--load``, ``--slo``, ``--objective``, ``--mix``, ``--nowhere-worse`` and
+    ``--allow``."""
     command = allow_option(command)
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -40,7 +41,8 @@ def question_options(command: Command) -> Command:
 
 
 def question_from(given: dict[str, Any]) -> "Question":
-    """What is asked, from a command's parameters. Raises InvalidInput for a mix that is none."""
+    """Return the question that a command's parameters ask. Raises InvalidInput for a mix that is
+    none."""
     from answers.decide.asked import mix_from
     from answers.decide.values import Question
 
@@ -52,7 +54,7 @@ def question_from(given: dict[str, Any]) -> "Question":
 
 
 def _share(text: str) -> float:
-    """``3%`` as 0.03."""
+    """Read a share: ``3%`` as 0.03."""
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:

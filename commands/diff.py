@@ -39,7 +39,7 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
 
 
 def _records(warehouse: Path | None) -> list[dict[str, Any]]:
-    """Every cell joined with the run it belongs to: what was set, and how it was started."""
+    """Return every cell joined with the run it belongs to: what was set, and how it was started."""
     from warehouse import queries
     from warehouse.filters import Filters
     from warehouse.store import Reader, warehouse_path
@@ -57,7 +57,7 @@ def _records(warehouse: Path | None) -> list[dict[str, Any]]:
 
 
 def _chosen(records: list[dict[str, Any]], word: str) -> dict[str, Any]:
-    """The one cell that ``word`` names, or what the cells of the run that it names share."""
+    """Return the one cell that ``word`` names, or what the cells of the run that it names share."""
     from warehouse.errors import UnknownKey
 
     cells = [record for record in records if record["cell_id"].startswith(word)]

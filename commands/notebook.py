@@ -47,8 +47,9 @@ class Chosen(TypedDict, total=False):
 
 
 class Compared(Chosen, total=False):
-    """``allow``: fields in which pairs may differ; ``metrics``: lines beside the study's table, such
-    as ``ttft:p99``; ``reference``: the arm that the others are compared with."""
+    """The options of ``draftboard compare``, by their names. ``allow``: fields in which pairs may
+    differ; ``metrics``: lines beside the study's table, such as ``ttft:p99``; ``reference``: the
+    arm that the others are compared with."""
 
     allow: Names
     metrics: Names

@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 
 
 def warehouse_option(command: Command) -> Command:
-    """``--warehouse PATH``; without it DRAFTBOARD_WAREHOUSE, else data/warehouse.
+    """Add the option ``--warehouse PATH``; without it DRAFTBOARD_WAREHOUSE, else data/warehouse.
 
     The command ends with a sentence on stderr where its answer left out runs that are excluded.
     """
@@ -59,12 +59,12 @@ def _tell_excluded(given: dict[str, Any]) -> None:
 
 
 def json_option(command: Command) -> Command:
-    """``--json``: the same answer as one JSON object."""
+    """Add the option ``--json``, which prints the same answer as one JSON object."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
 
 
 def allow_option(command: Command) -> Command:
-    """``--allow FIELD``: pairs may differ in it."""
+    """Add the option ``--allow FIELD``, which lets pairs differ in a field."""
     return click.option(
         "--allow",
         multiple=True,
@@ -74,7 +74,8 @@ def allow_option(command: Command) -> Command:
 
 
 def judging_options(command: Command) -> Command:
-    """What a judgement over nights allows: ``--max-regression``, ``--since``, ``--open-exit``."""
+    """Add the options of a judgement over nights: ``--max-regression``, ``--since``,
+    ``--open-exit``."""
     for option in (
         click.option(
             "--open-exit",
@@ -102,7 +103,8 @@ def judging_options(command: Command) -> Command:
 
 
 def filter_options(command: Command) -> Command:
-    """One repeatable option for each filter field; ``unknown`` matches what was not recorded."""
+    """Add one repeatable option for each filter field; ``unknown`` matches what was not
+    recorded."""
     for name in reversed(FILTER_FIELDS):
         command = click.option(
             f"--{name.replace('_', '-')}",
@@ -115,6 +117,6 @@ def filter_options(command: Command) -> Command:
 
 
 def filters_from(given: dict[str, Any]) -> Filters:
-    """The filters among a command's parameters, e.g. ``{"dataset": ("code",), …}``."""
+    """Return the filters among a command's parameters, e.g. ``{"dataset": ("code",), …}``."""
     chosen: dict[str, Any] = {name: tuple(given[name]) for name in FILTER_FIELDS}
     return Filters(**chosen)

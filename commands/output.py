@@ -33,13 +33,14 @@ def show_table(
 
 
 def width() -> int | None:
-    """How many letters a line of the terminal has; None where the output is none."""
+    """Return how many letters a line of the terminal has; None where the output is no terminal."""
     console = Console()
     return console.width if console.is_terminal else None
 
 
 def end_of_path(path: str, letters: int) -> str:
-    """The path, from its end as much as fits: whole parts behind ``…/``, else its last letters.
+    """Return as much of a path, from its end, as fits: whole parts behind ``…/``, else its last
+    letters.
 
     The beginnings of paths are alike, their ends tell them apart.
     """

@@ -31,14 +31,15 @@ _OPTIONS = (
 
 
 def price_options(command: Command) -> Command:
-    """--usd-per-hour, --gpus-per-instance, --gpus-used, --utilisation, --price, --prices."""
+    """Add --usd-per-hour, --gpus-per-instance, --gpus-used, --utilisation, --price and --prices."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def price_list(file: Path | None) -> "tuple[Price, ...]":
-    """The user's own prices first, then those that come along. Raises InvalidInput."""
+    """Return the prices of the user's own file, then those that Draftboard brings. Raises
+    InvalidInput."""
     from analysis.money.prices import PRICES, own_prices
     from analysis.published.printed import yaml_as_printed
     from warehouse.errors import InvalidInput
@@ -57,7 +58,8 @@ def price_list(file: Path | None) -> "tuple[Price, ...]":
 
 
 def paying_from(given: Mapping[str, Any]) -> "Paying":
-    """What the options say of money. Raises InvalidInput where they contradict each other."""
+    """Return what the options say of money. Raises InvalidInput where they contradict each
+    other."""
     from analysis.money.paying import Paying
 
     return Paying(

@@ -14,7 +14,8 @@ _DELAY = 1.0
 
 @contextmanager
 def progress(what: str, total: int, as_bytes: bool = True) -> Iterator[Callable[[int], None]]:
-    """A function that takes how much was done since; draws on stderr where that is a terminal.
+    """Yield a function that is told how much was done since its last call; it draws on stderr where
+    that is a terminal.
 
     ``total``, in bytes or in steps, is what all of it will add up to.
     """

@@ -75,7 +75,8 @@ def nested(row: Row) -> Row:
 
 
 def _show(rows: list[Row]) -> None:
-    """One table. On a terminal what all runs share is said once, and of a path its end is shown."""
+    """Print one table. On a terminal what all runs share is said once, and of a path its end is
+    shown."""
     from commands.output import end_of_path, show_table, width
 
     excluded = any(row["excluded"] for row in rows)

@@ -68,7 +68,7 @@ def _terms(given: dict[str, Any]) -> "Terms":
 
 
 def _share(option: str, text: str) -> float:
-    """``3%`` as 0.03; above 0 and below 1."""
+    """Read a share, ``3%`` as 0.03; it must lie above 0 and below 1."""
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:
@@ -79,7 +79,7 @@ def _share(option: str, text: str) -> float:
 
 
 def _minutes(text: str) -> float:
-    """``120min`` or ``2h`` in minutes."""
+    """Read ``120min`` or ``2h`` as minutes."""
     number, factor = (text.removesuffix("h"), 60) if text.endswith("h") else (text, 1)
     try:
         minutes = float(number.removesuffix("min")) * factor

@@ -29,7 +29,8 @@ def count(place: Place, planned: Sequence[str]) -> Cells:
 
 
 def failures(place: Place, planned: Sequence[str]) -> tuple[Failure, ...]:
-    """The cells that failed and why, as the runner diagnosed their last attempt; at most MOST."""
+    """Return the cells that failed and why, as the runner diagnosed their last attempt; at most
+    MOST."""
     found = []
     for key in planned:
         attempt = None if _is_good(place, key) else _last_attempt(place, key)
@@ -62,7 +63,7 @@ def changed(place: Place, earlier: Place | None, planned: Sequence[str]) -> tupl
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON keeps it."""
+    """Return a value as JSON keeps it."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
@@ -99,7 +100,7 @@ def _folder(place: Place, key: str) -> Path:
 
 
 def _last_attempt(place: Place, key: str) -> Path | None:
-    """The folder of the last failed attempt; None where there is none."""
+    """Return the folder of the last failed attempt; None where there is none."""
     final = place.own / key
     numbered = (
         (path.name.rpartition("-")[2], path) for path in final.parent.glob(f"{final.name}.failed-*")

@@ -24,8 +24,9 @@ _WHOLE = ("fine", "regression", "not enough evidence")
 
 @dataclass(frozen=True)
 class Due:
-    """``night``: what this call works at; ``closing``: earlier nights that were left unfinished;
-    ``done``: nothing is due, ``night`` is whole."""
+    """The nights that a call of the nightly works at. ``night``: what this call works at;
+    ``closing``: earlier nights that were left unfinished; ``done``: nothing is due, ``night`` is
+    whole."""
 
     night: Book
     closing: tuple[Book, ...] = ()
@@ -93,7 +94,8 @@ def _new(settings: Settings, study: str, now: datetime) -> Book:
 
 
 def _name(settings: Settings, study: str, now: datetime) -> str:
-    """The evening's date; a second night of one evening gets ``.2``."""
+    """Return the night's name, which is the evening's date; a second night of one evening gets
+    ``.2``."""
     taken = {place.night for place in places(settings.results, study)}
     day = date_of(now)
     names = [day, *(f"{day}.{number}" for number in range(2, len(taken) + 3))]
@@ -161,7 +163,7 @@ def _stage(night: Night, name: StageName) -> None:
 
 
 def _needs(night: Night, name: StageName) -> Came | None:
-    """Why a stage has nothing to work with; None where it has."""
+    """Say why a stage has nothing to work with; None where it has."""
     summary = night.book.summary
     if name in ("plan", "notify"):
         return None

@@ -55,7 +55,7 @@ class Receivers:
 
 
 def receivers() -> Receivers:
-    """The receivers of the environment; none where the variable is not set."""
+    """Return the receivers that the environment names; none where the variable is not set."""
     found = dict.fromkeys(os.environ.get(VARIABLE, "").split())
     return Receivers({_name(address): address for address in found})
 

@@ -31,14 +31,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Told:
-    """What was told before: keys of events, and series -> the night in which it was told."""
+    """What people were told before: keys of events, and series -> the night in which it was
+    told."""
 
     keys: frozenset[str]
     series: Mapping[str, str]
 
 
 def events(night: NightSummary, judged: Judged | None, told: Told, link: str) -> list[Event]:
-    """The events of a night that nobody was told of yet. ``link``: address of the dashboard."""
+    """Return the events of a night that nobody was told of yet. ``link``: address of the
+    dashboard."""
     worse = new_regressions(judged, told)
     found = [_regressed(night, one, link) for one in _by_start(worse)]
     drifts = new_drifts(judged, told)
@@ -54,19 +56,20 @@ def events(night: NightSummary, judged: Judged | None, told: Told, link: str) ->
 
 
 def new_regressions(judged: Judged | None, told: Told) -> list[Regression]:
-    """Regressions that were not told, or whose series became worse in a night after it was told."""
+    """Return regressions that were not told, or whose series became worse in a night after it was
+    told."""
     known = () if judged is None else judged.regressions
     return [one for one in known if one.since[:10] > told.series.get(identity(one), "")]
 
 
 def new_drifts(judged: Judged | None, told: Told) -> list[Drift]:
-    """Series that drift downwards and that nobody was told of since the drift began."""
+    """Return series that drift downwards and that nobody was told of since the drift began."""
     known = () if judged is None else judged.drifts
     return [one for one in known if one.since[:10] > told.series.get(one.key, "")]
 
 
 def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
-    """One message for a whole night, whether something happened or not."""
+    """Return one message for a whole night, whether something happened or not."""
     title = f"Draftboard: {night.study}, night {night.night}: {night.outcome}"
     parts = [f"{cells(night)}; {cost(night)}.", *(f"{e.title}\n{e.body}" for e in found)]
     parts += [] if found else ["Nothing new happened.", *_linked(_nights_link(night, link))]
@@ -150,5 +153,5 @@ def _linked(address: str) -> list[str]:
 
 
 def summary_line(found: Sequence[Event]) -> str:
-    """``2 messages``, for the log of the stage."""
+    """Return how many messages there are, ``2 messages``, for the log of the stage."""
     return counted(len(found), "message")

@@ -26,7 +26,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class Judged:
-    """``regressions``: all, the worst first; ``status``: of every series, by its identity."""
+    """What the gate answered. ``regressions``: all, the worst first; ``status``: of every series,
+    by its identity."""
 
     verdict: Verdict
     regressions: tuple[Regression, ...]
@@ -44,7 +45,7 @@ class Judged:
 
 
 def read(path: Path) -> Judged | None:
-    """The answer of the gate; None where it did not get to one."""
+    """Read the answer of the gate; None where it did not come to one."""
     try:
         said = json.loads(path.read_bytes())
         rows = said["series"]
@@ -59,7 +60,7 @@ def read(path: Path) -> Judged | None:
 
 
 def identity(one: Regression) -> str:
-    """What makes a series the same from night to night."""
+    """Return what makes a series the same from night to night."""
     return _name(one.model_dump())
 
 

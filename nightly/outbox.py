@@ -40,7 +40,7 @@ class Outbox(Part):
 
     @property
     def told(self) -> Told:
-        """What was told, or waits to be told."""
+        """Everything that was told, or waits to be told."""
         return Told(frozenset(self.keys), self.series)
 
 
@@ -49,7 +49,8 @@ Deliver = Callable[[Message, str], str | None]
 
 
 def read(root: Path, study: str) -> Outbox:
-    """The outbox of a study; a missing or damaged one is empty: rather tell twice than never."""
+    """Read the outbox of a study; a missing or damaged one is empty: rather tell twice than
+    never."""
     try:
         return Outbox.model_validate_json(_file(root, study).read_bytes())
     except (OSError, ValidationError):

@@ -64,7 +64,7 @@ class Place:
 
     @property
     def state(self) -> Path:
-        """The state file."""
+        """The file that keeps the night's state."""
         return self.own / STATE
 
     @property
@@ -73,27 +73,28 @@ class Place:
         return self.own / "report.html"
 
     def log(self, stage: StageName) -> Path:
-        """What a stage says, all its calls one after the other."""
+        """Return the file with everything that a stage printed in all its calls."""
         return self.own / "logs" / f"nightly-{stage}.log"
 
     def answer(self, stage: StageName) -> Path:
-        """What a stage answers as JSON, its last call only."""
+        """Return the file with what a stage answered as JSON in its last call."""
         return self.own / f".nightly-{stage}.json"
 
 
 def date_of(moment: datetime) -> str:
-    """The night to which a moment belongs, e.g. ``2026-11-21`` until noon of the 22nd, UTC."""
+    """Return the night to which a moment belongs, e.g. ``2026-11-21`` until noon of the 22nd,
+    UTC."""
     return (moment.astimezone(UTC) - NOON).date().isoformat()
 
 
 def places(results: Path, study: str) -> list[Place]:
-    """The nights of a study that have a state file, by name."""
+    """Return the nights of a study that have a state file, by name."""
     files = sorted((results / FOLDER).glob(f"*/{study}/{STATE}"))
     return [Place(results, study, file.parents[1].name) for file in files]
 
 
 def read_state(place: Place) -> State:
-    """The state of a night. RunnerError where its file is damaged."""
+    """Read the state of a night. RunnerError where its file is damaged."""
     try:
         return State.model_validate_json(place.state.read_bytes())
     except (OSError, ValidationError):
@@ -104,7 +105,7 @@ def read_state(place: Place) -> State:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put a file in place whole: a kill leaves the old one or the new one."""
+    """Write a file in one step: a kill leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     private = path.with_name(f".tmp-{path.name.lstrip('.')}")
     private.write_text(text, encoding="utf-8")
@@ -124,11 +125,11 @@ class Book:
 
     @property
     def summary(self) -> NightSummary:
-        """The night so far."""
+        """The summary of the night so far."""
         return self.state.summary
 
     def keep(self, **changes: object) -> None:
-        """Change fields of the state."""
+        """Change fields of the state, and write it to the disk."""
         self.state = self.state.model_copy(update=changes)
         write_whole(self.place.state, self.state.model_dump_json(indent=1) + "\n")
 

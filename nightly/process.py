@@ -32,7 +32,8 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True)
 class Command:
-    """``answer``: the file that gets stdout, else the log; ``environment``: all of it."""
+    """A command of a stage. ``answer``: the file that gets stdout, else the log; ``environment``:
+    all of it."""
 
     argv: Sequence[str]
     log: Path
@@ -42,8 +43,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Watching:
-    """``began`` is told the child at once, ``beat`` the seconds so far every few seconds; after
-    ``allowed_s`` (None: no limit) the child is interrupted. ``echo`` gets what it says."""
+    """What is called while a command runs. ``began`` is told the child at once, ``beat`` the
+    seconds so far every few seconds; after ``allowed_s`` (None: no limit) the child is interrupted.
+    ``echo`` gets what it says."""
 
     began: Callable[[Child], None]
     beat: Callable[[float], None]
@@ -53,7 +55,8 @@ class Watching:
 
 @dataclass(frozen=True)
 class Ended:
-    """``status``: exit status, negative for a signal; ``in_time``: False where it was stopped."""
+    """How a command ended. ``status``: exit status, negative for a signal; ``in_time``: False where
+    it was stopped."""
 
     status: int
     seconds: float

@@ -9,8 +9,9 @@ from warehouse.nights import Limits
 
 @dataclass(frozen=True)
 class Settings:
-    """``gate``: options of `draftboard gate`; ``run``: more arguments of `draftboard run`; ``link``:
-    address of the dashboard, without a slash at its end; ``echo`` gets what the stages say."""
+    """What a call of the nightly is asked for. ``gate``: options of `draftboard gate`; ``run``:
+    more arguments of `draftboard run`; ``link``: address of the dashboard, without a slash at its
+    end; ``echo`` gets what the stages say."""
 
     study: Path
     results: Path

@@ -235,7 +235,7 @@ def figures(night: Night) -> dict[str, Any]:
 
 
 def _earlier(place: Place) -> Place | None:
-    """The night before of the same study."""
+    """Return the night before of the same study."""
     before = [one for one in places(place.results, place.study) if one.night < place.night]
     return before[-1] if before else None
 

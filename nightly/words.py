@@ -12,7 +12,7 @@ UNRECORDED = "nothing that is recorded"
 
 
 def outcome_of(night: NightSummary) -> str:
-    """What a night that has gone through all its stages came to.
+    """Say what became of a night that has gone through all its stages.
 
     A regression comes first, since it was measured; then a stage that failed, then the budget.
     """
@@ -26,29 +26,29 @@ def outcome_of(night: NightSummary) -> str:
 
 
 def sized(one: Regression) -> str:
-    """``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
+    """Write a metric with its change: ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
     return trend.sized(one.line, one.improvement, one.low, one.high)
 
 
 def changes(found: Iterable[Changed]) -> str:
-    """The changes in a line."""
+    """Return the changes in one line."""
     return "; ".join(change.sentence for change in found) or UNRECORDED
 
 
 def duration(seconds: float) -> str:
-    """``40 s``, ``12 min``, ``3.5 h``."""
+    """Write a duration: ``40 s``, ``12 min``, ``3.5 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def counted(number: int, what: str) -> str:
-    """``1 cell``, ``2,000 cells``."""
+    """Return a count with its noun: ``1 cell``, ``2,000 cells``."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def cells(night: NightSummary) -> str:
-    """``22 of 24 cells good, 1 failed, 1 not measured``."""
+    """Say what became of the cells: ``22 of 24 cells good, 1 failed, 1 not measured``."""
     known = night.cells
     parts = [f"{known.good} of {counted(known.planned, 'cell')} good"]
     parts += [f"{known.failed} failed"] if known.failed else []
@@ -57,7 +57,7 @@ def cells(night: NightSummary) -> str:
 
 
 def cost(night: NightSummary) -> str:
-    """``measured for 3.5 h, 12.30 USD``; without a price only the time."""
+    """Say what the night cost: ``measured for 3.5 h, 12.30 USD``; without a price only the time."""
     spent = f"measured for {duration(night.measuring_hours * 3600)}"
     return spent if night.cost_usd is None else f"{spent}, {night.cost_usd:,.2f} USD"
 
@@ -118,6 +118,6 @@ def _section(title: str, found: Sequence[str]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """One line that Markdown shows as it stands."""
+    """Return a text as one line that Markdown shows as it stands."""
     flat = " ".join(text.split())
     return "".join(f"\\{letter}" if letter in "\\`*[]<>|#" else letter for letter in flat)

@@ -30,7 +30,8 @@ _PASSING = (
 
 
 def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequence[str]) -> Again:
-    """``original``, ``siblings`` and ``launches`` are the paths that their drops were ingested from.
+    """Return whether a cell that was measured again came out as it did before. ``original``,
+    ``siblings`` and ``launches`` are the paths that the drops were ingested from.
 
     Raises InvalidInput where one of them is not in the warehouse.
     """
@@ -56,7 +57,7 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
 
 
 def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[Line, ...]:
-    """Every judged figure that all launches have, above zero."""
+    """Return the judged figures that every launch has, where all of their values are above zero."""
     wide = _wide(rows)
     names = [line for line in JUDGED if line in wide.columns]
     table = wide[names].reindex([one, *others, *later])
@@ -74,7 +75,7 @@ def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[L
 
 
 def _wide(rows: Rows) -> pd.DataFrame:
-    """A row per cell, a column per metric and statistic; the better of two origins is there once."""
+    """Return a row per cell and a column per metric and statistic."""
     return rows.measurements.astype({"metric": str, "statistic": str}).pivot(
         index="cell_id", columns=["metric", "statistic"], values="value"
     )
@@ -110,7 +111,7 @@ def _outputs(reader: Reader, rows: Rows, one: str, other: str) -> tuple[str, ...
 
 
 def _doubts(rows: Rows, one: str, later: list[str]) -> list[str]:
-    """What flags say of the original and of its repetition; of both, once."""
+    """Return what flags say of the original and of its repetition; what they say of both, once."""
     then, now = _sentences(rows, [one]), _sentences(rows, later)
     return [
         *(sentence for sentence in then if sentence in now),

@@ -30,15 +30,16 @@ class Line:
 
     @property
     def settled(self) -> bool:
-        """Whether it is a difference beyond chance, among all that were looked at."""
+        """Whether the figure differs beyond chance, all figures that were compared taken
+        together."""
         return self.word in SETTLED
 
 
 @dataclass(frozen=True)
 class Again:
-    """The answer. ``launches``: of the repetition; ``siblings``: other repeats of the original, which
-    tell how much launches scatter, and nothing else. ``differs``: settings, those of the original as
-    the reference. ``outputs``: whether they answer the same;
+    """What measuring a cell again has shown. ``launches``: of the repetition; ``siblings``: other
+    repeats of the original, which tell how much launches scatter, and nothing else. ``differs``:
+    settings, those of the original as the reference. ``outputs``: whether they answer the same;
     ``doubts``: what speaks against a figure of either."""
 
     cell: str

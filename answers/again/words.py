@@ -19,8 +19,9 @@ _UNSURE = "one launch each says nothing of how much launches scatter"
 
 
 def status_of(lines: Sequence[Line]) -> Status:
-    """*differs*: something is settled; *likely differs*: something is likely; *repeats*: neither,
-    and the main figure's adjusted interval lies within EQUIVALENCE; else *open*."""
+    """Return the word for the outcome. *differs*: a difference is settled; *likely differs*: one is
+    likely; *repeats*: neither, and the main figure's adjusted interval lies within EQUIVALENCE;
+    else *open*."""
     words = {line.word for line in lines}
     if words & SETTLED:
         return "differs"
@@ -34,7 +35,7 @@ def status_of(lines: Sequence[Line]) -> Status:
 
 
 def headline(lines: Sequence[Line]) -> str:
-    """The answer in one sentence."""
+    """Say in one sentence whether the cell came out as it did."""
     status, main = status_of(lines), _main(lines)
     if status in ("differs", "likely differs"):
         chosen = [line for line in lines if line.settled or status == "likely differs"]
@@ -81,14 +82,15 @@ def row(line: Line) -> tuple[str, ...]:
 
 
 def _bounds(low: float | None, high: float | None) -> str:
-    """An interval; one that says nothing, as few launches give it, is not spelt out."""
+    """Write an interval; one so wide that it says nothing, as few launches give it, is not spelt
+    out."""
     if low is None or high is None:
         return "none: one launch each"
     return interval(low, high) if max(-low, high) < _NOTHING else _UNBOUNDED
 
 
 def stands_on(found: Again) -> str:
-    """What the words stand on."""
+    """Say how many launches of the original and of the repetition were compared."""
     again = "1 launch" if found.launches == 1 else f"{found.launches} launches"
     more = "" if found.siblings == 0 else (
         f"; how much launches scatter is told by them and {found.siblings} more of the original"
@@ -97,7 +99,8 @@ def stands_on(found: Again) -> str:
 
 
 def outputs(found: OutputCheck) -> tuple[str, ...]:
-    """Whether both answer the same."""
+    """Say how long the answers of the original and the repetition were, and how many are
+    identical."""
     told = []
     if found.median_tokens is not None:
         then, now = found.median_tokens

@@ -39,7 +39,7 @@ _SUBJECT = (
 
 
 def compare(reader: Reader, question: Question) -> Comparison:
-    """How the arms that the filters show compare, each standing on its whole study.
+    """Compare the arms that the filters show, each standing on its whole study.
 
     Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
     """
@@ -68,7 +68,7 @@ def _pair_line(row: dict[str, Any], names: "_Names") -> PairLine:
 
 
 class _Names:
-    """What settings, arms and loads of a view are called."""
+    """The names by which a view calls its settings, arms and loads."""
 
     def __init__(self, known: Seen) -> None:
         keys = known.known.found.keys
@@ -137,7 +137,8 @@ class _Rows:
 
 
 class _Parts:
-    """The rows of each arm, put together."""
+    """The rows of levels, means and pairs by setting and arm, from which each arm is put
+    together."""
 
     def __init__(self, known: Seen, names: _Names) -> None:
         self._names = names

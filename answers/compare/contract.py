@@ -10,7 +10,8 @@ SCHEMA_VERSION = 1
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded`` cells."""
+    """Return ``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded``
+    cells, as a dict for JSON."""
     return {
         "schema_version": SCHEMA_VERSION,
         "reference": found.reference,

@@ -116,7 +116,7 @@ def configuration(reader: Reader, pair: Pair) -> tuple[Differs, ...]:
 
 
 def _record(cell_id: str, cells: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Any]:
-    """A cell joined with how its run was started."""
+    """Return a cell's row, with the columns of its run that say how it was started."""
     cell = records(cells[cells["cell_id"] == cell_id])[0]
     same = (runs["source_id"] == cell["source_id"]) & (runs["run_id"] == cell["run_id"])
     run = records(runs[same])[0]

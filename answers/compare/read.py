@@ -21,9 +21,9 @@ _TOLD = ["launches", "low", "high", "adjusted_low", "adjusted_high", "word", "in
 
 @dataclass(frozen=True)
 class Seen:
-    """What is shown of a ground. ``pairs``, ``means`` as in the comparison; ``levels``: a row per
-    setting, arm, load and line with the values of both arms, their ends and cells, the interval and
-    word, ``compared`` and ``line`` (its place)."""
+    """What the filters show of the comparison of whole studies. ``pairs``, ``means`` as in the
+    comparison; ``levels``: a row per setting, arm, load and line with the values of both arms,
+    their ends and cells, the interval and word, ``compared`` and ``line`` (its place)."""
 
     known: Ground
     pairs: pd.DataFrame
@@ -32,12 +32,13 @@ class Seen:
 
 
 def asked(question: Question) -> Asked:
-    """What has to be read for a question."""
+    """Return what has to be read to answer a question."""
     return Asked(question.filters, question.allow, question.also, question.reference)
 
 
 def seen(reader: Reader, question: Question) -> Seen:
-    """Whole studies, compared and cut. Raises UnknownKey as ``ground`` does."""
+    """Compare whole studies and keep what the filters show. Raises UnknownKey as ``ground``
+    does."""
     return cut(ground(reader, asked(question)), question)
 
 
@@ -47,7 +48,7 @@ def lines_shown(question: Question) -> tuple[Line, ...]:
 
 
 def cut(known: Ground, question: Question) -> Seen:
-    """What the filters show: arms with a cell that they keep, in the lines that are shown."""
+    """Keep what the filters show: arms with a cell that they keep, in the lines that are shown."""
     lines = {line: place for place, line in enumerate(lines_shown(question))}
     pairs = known.found.pairs
     there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
@@ -65,7 +66,7 @@ def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex) -> pd.DataFrame:
 
 
 def _placed(rows: pd.DataFrame, lines: dict[Line, int]) -> pd.DataFrame:
-    """The rows of the lines with the line's place, names as text."""
+    """Return the rows of the given lines, with each line's place and with names as text."""
     named = rows.assign(**{n: rows[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
     placed = named.assign(line=places)
@@ -90,7 +91,8 @@ def _compared(rows: pd.DataFrame, known: Ground) -> list[bool]:
 
 
 def _means(means: pd.DataFrame, known: Ground, lines: dict[Line, int]) -> pd.DataFrame:
-    """The lines of the study's table that are compared at all of their loads."""
+    """Return the means of the lines in the study's table, without those of throughput where the
+    servers keep up with a fixed rate."""
     table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
     rows = _placed(means, table)
     rates = {setting for setting, _ in kept_up(known.found)}

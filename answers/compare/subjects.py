@@ -78,7 +78,7 @@ def _loads(one: Setting) -> int:
 
 
 def answer(setting: Setting, decisions: Sequence[Decision], reference: str) -> Answer:
-    """The decision on a setting, as it is told everywhere; without one, what the means say."""
+    """Return the decision on a setting, as every page tells it; without one, what the means say."""
     for one in decisions:
         same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
         if same and not one.traffic.mix:

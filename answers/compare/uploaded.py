@@ -43,7 +43,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Held:
-    """Reports that were read: nothing but this module looks into their frames."""
+    """The results read from uploaded reports: nothing but this module looks into their frames."""
 
     rows: Rows
 
@@ -75,7 +75,7 @@ class Doubted:
 
 @dataclass(frozen=True)
 class Told:
-    """What reports say."""
+    """What the uploaded reports say: their comparison, decisions and doubts."""
 
     flags: tuple[Doubted, ...]
     comparison: Comparison
@@ -83,12 +83,12 @@ class Told:
 
 
 def hold(reader: Reader, also: Collection[Line] = ()) -> Held:
-    """All that a warehouse of dropped reports holds, so that it may be removed."""
+    """Read everything that a warehouse of dropped reports holds, so that it may be removed."""
     return Held(rows_of(reader, queries.cells(reader, Filters()).to_pandas(), Filters(), also))
 
 
 def told(mine: Held, beside: Reader | None, question: Question) -> Told:
-    """The reports compared with each other, and with their partners in the warehouse where one is
+    """Compare the reports with each other, and with their partners in the warehouse where one is
     given; ``question.filters`` then choose among its cells."""
     rows = mine.rows if beside is None else _with_partners(mine.rows, beside, question)
     known = ground_of(rows, frozenset(rows.cells["cell_id"]), question.allow, question.reference)
@@ -119,7 +119,7 @@ def _with_partners(mine: Rows, beside: Reader, question: Question) -> Rows:
 
 
 def _partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str]) -> set[str]:
-    """The cells of the warehouse (``others``) that make a pair with an uploaded one."""
+    """Return the cells of the warehouse (``others``) that make a pair with an uploaded one."""
     own = set(mine["cell_id"])
     likely = others[others["model"].isin(mine["model"]) & ~others["cell_id"].isin(own)]
     if likely.empty or mine.empty:
@@ -130,6 +130,6 @@ def _partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str]) 
 
 
 def _joined(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """One frame of those that have rows."""
+    """Put two frames below each other, leaving out one without rows."""
     filled = [part for part in (one, other) if not part.empty]
     return pd.concat(filled, ignore_index=True) if filled else one

@@ -14,9 +14,9 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """``filters`` choose what is shown, and never what it stands on. ``allow``: fields in which
-    pairs may differ; ``reference``: the arm that the others are compared with; ``also``: lines shown
-    beside those of the study's table."""
+    """What is asked of a comparison. ``filters`` choose what is shown, and never what it stands on.
+    ``allow``: fields in which pairs may differ; ``reference``: the arm that the others are compared
+    with; ``also``: lines shown beside those of the study's table."""
 
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Change:
 
     @property
     def line(self) -> Line:
-        """Metric and statistic."""
+        """The metric and statistic of this line."""
         return self.metric, self.statistic
 
 

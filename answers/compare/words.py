@@ -26,7 +26,7 @@ UNMATCHED_HEADER: Row = ("arm", "dataset", "load", "from", "why it is not compar
 
 
 def why_none(nothing_shown: bool, unmatched: Sequence[Unmatched]) -> str:
-    """Why no arm is compared, in one sentence."""
+    """Say in one sentence why no arm is compared."""
     if nothing_shown:
         return "No cell matches these filters; `draftboard runs` lists what there is."
     if unmatched:
@@ -35,13 +35,13 @@ def why_none(nothing_shown: bool, unmatched: Sequence[Unmatched]) -> str:
 
 
 def metric_name(metric: str, statistic: str) -> str:
-    """``Time to first token (TTFT), P95``."""
+    """Return a metric and its statistic in words: ``Time to first token (TTFT), P95``."""
     told = METRICS[metric]
     return f"{told.label}, {percentile_label(statistic)}" if told.distribution else told.label
 
 
 def short_name(metric: str, statistic: str) -> str:
-    """``TTFT P95``: for the title of a small chart."""
+    """Return the short name of a metric for the title of a small chart: ``TTFT P95``."""
     told = METRICS[metric]
     label = told.label.partition(" (")[2].rstrip(")") or told.label
     return f"{label} {percentile_label(statistic)}" if told.distribution else label
@@ -53,12 +53,12 @@ def with_unit(metric: str, statistic: str) -> str:
 
 
 def number(value: float | None, metric: str) -> str:
-    """``1,171.7`` in the metric's decimals; unknown is said so, never 0."""
+    """Write a value in the metric's decimals: ``1,171.7``; an unknown one is said so, never 0."""
     return UNKNOWN if value is None else f"{value:,.{METRICS[metric].decimals}f}"
 
 
 def load_name(load: Load | None) -> str:
-    """``16 at once``."""
+    """Return a load in words, such as ``16 at once``."""
     return f"{UNKNOWN} load" if load is None else load.text
 
 
@@ -77,7 +77,7 @@ def word(change: Change) -> str:
 
 
 def level_row(change: Change) -> Row:
-    """A line of the table of loads, under LEVEL_HEADER."""
+    """Return a row of the table of loads, under LEVEL_HEADER."""
     return (
         load_name(change.load), with_unit(*change.line), number(change.reference.mean, change.metric),
         number(change.arm.mean, change.metric),
@@ -87,7 +87,7 @@ def level_row(change: Change) -> Row:
 
 
 def mean_row(mean: Mean) -> Row:
-    """A line of the study's table, under MEAN_HEADER."""
+    """Return a row of the study's table, under MEAN_HEADER."""
     return (
         with_unit(mean.metric, mean.statistic), number(mean.reference, mean.metric),
         number(mean.arm, mean.metric), percent(mean.improvement), ", ".join(mean.loads),
@@ -95,7 +95,8 @@ def mean_row(mean: Mean) -> Row:
 
 
 def summary(arm: Arm) -> str:
-    """How many lines have which word: ``Of 18 lines: 12 gain, 6 open.``, and what caps them."""
+    """Say how many lines have which word, ``Of 18 lines: 12 gain, 6 open.``, and what keeps words
+    from being surer."""
     words = Counter(change.word for change in arm.changes if change.word is not None)
     told = ", ".join(f"{words[word]} {word}" for word in WORDS if words[word])
     if not told:
@@ -104,7 +105,7 @@ def summary(arm: Arm) -> str:
 
 
 def means_over(arm: Arm) -> str:
-    """Over which loads the means are, and which only one arm has; empty without means."""
+    """Say which loads the means are over, and which only one arm has; empty without means."""
     if not arm.means:
         return ""
     mean = arm.means[0]
@@ -150,12 +151,12 @@ def evidence(found: Comparison) -> str:
 
 
 def counted(count: int, what: str, many: str = "") -> str:
-    """``1 pair``, ``2,000 pairs``."""
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. ``many``: an irregular plural."""
     return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
 def unmatched_rows(found: Comparison) -> list[Row]:
-    """What has no partner, and why: a row per file, arm, dataset and reason."""
+    """Return the cells without a partner as a row per file, arm, dataset and reason."""
     groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
     for cell in found.unmatched:
         key = (cell.arm, cell.dataset, cell.path, cell.reason)

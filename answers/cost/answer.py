@@ -18,7 +18,7 @@ _SPEED = "output_throughput"
 
 
 def cost(decisions: Decisions, terms: Terms) -> Costs:
-    """What each decision is worth.
+    """Return what each decision is worth in money.
 
     Raises InvalidInput or UnknownKey for a price, an investment or a utilisation that cannot be;
     what is unknown is said in ``Money.missing``.
@@ -47,7 +47,7 @@ def _money(decision: Decision, terms: Terms) -> Money:
 
 @dataclass(frozen=True)
 class _At:
-    """One decision at its operating load, under one basis."""
+    """One decision at its operating load, with what is paid for hardware and asked of it."""
 
     decision: Decision
     basis: Basis | None
@@ -60,35 +60,38 @@ class _At:
 
     @property
     def rates(self) -> Rates:
-        """What was measured there."""
+        """The throughputs at the operating load."""
         return Rates() if self.level is None else self.level.rates
 
     @property
     def missing(self) -> str | None:
-        """Why nothing, or no saving, can be said; None where both can."""
+        """Why no throughput or no saving can be told; None where both can."""
         return said.missing(self.decision)
 
     @property
     def ends(self) -> Ends | None:
-        """How many times the baseline's throughput the arm makes; None without a saving."""
+        """The arm's throughput as a multiple of the baseline's, with its interval; None without a
+        saving."""
         level, saving = self.level, self.decision.saving
         return None if level is None or saving is None else ends_of(saving, level.difference)
 
     @property
     def baseline(self) -> Side | None:
-        """The baseline, as measured."""
+        """The baseline's throughput as measured, with what it costs."""
         return self._side(self.rates.baseline_output, self.rates.baseline_total)
 
     @property
     def speculative(self) -> Side | None:
-        """The arm, as the decision expects it; at a rate that both keep up with, as the baseline."""
+        """The arm's throughput as the decision expects it, with what it costs; where both arms keep
+        up with a rate, the baseline's."""
         old, ends = self.rates.baseline_output, self.ends
         if ends is None or old is None:
             return self.baseline if said.keeps_up(self.decision) else None
         return self._side(old * ends.expected, self._total(old * ends.expected))
 
     def _total(self, output: float) -> float | None:
-        """All tokens per second, by the arm's own share of output tokens."""
+        """Return all tokens per second that go with so many output tokens, by the arm's own
+        proportion."""
         if self.rates.total is None or self.rates.output is None:
             return None
         return output * self.rates.total / self.rates.output
@@ -161,7 +164,8 @@ class _At:
 
 
 def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
-    """What a token costs at each load where throughput judges: the baseline's, then each arm's."""
+    """Yield what a token costs at each load that throughput judges: with the baseline, then each
+    arm."""
     level = decision.operating
     seen: set[Load] = set()
     for cell in sorted(decision.arms, key=lambda one: (one.load.order, not one.taken)):

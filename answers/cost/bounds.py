@@ -19,22 +19,22 @@ _FIRST = ("ttft", "p95"), ("itl", "p95")
 
 @dataclass(frozen=True)
 class Offered:
-    """``bounds`` to choose from, ``ttft:p95<200ms`` among them; ``first``: a service level in the
-    middle of what was measured, None where no latency was."""
+    """What a reader can ask for. ``bounds`` to choose from, ``ttft:p95<200ms`` among them;
+    ``first``: a service level in the middle of what was measured, None where no latency was."""
 
     bounds: tuple[str, ...]
     first: str | None
 
 
 def offered(reader: Reader, filters: Filters) -> Offered:
-    """What can be asked of the cells that the filters keep."""
+    """Return the bounds worth asking about for the cells that the filters keep."""
     return offered_of(
         queries.measurements(reader, filters, JUDGED_PER_REQUEST, _STATISTICS).to_pandas()
     )
 
 
 def offered_of(rows: pd.DataFrame) -> Offered:
-    """Return what can be asked of these measurements (metric, statistic, value)."""
+    """Return the bounds worth asking about for these measurements (metric, statistic, value)."""
     every = [_bounds(rows, m, s, _SHARES) for m in JUDGED_PER_REQUEST for s in _STATISTICS]
     first = [
         text for metric, statistic in _FIRST for text in _bounds(rows, metric, statistic, (0.5,))

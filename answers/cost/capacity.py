@@ -121,8 +121,8 @@ def capacity(
 
 @dataclass(frozen=True)
 class _Behind:
-    """What is known of every level beside its bounds: cells, requests in flight, output,
-    goodput."""
+    """What is known of every load of every arm beside the bounds: cells, requests in flight,
+    output, goodput."""
 
     levels: ArmLevels
     cells: Mapping[Any, list[str]]
@@ -150,7 +150,7 @@ class _Behind:
 
 @dataclass(frozen=True)
 class _OfArm:
-    """What is known of the levels of one arm."""
+    """What is known of the loads of one arm."""
 
     behind: _Behind
     key: Keys

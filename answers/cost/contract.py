@@ -12,7 +12,8 @@ SCHEMA_VERSION = 1
 
 
 def as_json(found: Costs) -> dict[str, Any]:
-    """``schema_version`` and ``costs``; names and meanings only ever grow."""
+    """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
+    grow."""
     return {
         "schema_version": SCHEMA_VERSION,
         "headline": found.headline,

@@ -30,7 +30,7 @@ class _Span:
 
 
 def _cells(row: Money) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids of the baseline's cells and of the arm's at the operating load."""
+    """Return the ids of the baseline's cells and of the arm's at the operating load."""
     if row.decision.traffic.mix:
         return (), ()
     pairs = {

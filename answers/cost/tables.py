@@ -98,7 +98,8 @@ def _change(row: Money, told: Callable[[Fleet], str]) -> str:
 
 
 def _hardware(row: Money) -> str:
-    """``3 → 2``, with what is counted where it is no GPU."""
+    """Return the hardware of both arms, such as ``3 → 2``, with what is counted where it is no
+    GPU."""
     unit = "GPU" if row.basis is None else row.basis.unit
     told = _change(row, lambda fleet: f"{fleet.gpus:,}")
     return told if unit == "GPU" else f"{told} {unit}s"
@@ -160,7 +161,7 @@ def _good(at: AtLoad | None) -> tuple[str, ...]:
 
 
 def why(level: Level) -> str:
-    """Which bounds a load misses, and which were not measured there; empty where all hold."""
+    """Say which bounds a load misses, and which were not measured there; empty where all hold."""
     parts = [f"misses {', '.join(level.broken)}"] if level.broken else []
     parts += [f"not measured: {', '.join(level.missing)}"] if level.missing else []
     return "; ".join(parts)

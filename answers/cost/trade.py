@@ -35,8 +35,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Trade:
-    """``groups``: the points that compete, each group by itself, the largest first; in a group from
-    the most a user sees downwards. ``left_out``: how many loads of an arm cannot be a point."""
+    """The points of every arm and load. ``groups``: the points that compete, each group by itself,
+    the largest first; in a group from the most a user sees downwards. ``left_out``: how many loads
+    of an arm cannot be a point."""
 
     groups: tuple[tuple[Point, ...], ...]
     left_out: int
@@ -48,7 +49,8 @@ class Trade:
 
 
 def trade(reader: Reader, filters: Filters) -> Trade:
-    """Every arm at every load that the filters keep and that has both rates and GPUs."""
+    """Return a point for every arm at every load that the filters keep and that has both rates and
+    GPUs."""
     cells = queries.cells(reader, filters).to_pandas()
     measured = queries.measurements(reader, filters, METRICS_READ, STATISTICS_READ)
     levels = arm_levels(cells, measured.to_pandas())

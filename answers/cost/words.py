@@ -23,14 +23,15 @@ _MOST_EXCLUDED = 3
 
 
 def usd(value: float | None) -> str:
-    """USD, three decimals for small sums: ``0.386``, ``1,204``."""
+    """Write an amount in USD, with three decimals for small sums: ``0.386``, ``1,204``."""
     if value is None:
         return UNKNOWN
     return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
 
 
 def short_usd(value: float) -> str:
-    """USD at the end of a line: two decimals, for small sums two digits that say something."""
+    """Write an amount in USD for the end of a line: two decimals, for small sums the first two
+    digits."""
     return f"{value:,.2f}" if value >= _CENT else f"{value:.2g}"
 
 
@@ -49,7 +50,7 @@ def keeps_up(decision: Decision) -> bool:
 
 
 def missing(decision: Decision) -> str | None:
-    """Why no saving can be said at the operating load; None where one can."""
+    """Say why no saving can be told at the operating load; None where one can."""
     level = decision.operating
     if level is None:
         there = [one.load for one in decision.levels]
@@ -83,7 +84,7 @@ def headline(
     yearly: Amount | None,
     served: Served | None,
 ) -> str:
-    """What the decision's arm saves at its operating load, for each token and in a year."""
+    """Say what the decision's arm saves at its operating load, for each token and in a year."""
     level, saving = decision.operating, decision.saving
     if saving is None or level is None:
         return missing(decision) or NOTHING
@@ -111,8 +112,8 @@ def _year(
 
 
 def year(amount: Amount) -> str:
-    """``probably 12,300 USD a year less (95 %: 8,000 to 16,000)``, the interval in the direction of
-    the word."""
+    """Say what a year costs less or more, ``probably 12,300 USD a year less (95 %: 8,000 to
+    16,000)``, with the interval in the direction of the word."""
     sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
     how = sure.get(amount.word, "perhaps ")
     direction = "less" if amount.value >= 0 else "more"
@@ -128,12 +129,13 @@ def _ends(amount: Amount) -> str:
 
 
 def gpus(count: int, unit: str = "GPU") -> str:
-    """``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
+    """Return a count of what is paid for: ``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def from_to(row: Money) -> str:
-    """``0.451 instead of 0.520 USD per million output tokens at 16 at once``."""
+    """Say what a token costs with both arms: ``0.451 instead of 0.520 USD per million output tokens
+    at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
     if row.load is None or UNKNOWN in (before, after):
         return "USD per million output tokens: unknown"
@@ -141,7 +143,8 @@ def from_to(row: Money) -> str:
 
 
 def per_year(row: Money) -> str:
-    """``12,300 USD, 3 GPUs fewer: gain``; unknown without a demand or a price."""
+    """Say what is saved in a year: ``12,300 USD, 3 GPUs fewer: gain``; unknown without a demand or
+    a price."""
     amount, saved, basis = row.usd_saved_per_year, row.gpus_saved, row.basis
     if amount is None or saved is None or basis is None:
         return UNKNOWN
@@ -153,7 +156,7 @@ def per_year(row: Money) -> str:
 
 
 def paid_back(found: BreakEven) -> str:
-    """When an investment has paid, if the saving is as expected."""
+    """Say when an investment is paid back, if the saving is as expected."""
     spent = f"{found.investment_usd:,.0f} USD"
     if found.hours is None:
         told = "" if found.tokens is None else ": the demand takes as much hardware either way"
@@ -163,12 +166,13 @@ def paid_back(found: BreakEven) -> str:
 
 
 def title(rows: Sequence[Money]) -> str:
-    """The headline of all: that of the first decision."""
+    """Return the headline of the first decision, which stands above all costs."""
     return rows[0].headline if rows else NOTHING
 
 
 def notes(rows: Sequence[Money]) -> Iterator[str]:
-    """The bases, what cannot be said, and that no GPU worked; each once."""
+    """Yield the bases of the costs, what cannot be told, what was left out, and whether no GPU was
+    measured; each once."""
     yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)
     yield from dict.fromkeys(sentence for one in rows for sentence in one.missing)
     excluded = dict.fromkeys(one.why for row in rows for one in row.decision.excluded)

@@ -79,7 +79,7 @@ def accepted(reader: Reader, filters: Filters) -> tuple[Accepted, ...]:
 
 
 def _abouts(cells: Any) -> dict[tuple[int, str, int], tuple[str, tuple[str | int | None, ...]]]:
-    """Setting, family and K -> the arm's name and what its cells are about."""
+    """Map setting, family and K to the arm's name and to what its cells are about."""
     from analysis.frames import records
     from analysis.matching.arms import place_arms
 
@@ -143,7 +143,7 @@ def rules(one: Decision, found: Sequence[Accepted]) -> Iterator[Rule]:
 
 
 def _gains(one: Decision, level: Accepted) -> dict[int, float]:
-    """K -> expected improvement at a load, for one method; 0 for no drafts."""
+    """Return K -> expected improvement at a load, for one method; 0 for no drafts."""
     told = {
         cell.num_speculative_tokens: cell.difference.improvement
         for cell in one.arms

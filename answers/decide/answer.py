@@ -104,7 +104,7 @@ def _why_none(known: Ground, asked: set[int], shown: list[int]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """One question on its ground."""
+    """A question with what it is answered from: the comparison, the judged settings, the speeds."""
 
     known: Ground
     question: Question
@@ -112,7 +112,7 @@ class Case:
     speeds: Speeds
 
     def of_setting(self, setting: int, judged: Judged) -> Iterator[Decision]:
-        """The decision on one dataset, where an arm may be taken."""
+        """Yield the decision on one dataset, where an arm may be taken."""
         keys = self.keys(setting)
         traffic = Traffic(_text(keys.get("dataset")))
         picked = judged.picked(self.rule)
@@ -121,7 +121,8 @@ class Case:
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Setting, arm_id and load -> the cells that met there."""
+        """Setting, arm_id and load -> the pairs of cells measured there, the baseline's id
+        first."""
         once = self.known.found.pairs.drop_duplicates("speculative_id")
         names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
         made: Pairs = {}
@@ -133,12 +134,12 @@ class Case:
 
     @cached_property
     def configurations(self) -> dict[int, str]:
-        """What tells a setting apart from one that is named alike, in words; by setting."""
+        """Setting -> the words that tell it apart from another setting of the same name."""
         return configurations(self.known.found.keys)
 
     @property
     def rule(self) -> Rule:
-        """How arms are weighed."""
+        """The rule by which arms are weighed."""
         return Rule(self.question.load)
 
     def keys(self, setting: int) -> dict[str, Any]:
@@ -197,7 +198,8 @@ class Case:
         )  # fmt: skip
 
     def _open(self, shown: Shown, operating: Level | None) -> Iterator[str]:
-        """What is served of an open operating load, and who meets the SLO there."""
+        """Yield what share of an open operating load is served, and which arm meets the SLO
+        there."""
         if operating is None:
             return
         labels = [one.label for one in shown.judged.field.candidates]
@@ -303,7 +305,8 @@ def _entries(picked: Pick) -> Table | None:
 
 
 def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken:
-    """The arm that names the decision: the one at the operating load, else the best overall."""
+    """Return the arm that names the decision: the one at the operating load, else the best
+    overall."""
     labels = [one.label for one in shown.judged.field.candidates]
     place = shown.picked.fixed if operating is None else labels.index(operating.arm)
     one = shown.judged.field.candidates[place]

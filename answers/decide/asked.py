@@ -8,7 +8,8 @@ _EXAMPLE = "code=0.7,prose=0.3"
 
 
 def mix_from(text: str | None) -> tuple[tuple[str, float], ...]:
-    """``code=0.7,prose=0.3`` as weights; empty for none. Raises InvalidInput for another form."""
+    """Read a traffic mix such as ``code=0.7,prose=0.3`` as weights; empty for none. Raises
+    InvalidInput for another form."""
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     weights = tuple(map(_weight, parts))
     names = [name for name, _ in weights]
@@ -29,7 +30,7 @@ def _weight(part: str) -> tuple[str, float]:
 
 
 def load_from(text: str | None) -> float | None:
-    """A load as people write it; None where nothing is written. Raises InvalidInput else."""
+    """Read a load as people write it; None where nothing is written. Raises InvalidInput else."""
     if not text or not text.strip():
         return None
     try:

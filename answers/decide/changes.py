@@ -38,7 +38,8 @@ def _about(one: Decision) -> About:
 
 
 def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
-    """A sentence for each decision that is not what it was; none where none was recorded."""
+    """Return a sentence for each decision that differs from the last recorded one; none where none
+    was recorded."""
     told = []
     known_of = {before.about: before for before in last}
     for one in found:
@@ -80,7 +81,8 @@ def _table(entries: tuple[tuple[int, int, int], ...] | None) -> str:
 
 
 def _moved(one: Decision, before: Recorded) -> Iterator[str]:
-    """The gain at the operating load, where it is the same load and moved enough to be seen."""
+    """Say how the gain at the operating load moved, where the load is the same and the move can be
+    seen."""
     if one.operating is None or one.operating.load.text != before.operating_load:
         return
     now, was = one.operating.difference.improvement, before.gain

@@ -33,7 +33,7 @@ def configurations(keys: pd.DataFrame) -> dict[int, str]:
 
 
 def _told(alike: pd.DataFrame) -> dict[int, str]:
-    """The words of settings that are named alike."""
+    """Return, for settings of one name, the words that tell each apart from the others."""
     rest = [name for name in SETTING if name in alike and name not in (*_SAID, "dataset")]
     facts = {at: flat(dict(zip(rest, row, strict=True)))
              for at, row in zip(alike.index, alike[rest].itertuples(index=False), strict=True)}  # fmt: skip
@@ -47,7 +47,7 @@ def _told(alike: pd.DataFrame) -> dict[int, str]:
 
 
 def _varied(facts: list[dict[str, Any]]) -> set[str]:
-    """Names of the facts in which some of these differ."""
+    """Return the names of the facts in which some of these differ."""
     names = {name for one in facts for name in one}
     return {name for name in names if len({str(one.get(name)) for one in facts}) > 1}
 
@@ -59,7 +59,7 @@ def _words(said: Mapping[str, Any], varied: list[str]) -> str:
 
 
 def _short(name: str) -> str:
-    """A server argument without the word before its name."""
+    """Return a server argument's name without the prefix ``server_args.``."""
     return name.removeprefix("server_args.")
 
 

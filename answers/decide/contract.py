@@ -9,7 +9,8 @@ SCHEMA_VERSION = 1
 
 
 def as_json(found: Decisions) -> dict[str, Any]:
-    """``schema_version`` and ``decisions``; names and meanings only ever grow."""
+    """Return ``schema_version`` and ``decisions`` as a dict for JSON; names and meanings only ever
+    grow."""
     return {
         "schema_version": SCHEMA_VERSION,
         "decisions": [decision_json(one) for one in found.decisions],

@@ -29,7 +29,7 @@ def settings_excluded(known: Ground, keys: dict[str, Any]) -> Iterator[Excluded]
 
 
 def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
-    """One sentence where the launches of an arm and its baseline followed one another in time.
+    """Yield a sentence where the launches of an arm and its baseline followed one another in time.
 
     What drifts meanwhile (temperature, neighbours) then looks like a difference between the arms.
     The drift that could hide is estimated from the arms' own launches: slope per hour times the
@@ -52,7 +52,7 @@ def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
 
 
 def _deciding(pairs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first line that may decide."""
+    """Return the pairs in the first of the deciding metrics that they have."""
     mine = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
     there = set(zip(mine["metric"].astype(str), mine["statistic"].astype(str), strict=True))
     metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
@@ -61,7 +61,8 @@ def _deciding(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slope(rows: pd.DataFrame, hours: pd.Series) -> float | None:
-    """How much the logarithm of a cell's throughput changes in an hour, within arm and load."""
+    """Return by how much the logarithm of a cell's throughput changes in an hour, within arm and
+    load."""
     parts = []
     for arm, value in (("baseline_id", "baseline"), ("speculative_id", "speculative")):
         own = rows[["arm_id", "load", arm, value]].astype({arm: object})
@@ -81,7 +82,7 @@ def _slope(rows: pd.DataFrame, hours: pd.Series) -> float | None:
 
 
 def less_room(known: Ground, setting: int, shown: Shown) -> Iterator[str]:
-    """One sentence for each arm taken whose draft leaves less room in the KV cache."""
+    """Yield a sentence for each arm taken whose draft leaves less room in the KV cache."""
     names = {one.arm_id: one.label for one in shown.judged.field.candidates}
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in shown.taken_at()):

@@ -24,7 +24,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """What a reader calls it: ``ngram K=3 at 16 at once``."""
+        """What a reader calls the field: ``ngram K=3 at 16 at once``."""
         return f"{self.arm} at {self.load.text}"
 
 
@@ -53,7 +53,7 @@ def _field(cell: Cell) -> Field:
 
 
 def _without_drafts(one: Decision) -> tuple[Field, ...]:
-    """A field for each load, taken where no arm is."""
+    """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
     taken = {cell.load for cell in one.arms if cell.taken}
     found: dict[Load, dict[str, None]] = {}
     for cell in one.arms:

@@ -30,7 +30,7 @@ def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[A
 
 
 def _datasets(known: Ground, settings: tuple[int, ...]) -> dict[int, str]:
-    """Setting -> its dataset, where a mix has several."""
+    """Return setting -> its dataset where a mix has several settings; else nothing."""
     if len(settings) < 2:
         return {}
     named = known.found.keys["dataset"]

@@ -18,7 +18,8 @@ MOST_PAIRS = 6
 
 @dataclass(frozen=True)
 class Outputs:
-    """``sentences``: what the outputs of ``arm`` and the baseline have in common, for a person."""
+    """How the outputs of ``arm`` and the baseline compare at one load. ``sentences`` say it for a
+    person."""
 
     arm: str
     load: str
@@ -27,13 +28,13 @@ class Outputs:
 
 
 def outputs(reader: Reader, one: Decision) -> Outputs | None:
-    """The outputs behind a decision; None where nothing is taken at the operating load."""
+    """Compare the outputs behind a decision; None where nothing is taken at the operating load."""
     cell = operating_cell(one)
     return None if cell is None else outputs_of(reader, cell)
 
 
 def outputs_of(reader: Reader, cell: Cell) -> Outputs | None:
-    """The outputs behind a field of the map; None where no pair is known."""
+    """Compare the outputs of the cells behind a field of the map; None where no pair is known."""
     if not cell.pairs:
         return None
     from analysis.evidence.output_check import check_outputs

@@ -56,7 +56,8 @@ class Overview:
 
 
 def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
-    """One overview for each model, hardware, engine and study, in the order of the decisions."""
+    """Return one overview for each model, hardware, engine and study, in the order of the
+    decisions."""
     names = names_apart([one.subject for one in decisions])
     order = list(names)
     ranked = sorted(decisions, key=lambda one: (order.index(system(one.subject)), _size(one)))
@@ -85,13 +86,14 @@ def _size(one: Decision) -> int:
 
 
 def name(about: Subject) -> str:
-    """``gpt-oss on H200, vllm 0.24.0  [CPU lab]``."""
+    """Return what a subject is called: ``gpt-oss on H200, vllm 0.24.0 [CPU lab]``."""
     told = f"{known(about.model)} on {known(about.gpu)}, {known(about.engine)} {known(about.engine_version)}"
     return f"{told}{badge(about.evidence)}"
 
 
 def badge(evidence: str | None) -> str:
-    """What stands behind a name or a title: ``  [CPU lab]``; empty for a GPU run."""
+    """Return the badge of the evidence behind a name or a title, `` [CPU lab]``; empty for a GPU
+    run."""
     told = wording.badge(evidence)
     return f"  [{told}]" if told else ""
 

@@ -32,7 +32,8 @@ def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | Non
 
 
 def _config(facts: dict[str, Any], k: int | None, table: DynamicTable | None) -> Config | None:
-    """The arm's own settings with the K that was decided; where K is not fixed, as they are."""
+    """Return the arm's own settings with the K that was decided; where K is not fixed,
+    unchanged."""
     if k is None:
         return config_of(facts.get("speculative_config")) or None
     return speculative_config(facts, table or DynamicTable(((1, 1, k),), ()))

@@ -27,13 +27,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Speeds:
-    """Means over the launches by metric and by setting, arm and load."""
+    """The mean throughputs over the launches, by metric and by setting, arm and load."""
 
     loads: dict[Load, int]
     means: dict[str, dict[_Key, _Both]]
 
     def of(self, sources: Sequence[Source], load: Load) -> Rates:
-        """The rates of one arm; over several sources, those of the mix.
+        """Return the tokens per second of an arm and its baseline at a load; over several sources,
+        those of the mix.
 
         A token of the mix takes the mean of the datasets' times, so output rates are averaged as
         times, and total tokens as tokens for each output token.
@@ -47,7 +48,7 @@ class Speeds:
     def _side(
         self, keys: Sequence[_Key], shares: Sequence[float], side: int
     ) -> tuple[float | None, float | None]:
-        """Output and total tokens per second of the baseline (side 0) or the arm (1)."""
+        """Return output and total tokens per second of the baseline (side 0) or the arm (1)."""
         outputs = self._values(_OUTPUT, keys, side)
         totals = self._values(_TOTAL, keys, side)
         if len(keys) == 1:
@@ -61,7 +62,7 @@ class Speeds:
         return rate, rate * sum(share * total / output for share, total, output in each)
 
     def _values(self, metric: str, keys: Sequence[_Key], side: int) -> list[float] | None:
-        """One value for each key; None where one is missing or not above zero."""
+        """Return a value for each key; None where one is missing or not above zero."""
         known = self.means.get(metric, {})
         values = [known[key][side] for key in keys if key in known]
         whole = len(values) == len(keys) > 0 and all(value > 0 for value in values)

@@ -15,7 +15,7 @@ _ALSO = (("output_tokens", "mean"), ("error_rate", "mean"))
 
 
 def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
-    """All cells of every study that the filters touch, compared.
+    """Compare all cells of every study that the filters touch.
 
     Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
     """
@@ -25,5 +25,5 @@ def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
 
 
 def measured(reader: Reader, filters: Filters) -> int:
-    """How many cells the filters keep."""
+    """Return how many cells the filters keep."""
     return int(queries.cells(reader, filters).num_rows)

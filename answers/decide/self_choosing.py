@@ -12,8 +12,8 @@ from warehouse.loads import Load
 
 
 def of_tables(shown: Shown) -> Iterator[str]:
-    """One sentence for each table of K that was measured: its gain beside that of the K which it
-    takes at the same load, where that K was measured alone."""
+    """Yield a sentence for each table of K that was measured: its gain beside that of the K which
+    it takes at the same load, where that K was measured alone."""
     for place, one in enumerate(shown.judged.field.candidates):
         parts = list(_beside(shown, place, one)) if one.chooser == "table" else []
         if parts:
@@ -31,7 +31,8 @@ def _beside(shown: Shown, place: int, one: Candidate) -> Iterator[str]:
 
 
 def _alone(shown: Shown, table: Candidate, load: Load) -> int | None:
-    """The place of the arm with the K that the table takes at a load, the method being the same."""
+    """Return the place of the arm of the same method whose fixed K is the one that the table takes
+    at a load."""
     if load.kind != "concurrency" or load.value is None:
         return None
     wanted = [k for start, _, k in table.table if start <= load.value][-1:]
@@ -45,7 +46,7 @@ def _alone(shown: Shown, table: Candidate, load: Load) -> int | None:
 
 
 def of_adaptive(shown: Shown) -> Iterator[str]:
-    """What an arm that the decision takes has to be read with where its engine sets K."""
+    """Say what to keep in mind of an arm that the decision takes and whose engine sets K."""
     taken = {place for place in shown.picked.at if place is not None}
     for place in sorted(taken):
         one = shown.judged.field.candidates[place]

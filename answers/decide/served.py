@@ -18,14 +18,16 @@ _Both = tuple[float, float]
 
 @dataclass(frozen=True)
 class AtLoad:
-    """The lines of one arm and its baseline at one load; over several datasets, of each of them."""
+    """What one arm and its baseline measured at one load; over several datasets, on each of
+    them."""
 
     level: Level
     rows: pd.DataFrame
 
     @classmethod
     def of(cls, found: Comparison, sources: Sequence[Source], level: Level) -> "AtLoad":
-        """What was measured where the arm was; nothing at a load between two measured ones."""
+        """Return what was measured with the level's arm; nothing at a load between two measured
+        ones."""
         levels = found.levels
         here = pd.Series(False, index=levels.index)
         if level.load in found.loads:
@@ -36,7 +38,8 @@ class AtLoad:
         return cls(level, levels[here])
 
     def values(self, metric: str, statistic: str) -> list[_Both]:
-        """A pair for each dataset; none where nobody measured it."""
+        """Return the values of baseline and arm, a pair for each dataset; none where nobody
+        measured them."""
         rows = self.rows[
             (self.rows["metric"] == metric) & (self.rows["statistic"] == statistic)
         ].dropna(subset=["baseline", "speculative"])
@@ -44,7 +47,8 @@ class AtLoad:
 
 
 def served(at: AtLoad) -> str:
-    """What share of an open load each serves, where it is least; empty for a closed one."""
+    """Say what share of an open load each arm serves, on the dataset where it is least; empty for a
+    closed load."""
     values = at.values(*ATTAINED)
     if not at.level.load.is_open or not values:
         return ""
@@ -59,7 +63,8 @@ def served(at: AtLoad) -> str:
 
 
 def met(at: AtLoad, slo: Slo | None) -> str:
-    """Who meets the SLO at a load, and which bounds the others miss; empty without one."""
+    """Say which arm meets the SLO at a load, and which bounds the others miss; empty without an
+    SLO."""
     if slo is None or at.rows.empty:
         return ""
     missed = [_missed(at, slo, side) for side in (0, 1)]
@@ -79,5 +84,6 @@ def _holds(at: AtLoad, bound: Bound, side: int) -> bool:
 
 
 def _share(ratio: float) -> str:
-    """More than all of it is a short measurement's luck."""
+    """Write a served share in percent, at most 100: more than that is a short measurement's
+    luck."""
     return percent(min(1.0, ratio), sign=False)

@@ -17,8 +17,8 @@ Pairs = dict[tuple[int, int, Load], list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class Shown:
-    """A judged setting with its pick, as values. ``settings``: those behind it; ``sources``: of each
-    candidate's speeds."""
+    """A judged setting with its pick, as values. ``settings``: those behind it; ``sources``: where
+    each candidate's speeds are found."""
 
     judged: Judged
     picked: Pick

@@ -21,9 +21,9 @@ from warehouse.store_read import Reader
 
 @dataclass(frozen=True)
 class Asked:
-    """``filters`` choose what is shown. ``allow``: fields in which pairs may differ; ``reference``:
-    the arm that the others are compared with; ``lonely``: whether subjects count of which no cell
-    can have a partner."""
+    """What is asked of the list of subjects. ``filters`` choose what is shown. ``allow``: fields in
+    which pairs may differ; ``reference``: the arm that the others are compared with; ``lonely``:
+    whether subjects count of which no cell can have a partner."""
 
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()

@@ -34,12 +34,13 @@ def _line(one: Decision, alone: bool) -> list[str]:
 
 
 def traffic_short(one: Decision) -> str:
-    """``code``; a mix as ``mix of 3``."""
+    """Return the traffic in a word: ``code``; a mix as ``mix of 3``."""
     return f"mix of {len(one.traffic.mix)}" if one.traffic.mix else one.traffic.name
 
 
 def arm_taken(one: Decision) -> str:
-    """``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the load."""
+    """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
+    load."""
     if one.table is None or one.k_kind == "engine":
         return one.arm
     ks = dict.fromkeys(k for _, _, k in one.table)
@@ -47,7 +48,8 @@ def arm_taken(one: Decision) -> str:
 
 
 def words_by_load(levels: Sequence[Level]) -> str:
-    """``likely gain 1, 4; open 16``: neighbouring loads of one word together."""
+    """Return the loads of each word, ``likely gain 1, 4; open 16``: neighbouring loads of one word
+    together."""
     grouped = groupby(levels, lambda level: level.difference.word)
     return "; ".join(f"{word} {loads_short([x.load for x in part])}" for word, part in grouped)
 
@@ -57,12 +59,12 @@ def _saved(one: Decision) -> str:
 
 
 def at_stake(one: Decision) -> str:
-    """``13.9 %``; unknown where nothing repeats."""
+    """Write what is at stake: ``13.9 %``; unknown where nothing repeats."""
     return percent(one.at_stake, sign=False) if one.at_stake is not None else UNKNOWN
 
 
 def size(told: Difference) -> str:
-    """``+11.6 % (+1.6 to +39.6 %)``."""
+    """Write an improvement with its interval: ``+11.6 % (+1.6 to +39.6 %)``."""
     ends = interval(told.low, told.high)
     return f"{percent(told.improvement)} ({ends})" if ends else percent(told.improvement)
 
@@ -80,19 +82,19 @@ def by_load(one: Decision) -> Rows:
 
 
 def k_words(k: int | None) -> str:
-    """``3``, ``no drafts``; ``engine`` where the engine chooses."""
+    """Write a number of draft tokens: ``3``, ``no drafts``; ``engine`` where the engine chooses."""
     return "engine" if k is None else str(k) if k else NO_DRAFTS
 
 
 def taken(level: Level) -> str:
-    """``draft_model K=5 (+11.8 %)``; ``no drafts``."""
+    """Return what is taken at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``."""
     if level.num_speculative_tokens == 0:
         return NO_DRAFTS
     return f"{level.arm} ({percent(level.difference.improvement)})"
 
 
 def line_name(told: Difference) -> str:
-    """``Output throughput``, ``TTFT P95``: the metric behind a difference."""
+    """Return the name of the metric behind a difference: ``Output throughput``, ``TTFT P95``."""
     metric = METRICS[told.metric]
     return (
         f"{metric.label} {percentile_label(told.statistic)}"
@@ -114,7 +116,7 @@ def _cell(cell: Cell) -> list[str]:
 
 
 def doubts(one: Decision) -> Iterator[str]:
-    """What to keep in mind, what would settle it and what was left out: a sentence each."""
+    """Yield what to keep in mind, what would settle it and what was left out, a sentence each."""
     yield from one.doubts
     for more in one.settle:
         number = "1 more launch" if more.launches == 1 else f"{more.launches} more launches"
@@ -122,7 +124,7 @@ def doubts(one: Decision) -> Iterator[str]:
 
 
 def table_notes(one: Decision) -> Iterator[str]:
-    """What a reader has to know before pasting the table of K."""
+    """Say what a reader has to know before pasting the table of K."""
     if one.table is None:
         return
     loads = [level.load.short for level in one.levels]
@@ -146,7 +148,7 @@ def entries(one: Decision) -> str | None:
 
 
 def nothing_to_paste(one: Decision) -> str:
-    """Why there are no flags; empty where there are."""
+    """Say why there are no flags to paste; empty where there are."""
     if one.config is not None:
         return ""
     drafts = any(level.num_speculative_tokens != 0 for level in one.levels)

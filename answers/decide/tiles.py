@@ -17,7 +17,8 @@ class Tile:
 
 
 def tiles(one: Decision) -> tuple[Tile, ...]:
-    """The gain and the saving, each with its word and interval, and what is at stake."""
+    """Return three figures: the gain and the saving, each with its word and interval, and what is
+    at stake."""
     if one.operating is None:
         return ()
     load, gain = one.operating.load.text, one.operating.difference
@@ -39,6 +40,6 @@ def _saving(saving: Saving | None, load: str) -> Tile:
 
 
 def _sure(low: float | None, high: float | None) -> str:
-    """The interval in words."""
+    """Write the 95 % interval, or that one launch gives none."""
     ends = interval(low, high)
     return f"95 %: {ends}" if ends else "one launch: no interval"

@@ -17,9 +17,9 @@ WORTH_SAYING = EQUIVALENCE
 
 @dataclass(frozen=True)
 class Stake:
-    """What is at stake. ``size``: by how much (ratio) a rival may beat the choice at ``load``, the
-    worst one, at most; None where nothing repeats. ``rivals``: the arms that may beat it there by
-    more than is worth saying."""
+    """How much better a rival may be than the choice. ``size``: by how much (ratio) a rival may
+    beat the choice at ``load``, the worst one, at most; None where nothing repeats. ``rivals``: the
+    arms that may beat it there by more than is worth saying."""
 
     rivals: tuple[str, ...]
     size: float | None
@@ -42,7 +42,8 @@ def worst_stake(shown: Shown) -> Stake:
 
 
 def settle_words(shown: Shown) -> Iterator[Settle]:
-    """More launches that would settle whether the arm gains, at each load where it is not."""
+    """Yield, for each load at which it is open whether the arm gains, how many more launches would
+    settle it."""
     judged = shown.judged
     if not judged.independent:
         return
@@ -59,7 +60,8 @@ def settle_words(shown: Shown) -> Iterator[Settle]:
 
 
 def settle_rivals(shown: Shown, stake: Stake) -> Iterator[Settle]:
-    """More launches of the choice and its rivals until no more is at stake than is worth saying."""
+    """Yield, for each rival that may beat the choice, how many more launches of both it takes until
+    no more is at stake than is worth saying."""
     if not stake.rivals or stake.load is None or not shown.judged.independent:
         return
     judged, at = shown.judged, shown.judged.loads.index(stake.load)

@@ -60,7 +60,7 @@ class Traffic:
 
     @property
     def name(self) -> str:
-        """``code``, or ``half code, half prose`` in numbers."""
+        """The traffic in words: ``code``, or ``half code, half prose`` in numbers."""
         if not self.mix:
             return self.dataset or "an unknown dataset"
         return " + ".join(f"{share * 100:.0f} % {name}" for name, share in self.mix)
@@ -127,7 +127,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Against:
-    """Something that became worse: a metric at a load, settled or likely."""
+    """Something that the arm makes worse: a metric at a load, settled or likely."""
 
     load: Load
     arm: str

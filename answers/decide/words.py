@@ -52,7 +52,7 @@ _DOES: dict[Word, str] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What the sentences are made of."""
+    """The facts of a decision from which its sentences are made."""
 
     model: str | None
     evidence: str | None
@@ -71,7 +71,7 @@ class Facts:
 
 
 def headline(facts: Facts) -> str:
-    """One sentence: whether, with which arm, up to which load."""
+    """Say in one sentence whether to serve with speculation, with which arm, up to which load."""
     arm = arm_words(facts.method, facts.k, facts.how)
     if facts.table:
         arm = f"{arm_words(facts.method, None)} ({k_by_batch(facts.table)})"
@@ -86,7 +86,7 @@ def headline(facts: Facts) -> str:
 
 
 def k_by_batch(table: Sequence[Entry]) -> str:
-    """``5 draft tokens in batches up to 2, 3 up to 5, then no drafts``."""
+    """Write a table of K: ``5 draft tokens in batches up to 2, 3 up to 5, then no drafts``."""
     (_, end, first), *rest = table
     told = [f"{first or 'no'} draft token{'' if first == 1 else 's'} in batches up to {end}"]
     told += [f"{k or 'no drafts'} up to {end}" for _, end, k in rest[:-1]]
@@ -101,7 +101,8 @@ def _reach(facts: Facts) -> str:
 
 
 def load_map(levels: Sequence[Level]) -> str:
-    """``pays at 8 to 128 at once, loses at 1 at once``: the loads of each word, gains first."""
+    """Say what happens at which loads, gains first: ``pays at 8 to 128 at once, loses at 1 at
+    once``."""
     parts = []
     for word, does in _DOES.items():
         loads = [level.load for level in levels if level.difference.word == word]
@@ -111,7 +112,7 @@ def load_map(levels: Sequence[Level]) -> str:
 
 
 def loads_listed(loads: Sequence[Load]) -> str:
-    """``1, 4 and 16 at once``; loads of other kinds by their own names."""
+    """List loads in words: ``1, 4 and 16 at once``; loads of other kinds by their own names."""
     kinds = {load.kind for load in loads}
     if kinds == {"concurrency"}:
         return f"{listed([load.short for load in loads], 6)} at once"
@@ -119,21 +120,21 @@ def loads_listed(loads: Sequence[Load]) -> str:
 
 
 def loads_short(loads: Sequence[Load]) -> str:
-    """``1, 4, 16``; a span where there are many."""
+    """List loads where there is little room: ``1, 4, 16``; a span where there are many."""
     names = [load.short for load in loads]
     return ", ".join(names) if len(names) <= _FEW else f"{names[0]} to {names[-1]}"
 
 
 def brief(one: Decision) -> str:
-    """The headline and what happens at the operating load."""
+    """Return the headline and what happens at the operating load."""
     return (
         one.headline if one.operating is None else f"{one.headline} {_at_operating(one.operating)}"
     )
 
 
 def change(difference: Difference) -> str:
-    """``20.7 % more output tokens per second (95 %: 18.2 to 23.3 %)``, the interval in the direction
-    of the word."""
+    """Write a difference in words, ``20.7 % more output tokens per second (95 %: 18.2 to 23.3 %)``,
+    the interval in the direction of the word."""
     size = difference.improvement
     if size is None:
         return f"an unknown change of {METRICS[difference.metric].label}"
@@ -151,7 +152,8 @@ def _statistic(difference: Difference) -> str:
 
 
 def paragraph(facts: Facts, extra: Sequence[str]) -> str:
-    """The headline, what happens at the operating load, what it saves, and what to keep in mind."""
+    """Return the headline, what happens at the operating load, what it saves, and what to keep in
+    mind."""
     model = facts.model or "an unknown model"
     parts = [f"{model} on {facts.traffic.name}: {headline(facts)}"]
     if facts.operating is not None:
@@ -174,7 +176,7 @@ def _at_operating(level: Level) -> str:
 
 
 def saved(saving: Saving) -> str:
-    """What an output token costs less or more at the operating load, in the certainty there is."""
+    """Say what an output token costs less or more at the operating load, and how sure that is."""
     size = percent(saving.per_output_token, sign=False)
     direction = "less" if saving.per_output_token >= 0 else "more"
     ends = directed(saving.low, saving.high, saving.per_output_token >= 0)
@@ -186,14 +188,15 @@ def saved(saving: Saving) -> str:
 
 
 def against(load: Load, arm: str, difference: Difference, dataset: str | None = None) -> str:
-    """``ngram K=3 at 1 at once: 10.2 % longer time to first token (P95), settled``."""
+    """Say what became worse: ``ngram K=3 at 1 at once: 10.2 % longer time to first token (P95),
+    settled``."""
     sure = "settled" if difference.word == LOSS else "likely"
     place = f"{arm} on {dataset}" if dataset else arm
     return f"{place} at {load.text}: {change(difference)}, {sure}"
 
 
 def stake(rivals: Sequence[str], at_stake: float | None, load: Load | None) -> str:
-    """What the choice of K or method leaves open, at the load where that is most."""
+    """Say what the choice of K or method leaves open, at the load where that is most."""
     if at_stake is None:
         return "One launch of each arm cannot tell a gain from luck: run at least three."
     if not rivals or load is None:
@@ -203,7 +206,7 @@ def stake(rivals: Sequence[str], at_stake: float | None, load: Load | None) -> s
 
 
 def settle(needed: Sequence[Settle]) -> str:
-    """How many more launches would settle what is open; those that take the most."""
+    """Say how many more launches would settle what is open: the largest number of all loads."""
     if not needed:
         return ""
     most = max(needed, key=lambda one: one.launches)
@@ -212,7 +215,7 @@ def settle(needed: Sequence[Settle]) -> str:
 
 
 def forgone(one: Forgone) -> str:
-    """What one arm for all traffic gives up on a dataset."""
+    """Say what one arm for all traffic gives up on a dataset."""
     return (
         f"On {one.dataset} alone {one.best} is expected to be {percent(one.loss, sign=False)} better "
         "than this one arm for all."
@@ -220,7 +223,7 @@ def forgone(one: Forgone) -> str:
 
 
 def title(decision: Decision) -> str:
-    """What a decision is about, in one line."""
+    """Return what a decision is about, in one line."""
     about = decision.subject
     parts = [
         known(about.model), known(about.gpu), f"TP {known(about.tensor_parallel_size)}",

@@ -24,8 +24,8 @@ _MARK, _CELL = ({field.name for field in fields(kind)} for kind in (Mark, Behind
 
 @lru_cache(maxsize=2)
 def _views(root: Path, generation: int, excluded: str) -> Opened:
-    """The documented views in this process, for our own questions only. ``generation``: the newest;
-    ``excluded``: the version of the exclusions that they follow."""
+    """Open the documented views in this process, for our own questions only. ``generation``: the
+    newest; ``excluded``: the version of the exclusions that they follow."""
     del generation, excluded
     return documented(root)
 
@@ -38,7 +38,7 @@ def _table(reader: Reader, sql: str) -> pa.Table:
 
 
 def marks(reader: Reader, pick: Pick, filters: Filters, most: int) -> Marks:
-    """What one chart draws in at most ``most`` panels."""
+    """Return what one chart draws in at most ``most`` panels."""
     rows = [
         # Over a key a mark is at no load.
         Mark(**{"load": None, **{name: row[name] for name in row.keys() & _MARK}})
@@ -48,7 +48,7 @@ def marks(reader: Reader, pick: Pick, filters: Filters, most: int) -> Marks:
 
 
 def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
-    """The marks that can be drawn, and what has to be said about those that cannot."""
+    """Choose the marks that can be drawn, and say what is left out."""
     known = [mark for mark in rows if mark.x is not None and mark.y is not None]
     kept = _most(_most(known, "panel", most), "series", words.MOST_SERIES)
     drawn = kept[: words.MOST_MARKS]
@@ -87,7 +87,8 @@ def cells(
     clicked: tuple[Clicked, ...] = (),
     most: int | None = None,
 ) -> Cells:
-    """The cells of a chart, each once, or those behind the marks that were clicked; at most ``most``."""
+    """Return the cells of a chart, each once, or those behind the marks that were clicked; at most
+    ``most``."""
     # Parallel reading keeps no order, and a reader who asks twice expects the same rows.
     rows = _table(
         reader, f"{cells_sql(pick, filters)}\norder by panel, series, x, y, cells.cell_id"

@@ -16,7 +16,7 @@ MOST_MARKS = 5000
 
 
 def headline(panels: Sequence[Panel], pick: Pick) -> str:
-    """What is drawn; the best value only where all marks are of one subject."""
+    """Say what is drawn, and the best value only where all marks are of one subject."""
     label = metric_name(pick.y.metric, pick.y.statistic)
     if not panels:
         return f"{label}: unknown for every cell that the filters keep"
@@ -35,7 +35,7 @@ def one_subject(marks: Sequence[Mark]) -> bool:
 
 
 def answer(marks: Sequence[Mark], pick: Pick) -> str:
-    """The best value, or the span of a number that has no better direction."""
+    """Say the best value, or the span of a number that has no better direction."""
     if not one_subject(marks):
         return "settings that cannot be pooled, so none is the best"
     metric = METRICS[pick.y.metric]
@@ -63,26 +63,26 @@ def _at(x: Place, along: Key | Amount) -> str:
 
 
 def amount(what: Amount, value: float) -> str:
-    """A value in the metric's decimals."""
+    """Write a value in the metric's decimals."""
     return f"{value:,.{METRICS[what.metric].decimals}f}"
 
 
 def too_many(number: int) -> str:
-    """That not all marks are drawn; nothing where they are."""
+    """Say that not all marks are drawn; empty where they are."""
     if number <= MOST_MARKS:
         return ""
     return f"The first {MOST_MARKS:,} of {number:,} marks are drawn; choose filters."
 
 
 def unplaced(number: int, pick: Pick) -> str:
-    """How many marks have no place; nothing for none."""
+    """Say how many marks cannot be drawn, since a value of theirs is unknown; empty for none."""
     if not number:
         return ""
     return f"{counted(number, 'mark')} without a known {axis_title(pick.x)} or value not drawn."
 
 
 def left_out(known: Sequence[Mark], drawn: Sequence[Mark], what: str) -> str:
-    """How many panels or series are not drawn; nothing for none."""
+    """Say how many panels or series are not drawn; empty for none."""
     there, here = (len({getattr(mark, what) for mark in marks}) for marks in (known, drawn))
     if there <= here:
         return ""
@@ -116,7 +116,8 @@ def axis_title(x: Key | Amount) -> str:
 
 
 def titles(found: Marks, pick: Pick) -> tuple[str, ...]:
-    """A title for each panel, with the badges: what sets it apart from the others, else its name."""
+    """Return a title for each panel, with the badges: what tells it from the other panels, else its
+    name."""
     metric = METRICS[pick.y.metric]
     badges = "".join(f"  [{text}]" for text in found.badges)
     if pick.panel is None:
@@ -125,7 +126,7 @@ def titles(found: Marks, pick: Pick) -> tuple[str, ...]:
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """The names without the parts that all of them have in the same place."""
+    """Return the names without the parts that all of them have in the same place."""
     parts = [name.split(", ") for name in names]
     if len(names) == 1 or len({len(one) for one in parts}) > 1:
         return list(names)
@@ -134,7 +135,7 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def subtitle(panel: Panel, pick: Pick) -> tuple[str, ...]:
-    """What the panel answers, and what is drawn: a line each."""
+    """Return two lines: the panel's answer, and what is drawn."""
     metric = METRICS[pick.y.metric]
     what = f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}"
     how = "each cell" if pick.how == EACH else f"{pick.how} of the cells"
@@ -142,7 +143,7 @@ def subtitle(panel: Panel, pick: Pick) -> tuple[str, ...]:
 
 
 def alternative(panel: Panel, pick: Pick) -> str:
-    """What somebody who does not see a panel's chart is told."""
+    """Describe a panel in words for somebody who does not see its chart."""
     metric = METRICS[pick.y.metric]
     values = [mark.y for mark in panel.marks]
     series = ", ".join(sorted({mark.series for mark in panel.marks}))

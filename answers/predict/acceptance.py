@@ -16,7 +16,7 @@ Measure = Literal["rate", "length", "of_all", "of_those"]
 
 @dataclass(frozen=True)
 class Line:
-    """One dataset: what is measured over what, in ascending order."""
+    """What was measured on one dataset, over position, K or load in ascending order."""
 
     dataset: str
     points: tuple[tuple[int, float], ...]
@@ -24,7 +24,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Asked:
-    """``k``: of which K, for a line over positions or loads; a line over K has all."""
+    """What a chart of acceptance shows. ``k``: of which K, for a line over positions or loads; a
+    line over K has all."""
 
     over: Over
     measure: Measure
@@ -32,12 +33,12 @@ class Asked:
 
 
 def of_family(found: Sequence[Accepted], family: Family) -> tuple[Accepted, ...]:
-    """The acceptance of one family on all its datasets."""
+    """Return the acceptance of one family on all its datasets."""
     return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
 
 
 def lines(found: Sequence[Accepted], asked: Asked) -> tuple[Line, ...]:
-    """A line for each dataset: means over the loads, or over K's own levels."""
+    """Return a line for each dataset: means over the loads, or over K's own levels."""
     names = sorted({one.dataset or "unknown" for one in found})
     mine = [x for x in found if asked.over == "k" or x.k == asked.k]
     drawn = (Line(name, _points([x for x in mine if (x.dataset or "unknown") == name], asked))
@@ -64,7 +65,7 @@ def _values(one: Accepted, asked: Asked) -> Sequence[tuple[int, float | None]]:
 
 
 def headline(found: Sequence[Accepted], k: int) -> str:
-    """The tokens of a step on each dataset, at one K."""
+    """Say how many tokens a step yields on each dataset, at one K."""
     told = lines(found, Asked("k", "length", k))
     lengths = [(line.dataset, dict(line.points).get(k)) for line in told]
     known = [f"{length:.2f} on {name}" for name, length in lengths if length is not None]

@@ -49,8 +49,8 @@ def predict(
 
 
 def known(subject: Subject, lengths: bool = False) -> Known:
-    """What forecasts of a subject rest on. ``lengths``: fitted to all its datasets, which together
-    tell what a prompt token costs. Raises InvalidInput where there is no forecast."""
+    """Fit a model to what was measured of a subject. ``lengths``: fit to all its datasets, which
+    together tell what a prompt token costs. Raises InvalidInput where nothing can be forecast."""
     model = build(subject.points, subject.positions, subject.place.dataset, lengths)
     return Known(subject.place, _offer(model), _measured(model), model.withheld, model)
 
@@ -174,7 +174,7 @@ def _offer(model: Model) -> Offer:
 
 
 def _loads(measured: tuple[int, ...]) -> tuple[int, ...]:
-    """The measured loads and the powers of two among and around them."""
+    """Return the measured loads and the powers of two among and around them."""
     low, high = measured[0], measured[-1]
     powers = {2**n for n in range(ceil(high * FAR).bit_length())}
     every = powers | set(measured) | {floor(high * FAR)}

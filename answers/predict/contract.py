@@ -9,7 +9,7 @@ from answers.predict.values import Answer, Cost, Place, Refused
 
 
 def as_json(found: Sequence[Answer | Refused]) -> dict[str, Any]:
-    """``forecasts``, and ``refused`` with the reason of each."""
+    """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
         "forecasts": [_answer(one) for one in found if isinstance(one, Answer)],
         "refused": [

@@ -46,8 +46,8 @@ def _badges(place: Place) -> tuple[str, ...]:
 
 
 def _apart(firsts: Sequence[Subject]) -> list[str]:
-    """``eagle3 (draft), model, TP 1, H200``; what is called the same gets what differs, or a
-    number: two things are never told as one."""
+    """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name
+    get what differs, or a number, so that no two are called the same."""
     plain = [_name(one.place) for one in firsts]
     told = [_differing(one, [x for x, name in zip(firsts, plain, strict=True) if name == own])
             for one, own in zip(firsts, plain, strict=True)]  # fmt: skip
@@ -66,7 +66,7 @@ def _name(place: Place) -> str:
 
 
 def _differing(one: Subject, same: Sequence[Subject]) -> Iterator[str]:
-    """The facts of its system that others of the same name have otherwise."""
+    """Yield the facts of a family's system that other families of the same name have otherwise."""
     for at, (name, value) in enumerate(one.facts):
         if len({other.facts[at] for other in same}) > 1:
             text = known(value)
@@ -75,7 +75,7 @@ def _differing(one: Subject, same: Sequence[Subject]) -> Iterator[str]:
 
 
 def measured(found: Sequence[Subject]) -> Table:
-    """What there is to choose from: a row per family and dataset."""
+    """Return what there is to choose from: a row per family and dataset."""
     header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
     return Table(header, tuple(_row(one) for one in found))
 

@@ -37,9 +37,9 @@ class Subject:
 
 
 def subjects(reader: Reader, filters: Filters) -> tuple[Subject, ...]:
-    """Every family of which a draft was measured with latencies, lengths and acceptance, by system,
-    family and dataset. Unfit cells, and loads that are no concurrency, are left out; a choice of
-    arms keeps the baseline, without which nothing is gained."""
+    """Return every family of which a draft was measured with latencies, lengths and acceptance, by
+    system, family and dataset. Unfit cells, and loads that are no concurrency, are left out; a
+    choice of arms keeps the baseline, without which nothing is gained."""
     if filters.arm:
         filters = replace(filters, arm=tuple(sorted({*filters.arm, BASELINE})))
     cells = queries.cells(reader, filters).to_pandas()
@@ -56,7 +56,8 @@ def subjects(reader: Reader, filters: Filters) -> tuple[Subject, ...]:
 
 
 def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
-    """Ids of the cells of a concurrency that are fit to forecast from."""
+    """Return the ids of the cells with a concurrency as their load that are fit to forecast
+    from."""
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful).to_pandas()
     barred = set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"])

@@ -11,8 +11,8 @@ END_TO_END, ONE_STREAM = "end to end", "one stream"
 
 @dataclass(frozen=True)
 class Parameters:
-    """``rate`` and ``decode_share`` are 0-1; ``text``: a key of ``DECODE_CAPS``; ``draft_cost``: of
-    a drafted token over a step of the target."""
+    """What both models are told. ``rate`` and ``decode_share`` are 0-1; ``text``: a key of
+    ``DECODE_CAPS``; ``draft_cost``: of a drafted token over a step of the target."""
 
     rate: float
     k: int
@@ -28,7 +28,7 @@ class Parameters:
 
 
 def headline(given: Parameters) -> str:
-    """What both models say."""
+    """Say in a sentence which speedup both models give."""
     found = given.found()
     return (
         f"At an acceptance rate of {given.rate:.0%} textbook models say: "

@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def as_measured(self) -> bool:
-        """Whether K and load alone are asked for."""
+        """Whether the question names only K and load, and leaves the rest as measured."""
         return self.rate is self.length is self.prompt is self.output is None
 
 
@@ -84,8 +84,8 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What forecasts of one place rest on. ``withheld``: every measured point that was predicted
-    from the others."""
+    """What forecasts of one place are computed from. ``withheld``: every measured point that was
+    predicted from the others."""
 
     place: Place
     offer: Offer
@@ -120,7 +120,7 @@ class Cost:
 
     @property
     def sentence(self) -> str:
-        """The basis."""
+        """The basis of the cost, in a sentence."""
         return self.basis.sentence
 
 
@@ -141,9 +141,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Answer:
-    """``warnings``: how the question leaves what was measured; ``trust``: how far to believe it;
-    ``laws``: what a step's time was taken to follow, with the errors of withheld points;
-    ``cost``: None where no price was given;
+    """One forecast with what a reader must know of it. ``warnings``: how the question leaves what
+    was measured; ``trust``: how far to believe it; ``laws``: what a step's time was taken to
+    follow, with the errors of withheld points; ``cost``: None where no price was given;
     ``residual`` and ``worst_residual``: relative errors of the fit on its own data."""
 
     place: Place
@@ -165,7 +165,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Refused:
-    """A place of which the question has no answer, and why."""
+    """A place for which there is no forecast, and why."""
 
     place: Place
     reason: str

@@ -18,7 +18,8 @@ BAND = f"{LEVEL * 100:.0f} % band"
 
 
 def title(place: Place, asked: Asked | None = None) -> str:
-    """``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency 8``."""
+    """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
+    8``."""
     parts = [f"{place.family} on {place.dataset}", place.model or "unknown model"]
     if place.tensor_parallel_size is not None:
         parts.append(f"TP {place.tensor_parallel_size}")
@@ -30,7 +31,7 @@ def title(place: Place, asked: Asked | None = None) -> str:
 
 
 def headline(asked: Asked, throughput: Figure) -> str:
-    """The prediction and its gain in one sentence."""
+    """Say the prediction and its gain in one sentence."""
     arm = f"K = {asked.k}" if asked.k else "no drafts"
     start = (
         f"Predicted for {arm} at concurrency {asked.load}: "
@@ -78,7 +79,8 @@ def _row(figure: Figure, asked: Asked) -> tuple[str, ...]:
 
 
 def band(figure: Figure) -> str:
-    """``1,080 to 1,260``; unknown where nothing is known of the error."""
+    """Write the band of a figure: ``1,080 to 1,260``; unknown where nothing is known of the
+    error."""
     if figure.low is None or figure.high is None:
         return known(None)
     digits = METRICS[figure.metric].decimals
@@ -96,7 +98,8 @@ def _measured(figure: Figure, asked: Asked) -> str:
 def trust(
     checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
 ) -> Iterator[str]:
-    """How far to believe a forecast. ``fit``: residual and worst; ``why`` there is no band."""
+    """Yield sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
+    is no band."""
     if why is not None:
         yield why
     else:
@@ -150,7 +153,7 @@ def _withheld(word: str, found: Check | None) -> str:
 
 
 def prompts_unknown(offer: Offer) -> str:
-    """Why no other prompt length may be asked."""
+    """Say why no other prompt length may be asked for."""
     return (
         f"Prompt tokens: about {offer.prompt.usual}, as measured. All prompts are about as long, "
         "so nobody knows what another length would cost."

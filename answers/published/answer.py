@@ -53,7 +53,7 @@ def study(tables: Tables, judged: Claims, ours: Ours) -> Study:
 
 
 class _Printed:
-    """One table on its way to a study."""
+    """One published table while its study is put together."""
 
     def __init__(self, tables: Tables, judged: Claims, ours: Ours) -> None:
         self.tables, self.judged, self.ours = tables, judged, ours
@@ -70,7 +70,8 @@ class _Printed:
         return "speculative" if method is None else arm_label(method, known)
 
     def arms(self, row: Row) -> tuple[str, str]:
-        """What the two values of a row are of: ``arms: 4 against 3`` says numbers of draft tokens."""
+        """Return the names of the arms of a row's two values: ``arms: 4 against 3`` says numbers of
+        draft tokens."""
         new, between, old = row.about.get("arms", "").partition(" against ")
         return (self._arm(old), self._arm(new)) if between else ("baseline", self.arm)
 
@@ -123,7 +124,7 @@ class _Printed:
             )  # fmt: skip
 
     def _plot(self, name: str, place: tuple[str, str], drafts: bool) -> Plot:
-        """What was printed of one metric: over K where the figure is about draft tokens."""
+        """Return what was printed of one metric: over K where the figure is about draft tokens."""
         first = next(row for row in self.rows if row.row.name == name)
         line_of = (first.named.metric, first.named.statistic)
         rows = [
@@ -141,7 +142,7 @@ class _Printed:
         return Plot(*line_of, told.name, told.unit, values, notes, ours)
 
     def _peaks(self, metric: str) -> tuple[Value, ...]:
-        """The best load of each number of draft tokens, where it is printed."""
+        """Return the best throughput of each number of draft tokens, where it is printed."""
         rows = [row.fields for row in self.tables.acceptances if _PEAK in row.fields]
         if metric != "output_throughput":
             return ()
@@ -172,14 +173,15 @@ def _drafts(tables: Tables, judged: Claims) -> Iterator[Drafts]:
 def beside(
     reader: Reader, findings: Sequence[Finding], model: str | None, filters: Filters
 ) -> tuple[Finding, ...]:
-    """``findings``, each with what the filters show of the same thing; ``model``: of the claims."""
+    """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
+    claims."""
     also = tuple(claims_measured.lines(findings))
     known = ground(reader, Asked(filters, also=also))
     return claims_measured.beside(findings, _shown(known), known.sure, model)
 
 
 def _shown(known: Ground) -> Comparison:
-    """The comparison of the arms with a cell that the filters keep."""
+    """Return the comparison of the arms with a cell that the filters keep."""
     pairs = known.found.pairs
     there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
     arms = pd.MultiIndex.from_frame(there[["setting", "arm_id"]].drop_duplicates())

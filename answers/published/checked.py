@@ -48,7 +48,7 @@ class Here:
 
 
 def checked(finding: Finding) -> Checked:
-    """One figure in words."""
+    """Put one figure in words."""
     low, high = (figure(value, finding.unit) for value in (finding.low, finding.high))
     return Checked(
         ", ".join([_words(finding.section), *_about(finding)]), metric_words(finding.metric),
@@ -58,7 +58,7 @@ def checked(finding: Finding) -> Checked:
 
 
 def place(finding: Finding) -> str:
-    """``Output throughput, dataset code, TP 1``."""
+    """Say where a figure stands: ``Output throughput, dataset code, TP 1``."""
     return ", ".join([metric_words(finding.metric), *_about(finding)])
 
 
@@ -67,7 +67,7 @@ def _about(finding: Finding) -> list[str]:
 
 
 def _words(name: str) -> str:
-    """A key of a table as words: ``usd_per_hour`` as ``USD per hour``."""
+    """Write a key of a table as words: ``usd_per_hour`` as ``USD per hour``."""
     words = name.replace("_", " ").split(" ")
     return " ".join(word.upper() if word in _SHORT else word for word in words)
 
@@ -96,7 +96,7 @@ def _models(findings: Sequence[Finding], model: str | None) -> set[str] | None:
 
 
 def here(findings: Sequence[Finding]) -> Iterator[Here]:
-    """Our own measurements beside the figures."""
+    """Yield our own measurements that stand beside the figures."""
     for finding in findings:
         for told in finding.measured:
             word = told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN)

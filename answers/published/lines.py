@@ -34,7 +34,7 @@ class Read:
 
     @property
     def of(self) -> str:
-        """What the values are of: a load, the best one, or the mean over the loads."""
+        """What the values were measured over: a load, the best load, or the mean over the loads."""
         level = self.row.about.get("concurrency", "")
         if self.named.peak:
             return f"{PEAK} ({level} at once)" if level.isdigit() else PEAK
@@ -60,14 +60,14 @@ class Read:
 
 
 def unit_of(name: str, named: Named) -> str:
-    """``tok/s``, ``s`` or ``ms``, from what a table calls a metric."""
+    """Return the unit, ``tok/s``, ``s`` or ``ms``, from what a table calls a metric."""
     if named.metric.endswith("throughput"):
         return "tok/s"
     return "ms" if name.rstrip(")").casefold().endswith("ms") else "s"
 
 
 def read(rows: Sequence[Row], judged: Claims) -> tuple[Read, ...]:
-    """Every row about a metric of the catalogue, with its finding."""
+    """Return every row about a metric of the catalogue, with its finding."""
     found = []
     for row in rows:
         named = read_metric(row.name)
@@ -83,7 +83,7 @@ def _is_of(finding: Finding, row: Row) -> bool:
 
 
 def line(one: Read) -> Line:
-    """The row as it stands in a table."""
+    """Return the row as it stands in a table."""
     old, new = one.values
     follows = improvement(old, new, better_of(one.row))
     printed = one.row.fields.get("published_pct")
@@ -107,6 +107,7 @@ FLAGS = {
 
 
 def grouped(value: object) -> str:
-    """``1171.7`` as ``1,171.7``, with the digits that were printed."""
+    """Write a printed number with commas, ``1171.7`` as ``1,171.7``, with the digits that were
+    printed."""
     number = decimal(value)
     return f"{number:,}"

@@ -22,8 +22,8 @@ class Ours:
     def beside(
         self, place: tuple[str, str], line: Line, arms: tuple[str, str]
     ) -> tuple[Measured, ...]:
-        """Every arm of ours in the line's setting; none where the line compares two numbers of
-        draft tokens, or tells a peak."""
+        """Return every arm of ours in the line's setting; none where the line compares two numbers
+        of draft tokens, or tells a peak."""
         if arms[0] != "baseline":
             return ()
         found = [one for one in self.settings if _place(one) == tuple(p.casefold() for p in place)]
@@ -31,7 +31,7 @@ class Ours:
 
 
 def measured_here(reader: Reader, model: str | None) -> Ours:
-    """What the warehouse holds of a model."""
+    """Return what the warehouse holds of a model."""
     if model is None:
         return Ours()
     return Ours(compare(reader, Question(Filters(model=(model,)))).settings)

@@ -25,7 +25,7 @@ _ARMS = {"baseline_": "baseline", "speculative_": "with speculation"}
 
 
 def name(facts: Mapping[str, str]) -> str:
-    """``gpt-oss-120b on NVIDIA H200``: what a list calls the study."""
+    """Return what a list calls the study: ``gpt-oss-120b on NVIDIA H200``."""
     model = known(facts.get("target_model")).rpartition("/")[2]
     return f"{model} on {known(facts.get('gpu'))}"
 
@@ -71,7 +71,7 @@ def answer(plots: Sequence[Plot], rows: Sequence[Read]) -> str:
 
 
 def _said(row: Read) -> float:
-    """The improvement as printed, where it follows from its row; else what its row gives."""
+    """Return the improvement as printed, where it follows from its row; else what its row gives."""
     told = row.finding
     return _gain(row) if told is None or told.flagged else told.published
 
@@ -96,7 +96,7 @@ def drafts_answer(plots: Sequence[Plot]) -> str:
 
 
 def flag_note(line: Line) -> str:
-    """What is wrong with a printed improvement."""
+    """Say what is wrong with a printed improvement."""
     return f"printed {line.printed}, its row gives {line.recomputed}: {line.flag}"
 
 
@@ -124,14 +124,15 @@ def mistakes(judged: Claims) -> Iterator[Mistake]:
 
 
 def in_words(sentence: str, judged: Claims) -> str:
-    """A reason with the catalogue's names instead of a table's keys."""
+    """Rewrite a reason with the catalogue's names in place of a table's keys."""
     for key in sorted({one.metric for one in judged.findings}, key=len, reverse=True):
         sentence = sentence.replace(key, metric_words(key))
     return sentence
 
 
 def metric_words(metric: str) -> str:
-    """What a table calls a metric, in the words of the catalogue where it is one of its metrics."""
+    """Return the catalogue's name of a metric where a table's metric is one of them; else the
+    table's."""
     named = read_metric(metric)
     if named is None:
         return _sum(metric).replace("_", " ")
@@ -140,7 +141,8 @@ def metric_words(metric: str) -> str:
 
 
 def figure(one: Finding) -> str:
-    """``MLPerf, TP 1: Inter-token latency (ITL), P95, printed +6.6 %, its row gives +3.6 %``."""
+    """Say where a figure stands and what is wrong with it: ``MLPerf, TP 1: Inter-token latency
+    (ITL), P95, printed +6.6 %, its row gives +3.6 %``."""
     size = f"TP {one.about['tp']}" if "tp" in one.about else ""
     where = ", ".join(filter(None, (one.about.get("dataset", ""), size)))
     told = f"{metric_words(one.metric)}, printed {shown(one.published, one.unit)}"
@@ -152,7 +154,7 @@ def figure(one: Finding) -> str:
 
 
 def headline_of_claims(judged: Claims) -> str:
-    """How many errors there are, and how many figures are wrong through them."""
+    """Say how many errors there are, and how many figures are wrong through them."""
     count, flagged = len(judged.findings), len(judged.flagged)
     if not count:
         return "Nothing in this table can be recomputed."

@@ -189,7 +189,8 @@ def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs
 
 
 def _noted(reader: Reader, filters: Filters) -> Iterator[Section]:
-    """What people noted on the nights and runs behind the report; nothing where nobody did."""
+    """Yield what people noted on the nights and runs behind the report; nothing where nobody
+    did."""
     said = annotations.version(reader.root)
     if not said:
         return

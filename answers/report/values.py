@@ -39,7 +39,7 @@ class Map:
 
     @property
     def alternative(self) -> str:
-        """What somebody who does not see it is told."""
+        """What somebody who does not see the map is told."""
         return (
             f"{self.decision.traffic.name}: expected improvement by load and arm; the values stand "
             "in the tables."
@@ -58,7 +58,7 @@ class Curve:
 
     @property
     def alternative(self) -> str:
-        """What somebody who does not see it is told."""
+        """What somebody who does not see the curve is told."""
         return f"{self.title} over the load on {self.setting.name}, {self.arm} in colour."
 
 

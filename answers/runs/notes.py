@@ -31,38 +31,39 @@ class Placed:
 
     @property
     def about(self) -> str:
-        """The run, the series or the night."""
+        """What was annotated: the run, the series or the night."""
         target = self.event.target
         return target.run_id or target.series or "the night"
 
     @property
     def said(self) -> str:
-        """``noted``, ``excluded`` …"""
+        """What the author did: ``noted``, ``excluded`` …"""
         return _WORDS[self.event.action]
 
     @property
     def text(self) -> str:
-        """What was written."""
+        """The words that the author wrote."""
         return self.event.text
 
     @property
     def by(self) -> str:
-        """Who wrote it."""
+        """The author."""
         return self.event.author
 
     @property
     def written(self) -> str:
-        """When, UTC."""
+        """When the annotation was written, UTC."""
         return f"{self.event.at:%Y-%m-%d %H:%M}"
 
 
 def line(event: Annotation) -> str:
-    """``2026-11-21 22:05 UTC, Ann noted: driver updated``."""
+    """Return an annotation as a line: ``2026-11-21 22:05 UTC, Ann noted: driver updated``."""
     return f"{event.at:%Y-%m-%d %H:%M} UTC, {event.author} {_WORDS[event.action]}: {event.text}"
 
 
 def about(event: Annotation) -> str:
-    """``2026-11-21 22:05 UTC, Ann noted on night 2026-11-21: driver updated``."""
+    """Return an annotation as a line that names its run or night: ``2026-11-21 22:05 UTC, Ann noted
+    on night 2026-11-21: driver updated``."""
     what = f"{_WORDS[event.action]} on" if event.action == "note" else _WORDS[event.action]
     return f"{event.at:%Y-%m-%d %H:%M} UTC, {event.author} {what} {event.target.name}: {event.text}"
 
@@ -81,7 +82,7 @@ def newest_first(found: Iterable[Placed]) -> tuple[Placed, ...]:
 
 
 def by_night(found: Iterable[Placed]) -> tuple[tuple[str, str], ...]:
-    """Each night with all that was said of it and of its runs, in one line."""
+    """Return each night with all that was said of it and of its runs, in one line."""
     texts: dict[str, list[str]] = {}
     for one in found:
         texts.setdefault(one.night, []).append(_said(one.event))
@@ -95,7 +96,7 @@ def _said(event: Annotation) -> str:
 
 
 def night_of(started: datetime | None) -> str:
-    """The night in which a start lies, noon to noon UTC, by the day on which it began."""
+    """Return the night in which a start lies, noon to noon UTC, by the day on which it began."""
     return UNKNOWN_NIGHT if started is None else f"{started - NOON:%Y-%m-%d}"
 
 
@@ -171,7 +172,7 @@ def _of(reader: Reader, cells: pd.DataFrame) -> tuple[Placed, ...]:
 
 
 def _nights_of(starts: pd.Series) -> pd.Series:
-    """The night in which each start lies, noon to noon UTC, by the day on which it began."""
+    """Return the night in which each start lies, noon to noon UTC, by the day on which it began."""
     days = (pd.to_datetime(starts, utc=True) - NOON).dt.strftime("%Y-%m-%d")
     return days.fillna(UNKNOWN_NIGHT)
 

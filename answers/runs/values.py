@@ -45,12 +45,12 @@ class Run:
 
     @property
     def excluded_text(self) -> str:
-        """Why it is excluded by name; empty where it is not."""
+        """Why the run is excluded by name; empty where it is not."""
         return self.excluded or ""
 
     @property
     def texts(self) -> str:
-        """What a reader may find it by."""
+        """The texts by which a reader may search for the run."""
         known = (self.run_id, self.model, self.dataset, self.gpu, self.path)
         return " ".join(text or "unknown" for text in known).casefold()
 
@@ -76,12 +76,12 @@ class Doubt:
 
     @property
     def words(self) -> str:
-        """``busy machine``."""
+        """The flag's name in words: ``busy machine``."""
         return self.name.replace("_", " ")
 
     @property
     def effect(self) -> str:
-        """Whether cells with it decide anything."""
+        """Whether cells with this flag decide anything, in words."""
         return "told beside every answer" if self.decides else "decides nothing"
 
 

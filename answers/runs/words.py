@@ -51,18 +51,19 @@ def summary(runs: Sequence[Run], rejected: Sequence[Rejected]) -> str:
 
 
 def cell_name(dataset: str | None, arm: str, load: str) -> str:
-    """``code, eagle3 K=3, 8 at once``."""
+    """Return what a cell is called: ``code, eagle3 K=3, 8 at once``."""
     return f"{dataset or UNKNOWN}, {arm}, {load}"
 
 
 def log_excerpt(run: Run) -> tuple[str, ...]:
-    """The last lines of the server's log, where the record of the run kept them."""
+    """Return the last lines of the server's log, where the record of the run kept them."""
     said = _record(run).get("log_excerpt")
     return tuple(str(line) for line in said) if isinstance(said, list) else ()
 
 
 def how_it_went(run: Run) -> str:
-    """Attempt, cause of a failure and where the time went, as far as the record says."""
+    """Return a run's attempt, the cause of a failure and where the time went, as far as its record
+    says."""
     record = _record(run)
     parts = []
     if record.get("attempt"):
@@ -82,12 +83,12 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def command_lines(run: Run) -> tuple[tuple[str, str], ...]:
-    """Name of each command, and the line as a shell reads it."""
+    """Return the name of each command, and its line as a shell reads it."""
     return tuple((name, shlex.join(words)) for name, words in json.loads(run.commands).items())
 
 
 def again(run: Run, cells: Sequence[CellRow]) -> str:
-    """A shell script with which somebody else can run this again; unknown parts are said."""
+    """Return a shell script with which somebody else can run this again; unknown parts are said."""
     commands = dict(command_lines(run))
     server = commands.get("vllm")
     load = commands.get(str(run.load_generator)) or commands.get("guidellm")
@@ -131,7 +132,7 @@ def _last(run: Run, cells: Sequence[CellRow]) -> list[str]:
 
 
 def _one(values: Iterable[object]) -> str:
-    """The value that all cells have, ``several`` or ``unknown``."""
+    """Return the value that all cells have, ``several`` or ``unknown``."""
     known = {value for value in values if value is not None}
     return "several" if len(known) > 1 else _known(next(iter(known), None))
 

@@ -10,7 +10,8 @@ SCHEMA_VERSION = 1
 
 
 def as_json(found: Sequence[Played]) -> dict[str, Any]:
-    """``schema_version`` and ``searches``; names and meanings only ever grow."""
+    """Return ``schema_version`` and ``searches`` as a dict for JSON; names and meanings only ever
+    grow."""
     return {"schema_version": SCHEMA_VERSION, "searches": [_search(one) for one in found]}
 
 

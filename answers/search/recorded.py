@@ -29,8 +29,9 @@ ByArm = dict[int, tuple[Launch, ...]]
 
 @dataclass(frozen=True)
 class Recorded:
-    """``launches``: by arm, in the order in which they were recorded; ``own`` and ``by_position``
-    as ``lengths`` takes them. ``left_out``: arms whose K is not known or not fixed."""
+    """The recorded launches of one study and system. ``launches``: by arm, in the order in which
+    they were recorded; ``own`` and ``by_position`` as ``lengths`` takes them. ``left_out``: arms
+    whose K is not known or not fixed."""
 
     study: str | None
     model: str | None
@@ -47,7 +48,7 @@ class Recorded:
 
 
 def recorded(known: Ground, positions: pd.DataFrame, line: tuple[str, str]) -> tuple[Recorded, ...]:
-    """Return one for each study and system that has a baseline and closed loads.
+    """Return the recorded launches of each study and system that has a baseline and closed loads.
 
     ``positions``: as the query ``acceptance_by_position``; ``line``: metric and statistic of the
     objective. A load that is a rate is left out: two arms that keep up with it are equally fast.
@@ -61,7 +62,7 @@ def recorded(known: Ground, positions: pd.DataFrame, line: tuple[str, str]) -> t
 
 
 def _groups(keys: pd.DataFrame) -> Iterator[list[int]]:
-    """Settings that differ in the dataset alone."""
+    """Yield groups of settings that differ in the dataset alone."""
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
     alike = [name for name in first if name not in _OF_DATASET | set(ARM)]
     for _, group in first.groupby(alike, dropna=False):
@@ -101,7 +102,7 @@ def _recorded(known: Ground, positions: pd.DataFrame, pairs: pd.DataFrame) -> Re
 
 @dataclass(frozen=True)
 class _Arms:
-    """``of``: (setting, arm_id) -> number."""
+    """The arms of a search. ``of``: (setting, arm_id) -> the arm's number."""
 
     arms: tuple[Arm, ...]
     of: dict[tuple[int, int], int]
@@ -133,7 +134,8 @@ def _datasets(known: Ground) -> dict[int, str]:
 
 
 def _places(units: pd.DataFrame) -> tuple[Place, ...]:
-    """Where the baseline's first launch was measured: all others are told against it."""
+    """Return the datasets and loads of the baseline's first launch: all values are relative to
+    these."""
     baseline = units[units["number"] == 0]
     if baseline.empty:
         return ()
@@ -157,7 +159,8 @@ def _by_arm(units: pd.DataFrame, space: Space) -> ByArm:
 
 
 def _cells(known: Ground, pairs: pd.DataFrame, arms: _Arms, space: Space) -> pd.DataFrame:
-    """cell_id, number of the arm, place, launch, started (s), duration (s) of every cell."""
+    """Return a row per cell: cell_id, number of the arm, place, launch, started (s), duration
+    (s)."""
     own = pairs[["setting", "arm_id", "load", "speculative_id"]].drop_duplicates("speculative_id")
     own = own.rename(columns={"speculative_id": "cell_id"})
     base = pairs[["setting", "load", "baseline_id"]].drop_duplicates("baseline_id")

@@ -33,7 +33,7 @@ Core = dict[tuple[str | None, str | None, str, float], str]
 
 
 def _core(reader: Reader, question: Question) -> Core:
-    """(study, model, dataset, load) -> the arm that the decision takes there."""
+    """Return (study, model, dataset, load) -> the arm that the decision takes there."""
     return {
         (one.subject.study, one.subject.model, one.traffic.dataset or "", level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm

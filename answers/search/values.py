@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Terms:
-    """``stake`` (ratio): a rival that is better by no more is not worth finding; ``error`` (0-1): the
-    chance that one is; ``budget_min``: None for the minutes of the full grid. ``latency``: judge by
-    the median request latency instead of output tokens per second."""
+    """When a search is done and what it judges by. ``stake`` (ratio): a rival that is better by no
+    more is not worth finding; ``error`` (0-1): the chance that one is; ``budget_min``: None for the
+    minutes of the full grid. ``latency``: judge by the median request latency instead of output
+    tokens per second."""
 
     stake: float = 0.02
     error: float = 0.05

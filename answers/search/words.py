@@ -27,7 +27,7 @@ def ended(end: End) -> str:
 
 
 def where(space: Space, places: NDArray[np.bool_]) -> str:
-    """``code at 1, 4; prose at 16``; ``everywhere``."""
+    """Return datasets and loads in words: ``code at 1, 4; prose at 16``; ``everywhere`` for all."""
     if places.all():
         return "everywhere"
     by: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ def title(one: Played) -> str:
 
 
 def under_way(one: Played) -> list[str]:
-    """What is known so far: the minutes, and a line for each dataset and load."""
+    """Return what is known so far: the minutes, and a line for each dataset and load."""
     head = (
         f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
         f"{one.grid_min:.0f}"
@@ -122,7 +122,7 @@ def under_way(one: Played) -> list[str]:
 
 
 def because(step: Step) -> str:
-    """Why a launch comes next, and how long it takes."""
+    """Say why a launch comes next, and how long it takes."""
     why = {
         "screen": "nothing can be said without it",
         "race": "it tells most about what is open for its minutes",

@@ -84,47 +84,48 @@ class Line:
 
     @property
     def budget_text(self) -> str:
-        """``5.0%``."""
+        """How much worse the series may become: ``5.0%``."""
         return f"{self.budget:.1%}"
 
     @property
     def since_text(self) -> str:
-        """The night since which it is worse, or nothing."""
+        """The night since which the series is worse; empty where it is not."""
         return self.since or ""
 
     @property
     def drift_text(self) -> str:
-        """The drift in a clause, or nothing."""
+        """The drift in a clause; empty where there is none."""
         return self.drift.said if self.drift else ""
 
     @property
     def evidence_text(self) -> str:
-        """``GPU``, ``CPU lab`` …"""
+        """The kind of evidence in words: ``GPU``, ``CPU lab`` …"""
         return badge(self.evidence) or "GPU"
 
     @property
     def about(self) -> tuple[tuple[str, object], ...]:
-        """The facts that make it this series and no other."""
+        """The facts that tell this series from every other."""
         return tuple(self.assessed.series.about.items())
 
     @property
     def reference(self) -> tuple[int, int] | None:
-        """The places of the nights that the last ones are held against: first, and behind the last."""
+        """The places of the nights that the last ones are compared with: the first, and the one
+        after the last."""
         return self.assessed.against
 
     @property
     def study(self) -> str | None:
-        """The study that measured it."""
+        """The study that measured the series."""
         return self.assessed.series.about.get("study")
 
     @property
     def evidence(self) -> str | None:
-        """What it was measured on: ``gpu``, ``cpu``, …"""
+        """What the series was measured on: ``gpu``, ``cpu``, …"""
         return self.assessed.series.about.get("evidence")
 
     @property
     def arm(self) -> str:
-        """``eagle3 K=3``."""
+        """The arm of the series: ``eagle3 K=3``."""
         return str(self.assessed.series.about.get("arm_label") or UNKNOWN)
 
     @property
@@ -218,7 +219,8 @@ def headline(lines: Sequence[Line], few: int = 0) -> str:
 
 
 def _worst(worse: Sequence[Line], every: int) -> str:
-    """``Output throughput of eagle3 K=3 on code is 11.1 % worse since 2026-11-07, with …``."""
+    """Say which series is worst: ``Output throughput of eagle3 K=3 on code is 11.1 % worse since
+    2026-11-07, with …``."""
     first = worse[0]
     others = len(worse) - 1
     amount = size(first.improvement or 0.0)

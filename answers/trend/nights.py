@@ -70,7 +70,8 @@ def headline(nights: Sequence[NightSummary]) -> str:
 
 
 def counts(nights: Sequence[NightSummary]) -> str:
-    """``12 nights: 9 fine, 2 incomplete, 1 regression.``"""
+    """Count the nights and what became of them: ``12 nights: 9 fine, 2 incomplete, 1
+    regression.``"""
     outcomes = [night.outcome for night in nights]
     parts = [f"{outcomes.count(word)} {word}" for word in _MEANS if word in outcomes]
     return f"{counted(len(nights), 'night')}: {', '.join(parts)}."
@@ -104,7 +105,8 @@ def sentence(night: NightSummary) -> str:
 
 
 def parts(night: NightSummary) -> tuple[Part, ...]:
-    """What became worse, drifts, changed, failed and ran in a night; parts without a row are left out."""
+    """Return what became worse, drifts, changed, failed and ran in a night; parts without a row are
+    left out."""
     worse = tuple(
         (
             one.series, one.line, percent(one.improvement), interval(one.low, one.high), one.since,

@@ -7,7 +7,8 @@ from answers.trend.answer import Line, Trend
 
 
 def as_json(found: Trend) -> dict[str, Any]:
-    """``status``, ``headline`` and one object for each series, worst first."""
+    """Return ``status``, ``headline`` and one object for each series, worst first, as a dict for
+    JSON."""
     return {
         "status": found.status,
         "headline": found.headline,
@@ -52,5 +53,5 @@ def _accepted(known: Acceptance) -> dict[str, str | None]:
 
 
 def plain(value: Any) -> Any:
-    """A value without numpy's own types."""
+    """Return a value without numpy's own types."""
     return value.item() if hasattr(value, "item") else value

@@ -30,32 +30,32 @@ WHY: "dict[Reason, str]" = {
 
 
 def percent(ratio: float | None) -> str:
-    """``-62.1 %``, ``+0.4 %``; positive is better."""
+    """Write a ratio in percent, ``-62.1 %``, ``+0.4 %``; positive is better."""
     return UNKNOWN if ratio is None else f"{points(ratio)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``-65.9 % to -58.0 %``."""
+    """Write an interval in percent: ``-65.9 % to -58.0 %``."""
     return UNKNOWN if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 def sized(line: str, improvement: float, low: float, high: float) -> str:
-    """``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
+    """Write a metric with its change: ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
     return f"{line} {percent(improvement)} (95 %: {interval(low, high)})"
 
 
 def series(count: int) -> str:
-    """``1 series``, ``2,000 series``."""
+    """Return a count of series: ``1 series``, ``2,000 series``."""
     return f"{count:,} series"
 
 
 def nights(count: int) -> str:
-    """``1 night``, ``12 nights``."""
+    """Return a count of nights: ``1 night``, ``12 nights``."""
     return f"{count:,} night" + ("" if count == 1 else "s")
 
 
 def few(settings: int) -> str:
-    """How many settings cannot be judged yet; empty for none."""
+    """Say how many settings cannot be judged yet; empty for none."""
     if not settings:
         return ""
     what = "setting has" if settings == 1 else "settings have"
@@ -63,7 +63,8 @@ def few(settings: int) -> str:
 
 
 def through(changed: "Sequence[Change]") -> str:
-    """``with engine_version 1.0 → 2.0``; two changes are named, of more the first."""
+    """Say what changed, ``with engine_version 1.0 → 2.0``: two changes are named, of more the
+    first."""
     if not changed:
         return "and nothing that is recorded changed with it"
     first, *others = [change.sentence.replace(": ", " ", 1) for change in changed]
@@ -73,17 +74,19 @@ def through(changed: "Sequence[Change]") -> str:
 
 
 def drift(per_night: float, total: float, since: str) -> str:
-    """A drift in a clause; two decimals, since a night's part is small."""
+    """Say a drift in a clause; with two decimals, since what is lost in a night is small."""
     return f"drifts by {per_night * 100:+.2f} % a night since {since}, {percent(total)} so far"
 
 
 def accepted(by: "Acceptance") -> str:
-    """``night 2026-11-21 was accepted by Ann: new driver``."""
+    """Say who accepted which night and why: ``night 2026-11-21 was accepted by Ann: new
+    driver``."""
     return f"night {by.night} was accepted by {by.by}: {by.why}"
 
 
 def said(one: "Assessment") -> str:
-    """What one series shows, in a sentence or three: also for those who cannot see its chart."""
+    """Say what one series shows, in a sentence or three: also for those who cannot see its
+    chart."""
     parts = [_standing(one), *_moved(one)]
     if one.drift is not None:
         label = one.series.nights[one.drift.first].label
@@ -106,7 +109,7 @@ def _standing(one: "Assessment") -> str:
 
 
 def against(one: "Assessment") -> str:
-    """The nights that the last ones are held against: ``2026-11-02 to 2026-11-06``."""
+    """Return the nights that the last ones are compared with: ``2026-11-02 to 2026-11-06``."""
     if one.against is None:
         return UNKNOWN
     return _stretch([night.label for night in one.series.nights[slice(*one.against)]])
