@@ -64,8 +64,8 @@ def with_latencies(columns: Columns, window: Window) -> dict[str, NDArray[Any]]:
 def canonical(
     columns: Columns, window: Window, errored: int, completed: int
 ) -> tuple[Measurement, ...]:
-    """Every canonical measurement of a cell, from the columns that ``with_latencies`` takes or,
-    for the same window, returns.
+    """Return every canonical measurement of a cell, from the columns that ``with_latencies`` takes
+    or, for the same window, returns.
 
     An optional column ``iterations`` (streamed chunks per request) places the tokens of a chunk
     together at the window's edges, as GuideLLM does; without it every token stands alone.
@@ -90,7 +90,7 @@ Values = dict[tuple[str, str], float]
 
 
 def ends_of(columns: Columns) -> Floats:
-    """When each request ended: at its last token where nothing else is known."""
+    """Return when each request ended: at its last token where nothing else is known."""
     end: Floats = np.where(np.isnan(columns["end"]), columns["last_token"], columns["end"])
     return end
 
@@ -108,7 +108,8 @@ def _extreme(values: Floats, which: str) -> float:
 
 
 def _overlaps(start: Floats, end: Floats, begin: float, finish: float) -> NDArray[np.bool_]:
-    """Touching the window is enough; a request of unknown start is an event at its end."""
+    """Return which requests overlap the window; touching it is enough, and a request of unknown
+    start counts at its end."""
     known_start = np.where(np.isnan(start), end, start)
     inside: NDArray[np.bool_] = (end >= begin) & (known_start <= finish)
     return inside
@@ -132,12 +133,14 @@ def _rates(full: Columns, begin: float, finish: float) -> Values:
 
 
 def _counted(tokens: Floats) -> Floats:
-    """Counts of tokens with 0 for an unknown one; all unknown where no request says any."""
+    """Return token counts with 0 for an unknown one; all unknown where no request states a
+    count."""
     return np.nan_to_num(tokens) if np.any(tokens > 0) else np.full_like(tokens, np.nan)
 
 
 def _tokens_inside(done: Columns, begin: float, finish: float) -> float:
-    """Output tokens in the window: one at the first token, the rest in even steps to the last."""
+    """Return the output tokens in the window: one at a request's first token, the rest in even
+    steps to its last."""
     n = np.nan_to_num(done["output_tokens"])
     steps = np.nan_to_num(done.get("iterations", n)) - 1
     steps = np.where(np.isnan(done.get("iterations", n)), n - 1, steps)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 
 def plain(value: Any) -> Any:
-    """A cell of a frame as Python knows it; None where the frame shows it as missing."""
+    """Return a frame's value as Python knows it; None where the frame shows it as missing."""
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return None
     return value.item() if isinstance(value, np.generic) else value
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as dicts by column name."""
+    """Return the rows as dicts by column name."""
     rows: list[Any] = frame.to_dict("records")
     return rows
 
@@ -37,7 +37,7 @@ def records_by(
 
 
 def objects(values: Sequence[Any], index: "pd.Index[Any]") -> pd.Series:
-    """A column whose values are tuples, sets or other objects."""
+    """Return a column whose values are tuples, sets or other objects."""
     return pd.Series(values, index=index, dtype=object)
 
 

@@ -30,12 +30,13 @@ class Named:
 
     @property
     def better(self) -> Better:
-        """The direction, from the catalogue."""
+        """The direction that is better, from the catalogue."""
         return METRICS[self.metric].better
 
 
 def read_metric(name: str) -> Named | None:
-    """``ttft_p95_s`` or ``Request latency median (s)`` in our words; None where it is unknown."""
+    """Return the metric that a foreign name means, such as ``ttft_p95_s`` or ``Request latency
+    median (s)``; None where it is unknown."""
     words = re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
     for metric, pattern in _METRICS:
         if re.search(pattern, words):

@@ -11,7 +11,8 @@ Floats = NDArray[np.float64]
 def nearest_rank(
     values: Floats, quantiles: Sequence[float], weights: Floats | None = None
 ) -> Floats:
-    """The smallest value whose cumulative weight reaches each quantile (0-1), no interpolation.
+    """Return the smallest value whose cumulative weight reaches each quantile (0-1), no
+    interpolation.
 
     Equals numpy's ``inverted_cdf``. ``values`` and ``weights`` are one-dimensional, without NaN;
     returns one value per quantile, NaN where there are no values or no weight.

@@ -34,7 +34,8 @@ MOST_POINTS = 240
 
 
 def lines(samples: pd.DataFrame) -> pd.DataFrame:
-    """``line``, ``at`` (s since the first sample), ``value`` of what can be told from samples.
+    """Return ``line``, ``at`` (s since the first sample) and ``value`` of what can be told from
+    samples.
 
     ``samples``: at (unix s), name, value. Lines: those of GAUGES (requests, ratios, MHz, W, °C,
     cores), acceptance rate (ratio), mean acceptance length (tokens/step), output (tok/s).
@@ -51,7 +52,7 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rates(wide: pd.DataFrame) -> dict[str, pd.Series]:
-    """Lines that are told by what counters grew by in windows of WINDOW_S."""
+    """Return the lines that follow from how much counters grew in windows of WINDOW_S."""
     grown = _grown(wide)
     made: dict[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], pd.Series]]] = {
         "output": (("generation_tokens",), lambda g: g["generation_tokens"] / g["seconds"]),
@@ -66,7 +67,8 @@ def _rates(wide: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _grown(wide: pd.DataFrame) -> pd.DataFrame:
-    """Growth of every counter from window to window; a window in which one fell is left out."""
+    """Return the growth of every counter from window to window; a window in which one fell is left
+    out."""
     counters = [name for name in _COUNTERS if name in wide]
     # The machine is looked at between the moments of the server's own samples.
     told = wide[counters].dropna(how="all")

@@ -8,12 +8,14 @@ UNKNOWN = "unknown"
 
 
 def number(value: float | None, decimals: int) -> str:
-    """A value with thin grouping, ``1,171.7``; unknown is said so, never 0."""
+    """Write a value with commas between thousands, ``1,171.7``; an unknown one is said so, never
+    0."""
     return UNKNOWN if value is None or pd.isna(value) else f"{value:,.{decimals}f}"
 
 
 def metric_name(metric: str, statistic: str) -> str:
-    """``TTFT … P95 (ms)``: label, statistic where there is a choice, unit."""
+    """Return a metric in words with its unit, ``TTFT … P95 (ms)``, and its statistic where there is
+    a choice."""
     known = METRICS[metric]
     chosen = f" {percentile_label(statistic)}" if known.distribution else ""
     return f"{known.label}{chosen} ({known.unit})"

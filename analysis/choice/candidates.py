@@ -18,9 +18,9 @@ _TOLD = ("cell_id", "arm_label", "spec_method", "num_speculative_tokens", "specu
 def candidates(
     found: Comparison, cells: pd.DataFrame, arms: frozenset[str]
 ) -> dict[int, list[Candidate]]:
-    """Setting -> its arms with one of the labels ``arms``; empty: all. ``cells`` as the query of that
-    name returns them. Their order is their own: the numbers of arms follow from what else was read.
-    """
+    """Return setting -> its arms with one of the labels ``arms``; empty: all. ``cells`` as the
+    query of that name returns them. Arms are ordered by what they are: their numbers depend on what
+    else was read."""
     once = found.pairs.drop_duplicates(["setting", "arm_id"])[
         ["setting", "arm_id", "speculative_id"]
     ]

@@ -25,13 +25,15 @@ _FEWEST_ARMS = 3
 
 
 def expected_gains(field: Field) -> Floats:
-    """Expected log ratios (candidates, loads), positive is better; NaN where not compared."""
+    """Return expected log ratios (candidates, loads), positive is better; NaN where not
+    compared."""
     gains, kept = _by_step_time(field)
     return _shrunken(field, gains, kept)
 
 
 def _by_step_time(field: Field) -> tuple[Floats, Floats]:
-    """Gains with step times smoothed over K, and the share of its noise that each keeps."""
+    """Return the gains with step times smoothed over K, and the share of its noise that each
+    keeps."""
     gains, kept = field.log.copy(), np.ones(len(field.candidates))
     for places in field.families().values():
         ks = [field.candidates[place].k for place in places]

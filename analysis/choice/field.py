@@ -27,11 +27,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Field:
-    """``log`` (candidates, loads): log ratio of launch means, positive is better, NaN where not
-    compared; ``launches`` alike. ``variance`` (candidates, loads): of one launch's value,
-    ``tails``: how well it is known; ``shared`` (candidates,): variance of a launch's mean over the
-    loads. ``length`` (candidates, loads): mean acceptance length, NaN where unknown. Variances are
-    NaN where nothing repeats."""
+    """The arms of one setting and what was measured of each at each load. ``log`` (candidates,
+    loads): log ratio of launch means, positive is better, NaN where not compared; ``launches``
+    alike. ``variance`` (candidates, loads): of one launch's value, ``tails``: how well it is known;
+    ``shared`` (candidates,): variance of a launch's mean over the loads. ``length`` (candidates,
+    loads): mean acceptance length, NaN where unknown. Variances are NaN where nothing repeats."""
 
     candidates: tuple[Candidate, ...]
     log: Floats
@@ -43,7 +43,7 @@ class Field:
 
     @property
     def own_error(self) -> Floats:
-        """Variance of an arm's own mean at each load, the baseline's left out."""
+        """The variance of each arm's own mean at each load, without that of the baseline's mean."""
         return self.variance / np.maximum(self.launches, 1)
 
     def has_measured(self, table: tuple[Entry, ...]) -> bool:
@@ -52,7 +52,7 @@ class Field:
         return len(steps) > 1 and any(steps_of(one.table) == steps for one in self.candidates)
 
     def families(self) -> dict[str, list[int]]:
-        """Family -> the places of its candidates, by K."""
+        """Return family -> the places of its candidates, by K."""
         found: dict[str, list[int]] = {}
         for place, one in enumerate(self.candidates):
             found.setdefault(one.family, []).append(place)

@@ -50,7 +50,7 @@ def only(settings: Collection[int], found: Comparison, sure: Effects) -> tuple[C
 def judged_settings(
     found: Comparison, sure: Effects, cells: pd.DataFrame, acceptance: pd.DataFrame, terms: Terms
 ) -> dict[int, Judged]:
-    """Setting -> its arms judged; settings without a deciding metric are left out.
+    """Return setting -> its arms judged; settings without a deciding metric are left out.
 
     ``cells`` and ``acceptance`` as the queries of these names.
     """
@@ -64,9 +64,9 @@ def judged_settings(
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known by setting: candidates, rows of levels and of means; by (setting, arm, load):
-    values of both arms by line, and mean acceptance lengths. ``kept_up``: (setting, load) of the
-    rates that every arm keeps up with."""
+    """What was read of all settings. By setting: candidates, rows of levels and of means; by
+    (setting, arm, load): values of both arms by line, and mean acceptance lengths. ``kept_up``:
+    (setting, load) of the rates that every arm keeps up with."""
 
     candidates: dict[int, list[Candidate]]
     levels: dict[int, pd.DataFrame]
@@ -92,7 +92,8 @@ def _values(found: Comparison) -> dict[tuple[int, int, int], dict[Line, tuple[fl
 
 
 def _lengths(found: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int, int, int], float]:
-    """Mean acceptance length of each arm at each load, by the most trusted source of a cell."""
+    """Return the mean acceptance length of each arm at each load, by the most trusted source of a
+    cell."""
     best = believed(acceptance.dropna(subset=["mean_length"]))
     cells = found.pairs.drop_duplicates("speculative_id")[
         ["setting", "arm_id", "load", "speculative_id"]
@@ -132,7 +133,8 @@ def _judged(setting: int, known: _Known, terms: Terms) -> Judged | None:
 
 
 def _lines(setting: int, rows: pd.DataFrame, known: _Known, terms: Terms) -> dict[int, Line]:
-    """Load -> the line that decides there: throughput, or at a rate that is kept up with, latency."""
+    """Return load -> the metric and statistic that decide there: throughput, or at a rate that is
+    kept up with, latency."""
     there: dict[int, set[Line]] = {}
     for load, metric, statistic in zip(
         rows["load"], rows["metric"], rows["statistic"], strict=True
@@ -150,7 +152,7 @@ def _lines(setting: int, rows: pd.DataFrame, known: _Known, terms: Terms) -> dic
 
 
 def _shared(means: pd.DataFrame | None, candidates: list[Candidate], line: Line) -> Floats:
-    """The variance of a launch's mean over the loads, for each candidate."""
+    """Return for each candidate the variance of a launch's mean over the loads."""
     if means is None:
         return np.full(len(candidates), np.nan)
     mine = means[(means["metric"] == line[0]) & (means["statistic"] == line[1])]
@@ -160,7 +162,7 @@ def _shared(means: pd.DataFrame | None, candidates: list[Candidate], line: Line)
 
 @dataclass(frozen=True)
 class _Grids:
-    """Tables (candidates, loads) of one setting."""
+    """The arms and loads of one setting, from which arrays (candidates, loads) are made."""
 
     setting: int
     candidates: list[Candidate]
@@ -190,7 +192,7 @@ class _Grids:
         )  # fmt: skip
 
     def prices(self) -> Floats:
-        """The baseline's time for a token at each load, s; 1 where latency decides."""
+        """Return the baseline's time for a token at each load, s; 1 where latency decides."""
         return np.array([next(self._prices(x), np.nan) for x in self.places])
 
     def _prices(self, load: int) -> Iterator[float]:
@@ -203,7 +205,8 @@ class _Grids:
                 yield 1 / lines[line][0]
 
     def allowed(self, slo: Slo | None) -> NDArray[np.bool_]:
-        """Whether a candidate meets every bound at a load; a value that is missing meets none."""
+        """Return whether each candidate meets every bound at each load; one with a missing value
+        meets none."""
         shape = (len(self.candidates), len(self.places))
         if slo is None:
             return np.ones(shape, dtype=np.bool_)

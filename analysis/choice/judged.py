@@ -29,11 +29,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Judged:
-    """``lines``: the metric and statistic that judge each load, ``lower`` whether lower is better
-    in it. ``error`` (candidates, loads): standard error of ``field.log``; ``rate``: error rate of
-    its study-adjusted interval. ``independent``: whether launches were stated. ``price``: what a
-    token takes of the baseline's time at each load (s), NaN where that is unknown. ``allowed``:
-    what meets the SLO. ``gains``: expected log ratios."""
+    """What is known of every arm at every load of one kind of traffic. ``lines``: the metric and
+    statistic that judge each load, ``lower`` whether lower is better in it. ``error`` (candidates,
+    loads): standard error of ``field.log``; ``rate``: error rate of its study-adjusted interval.
+    ``independent``: whether launches were stated. ``price``: what a token takes of the baseline's
+    time at each load (s), NaN where that is unknown. ``allowed``: what meets the SLO. ``gains``:
+    expected log ratios."""
 
     loads: tuple[Load, ...]
     lines: tuple[Line, ...]
@@ -89,7 +90,7 @@ class Judged:
         return as_improvement(log, np.broadcast_to(self.lower, log.shape))
 
     def picked(self, rule: Rule) -> Pick | None:
-        """The arm to take and its K at each load."""
+        """Return the arm to take and its K at each load; None where nothing can be taken."""
         weights = np.ones(len(self.loads))
         if rule.weigh is not None:
             weights = np.array([1.0 if x.value == rule.weigh else 0.0 for x in self.loads])
@@ -105,8 +106,7 @@ class Judged:
         return np.asarray(np.expm1(at_stake(self.field, self.gains, chosen)))
 
     def narrowed(self, loads: Sequence[Load], arms: Sequence[int]) -> "Judged":
-        """Return what is judged at some loads only, of some candidates only (``arms``: their
-        places)."""
+        """Return the judgement of some loads and some candidates only (``arms``: their places)."""
         columns = [self.loads.index(load) for load in loads]
         grid = np.ix_(list(arms), columns)
         field = Field(
@@ -122,7 +122,7 @@ class Judged:
 
 
 def with_gains(judged: Judged) -> Judged:
-    """Return what is judged with its expected gains filled in."""
+    """Return the judgement with its expected gains filled in."""
     return replace(judged, gains=expected_gains(judged.field))
 
 
@@ -166,7 +166,8 @@ def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
 
 
 def _worst_known(tails: Sequence[Tails]) -> Tails:
-    """Return tails that are known as badly as the worst of the parts at each place."""
+    """Return, at each place, the tails of the part that is known with the fewest degrees of
+    freedom."""
     return Tails(
         np.max([one.share for one in tails], axis=0),
         np.min([one.dof for one in tails], axis=0),
@@ -184,7 +185,7 @@ def _together(share: Floats, logs: Floats) -> Floats:
 
 
 def _common(parts: Sequence[Judged]) -> list[Judged] | None:
-    """The parts cut to the loads and arms that all of them have."""
+    """Cut the parts to the loads and arms that all of them have."""
     lines = [dict(zip(part.loads, part.lines, strict=True)) for part in parts]
     loads = [x for x in parts[0].loads if all(own.get(x) == lines[0][x] for own in lines)]
     names = [{(c.family, c.k): at for at, c in enumerate(p.field.candidates)} for p in parts]

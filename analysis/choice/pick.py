@@ -15,10 +15,10 @@ OFF = 0
 
 @dataclass(frozen=True)
 class Pick:
-    """``family``: the method taken; ``at``: at each load the place of its candidate, None where
-    drafting nothing is expected to be better; ``fixed``: the place of the one candidate that is best
-    over all loads; ``table``: its K by batch size, where they differ; ``worth``: the mean expected
-    log gain over the loads."""
+    """The choice of an arm. ``family``: the method taken; ``at``: at each load the place of its
+    candidate, None where drafting nothing is expected to be better; ``fixed``: the place of the one
+    candidate that is best over all loads; ``table``: its K by batch size, where they differ;
+    ``worth``: the mean expected log gain over the loads."""
 
     family: str
     at: tuple[int | None, ...]
@@ -34,7 +34,7 @@ def pick(
     allowed: NDArray[np.bool_],
     weights: Floats,
 ) -> Pick | None:
-    """The method with the highest expected gain over the loads, and its K at each of them.
+    """Return the method with the highest expected gain over the loads, and its K at each of them.
 
     ``gains`` as ``expected_gains``; ``batches``: the concurrency of each load, None for another
     kind, where K cannot follow the batch; ``allowed`` (candidates, loads): what meets the SLO;
@@ -79,7 +79,7 @@ def _of_family(
 
 
 def _one_for_all(field: Field, place: int, gains: Floats, weights: Floats) -> Pick:
-    """One candidate at every load where it is expected to gain."""
+    """Return the pick of one candidate at every load where it is expected to gain."""
     at = tuple(place if gains[place, load] > 0 else None for load in range(gains.shape[1]))
     return Pick(field.candidates[place].family, at, place, None, _worth(gains, at, weights))
 

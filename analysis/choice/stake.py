@@ -12,7 +12,7 @@ MOST_LAUNCHES = 20
 
 
 def at_stake(field: Field, gains: Floats, chosen: tuple[int | None, ...]) -> Floats:
-    """(candidates, loads): by how much (log ratio) each rival may beat the choice, at most.
+    """Return (candidates, loads): by how much (log ratio) each rival may beat the choice, at most.
 
     ``gains`` as ``expected_gains``; ``chosen``: at each load the place of the candidate taken, None
     for the baseline. The chance that a rival is better by more is CHANCE. Below zero: settled in
@@ -31,7 +31,8 @@ def at_stake(field: Field, gains: Floats, chosen: tuple[int | None, ...]) -> Flo
 
 
 def launches_needed(size: float, variance: float, launches: int, rate: float) -> int | None:
-    """How many more launches of both arms would settle a difference that is as large as it looks.
+    """Return how many more launches of both arms would settle a difference that is as large as it
+    looks.
 
     ``size``: log ratio; ``variance``: of one launch's value; ``launches``: there are of each;
     ``rate``: error rate of the adjusted interval. None for more than MOST_LAUNCHES, or where the
@@ -48,7 +49,8 @@ def launches_needed(size: float, variance: float, launches: int, rate: float) ->
 
 
 def launches_until(behind: float, variance: float, launches: int, most: float) -> int | None:
-    """How many more launches of two arms until the one behind is at most ``most`` (ratio) better.
+    """Return how many more launches of two arms it takes until the one behind is at most ``most``
+    (ratio) better.
 
     ``behind``: its expected log ratio to the other, below or at zero. None for more than
     MOST_LAUNCHES, or where the variance is unknown.

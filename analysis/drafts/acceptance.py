@@ -23,7 +23,8 @@ class Counters:
 
 
 def from_counters(before: Counters, after: Counters) -> Acceptance | None:
-    """Acceptance between two snapshots; None where a counter fell: the server restarted."""
+    """Return the acceptance between two snapshots; None where a counter fell: the server
+    restarted."""
     difference = _difference(before, after)
     counts = (difference.drafts, difference.draft_tokens, difference.accepted_tokens)
     if min(*counts, *difference.by_position) < 0:
@@ -34,7 +35,7 @@ def from_counters(before: Counters, after: Counters) -> Acceptance | None:
 def from_requests(
     drafts: int, draft_tokens: int, accepted_tokens: int, by_position: Sequence[float] = ()
 ) -> Acceptance:
-    """Acceptance pooled over requests: totals of steps and tokens, never a mean of means.
+    """Pool acceptance over requests: from totals of steps and tokens, never as a mean of means.
 
     ``by_position`` holds accepted tokens at each position (counts).
     """
@@ -43,7 +44,7 @@ def from_requests(
 
 
 def cross_check(sources: Sequence[Acceptance]) -> list[Flag]:
-    """A flag for each source that disagrees with the first one by more than 2 %."""
+    """Return a flag for each source that disagrees with the first one by more than 2 %."""
     return [
         flag
         for other in sources[1:]

@@ -17,8 +17,9 @@ LEVEL: list[str] = ["setting", "system", "dataset", "family", "k", "concurrency"
 
 
 def acceptance_by_level(cells: pd.DataFrame, acceptance: pd.DataFrame) -> pd.DataFrame:
-    """A row per setting, dataset, family, k and concurrency: repeats, source, drafts, rate (0-1),
-    mean_length (tokens per step). ``cells`` and ``acceptance`` as the queries of these names."""
+    """Return a row per setting, dataset, family, k and concurrency: repeats, source, drafts, rate
+    (0-1), mean_length (tokens per step). ``cells`` and ``acceptance`` as the queries of these
+    names."""
     rows = believed(acceptance).merge(place_arms(cells).reset_index(), on="cell_id")
     if rows.empty:
         return pd.DataFrame(columns=[*LEVEL, "repeats", "source", "drafts", "rate", "mean_length"])
@@ -45,7 +46,8 @@ def acceptance_by_level(cells: pd.DataFrame, acceptance: pd.DataFrame) -> pd.Dat
 def acceptance_by_position(
     cells: pd.DataFrame, acceptance: pd.DataFrame, by_position: pd.DataFrame
 ) -> pd.DataFrame:
-    """A row per level (as above) and position (from 1): rate (r_i), conditional (p_i), drafts.
+    """Return a row per level (as above) and position (from 1): rate (r_i), conditional (p_i),
+    drafts.
 
     ``by_position`` as the query of that name returns it (there the first position is 0).
     """
@@ -81,7 +83,7 @@ def position_counts(
 
 
 def believed(acceptance: pd.DataFrame) -> pd.DataFrame:
-    """One source for each cell: the first of SOURCES that says something."""
+    """Return one source for each cell: the first of SOURCES that states an acceptance."""
     said = acceptance[acceptance["rate"].notna() | acceptance["mean_length"].notna()]
     order = said["source"].map({name: at for at, name in enumerate(SOURCES)})
     best = said.assign(order=order.astype(np.float64)).sort_values(["cell_id", "order"])

@@ -24,9 +24,10 @@ Entry = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class DynamicTable:
-    """``entries``: (from, to, K), batch sizes included, from 1 on, without gaps; above the last,
-    vLLM goes on with the last K. ``by_load``: the K of each measured load. ``largest``: the
-    ``num_speculative_tokens`` that vLLM needs beside the table, 0 where nothing is drafted."""
+    """K by batch size. ``entries``: (from, to, K), batch sizes included, from 1 on, without gaps;
+    above the last, vLLM goes on with the last K. ``by_load``: the K of each measured load.
+    ``largest``: the ``num_speculative_tokens`` that vLLM needs beside the table, 0 where nothing is
+    drafted."""
 
     entries: tuple[Entry, ...]
     by_load: tuple[tuple[int, int], ...]
@@ -37,7 +38,7 @@ class DynamicTable:
 
 
 def dynamic_table(candidates: pd.DataFrame, margin: float = MARGIN) -> DynamicTable:
-    """The table for one arm's K on one dataset.
+    """Return the table for one arm's K on one dataset.
 
     ``candidates``: a row per load and K that may be chosen there: concurrency, k (0: no drafts),
     worth (above 0, higher is better; K that are tied have one worth). A change of K is charged
@@ -55,7 +56,7 @@ def dynamic_table(candidates: pd.DataFrame, margin: float = MARGIN) -> DynamicTa
 
 
 def _scores(candidates: pd.DataFrame) -> dict[int, dict[int, float]]:
-    """log worth by load and K, loads ascending."""
+    """Return load -> K -> log worth, loads ascending."""
     scores: dict[int, dict[int, float]] = {}
     for row in candidates.sort_values(["concurrency", "k"]).itertuples():
         load, k, worth = int(str(row.concurrency)), int(str(row.k)), float(str(row.worth))
@@ -64,7 +65,7 @@ def _scores(candidates: pd.DataFrame) -> dict[int, dict[int, float]]:
 
 
 def _choose(scores: dict[int, dict[int, float]], margin: float) -> list[int]:
-    """The K of each load on the best path through all loads (Viterbi's algorithm)."""
+    """Return the K of each load on the best path through all loads (Viterbi's algorithm)."""
     ks = sorted({k for at in scores.values() for k in at})
     totals, came_from = dict.fromkeys(ks, 0.0), []
     for at in scores.values():
@@ -97,7 +98,8 @@ def _boundary(
     scores: tuple[dict[int, float], dict[int, float]],
     ks: tuple[int, int],
 ) -> int:
-    """The last batch size for the first K: where the two cross, on a logarithmic scale of the load.
+    """Return the last batch size for the first K: where the worths of the two K cross, on a
+    logarithmic scale of the load.
 
     Halfway where they do not cross or one of them was not measured at both loads.
     """

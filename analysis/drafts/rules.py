@@ -15,8 +15,9 @@ Says = Literal["more", "keep", "fewer", "off"]
 
 @dataclass(frozen=True)
 class Opinion:
-    """``says`` and ``why`` follow the rule; ``agrees``: whether the measurement says the same, None
-    where it cannot tell (it has no larger, or no smaller, K to compare with)."""
+    """What one rule of thumb says. ``says`` and ``why`` follow the rule; ``agrees``: whether the
+    measurement says the same, None where it cannot tell (it has no larger, or no smaller, K to
+    compare with)."""
 
     rule: str
     says: Says
@@ -34,7 +35,7 @@ class Arm:
 
 
 def opinions(arm: Arm, best: Collection[int], measured: Collection[int]) -> tuple[Opinion, ...]:
-    """What each rule says of ``arm``, and whether the measurement says so too.
+    """Return what each rule says of ``arm``, and whether the measurement says so too.
 
     ``best``: the K that did best at this load, several where they are tied, 0 for no speculation;
     ``measured``: all that were measured there.

@@ -15,7 +15,8 @@ _WITHOUT_MODEL = {"ngram", "ngram_gpu", "suffix"}
 
 
 def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config | None:
-    """The value of ``--speculative-config``; None where nothing is to be drafted at any load.
+    """Return the value of ``--speculative-config``; None where nothing is to be drafted at any
+    load.
 
     ``facts``: those of any cell of the arm (spec_method, draft_model, draft_revision, and
     speculative_config as JSON text, whose further keys are kept).
@@ -31,8 +32,8 @@ def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config 
 
 
 def serve_line(facts: Mapping[str, Any], config: Config | None) -> str:
-    """``vllm serve MODEL …`` for a shell; ``facts`` as above with model, tensor_parallel_size and
-    server_args (JSON text)."""
+    """Return the command line ``vllm serve MODEL …`` for a shell; ``facts`` as above with model,
+    tensor_parallel_size and server_args (JSON text)."""
     words = ["vllm", "serve", str(facts["model"])]
     if plain(facts.get("tensor_parallel_size")) is not None:
         words += ["--tensor-parallel-size", str(int(facts["tensor_parallel_size"]))]

@@ -12,14 +12,16 @@ Floats = NDArray[np.float64]
 def again(
     original: Floats, siblings: Floats, launches: Floats, lower: NDArray[np.bool_]
 ) -> pd.DataFrame:
-    """A row per line: log, improvement, its intervals and word, as ``Effects.levels`` has them.
+    """Return a row per line: log, improvement, its intervals and word, as ``Effects.levels`` has
+    them.
 
     ``original`` (lines,): the values of the launch that is repeated; ``siblings`` (any, lines):
-    other launches of that time, which only tell the scatter; ``launches`` (one or more, lines):
-    the later ones; ``lower`` (lines,): whether lower is better. All above zero.
+    other launches of that time, which only tell the scatter; ``launches`` (one or more, lines): the
+    later ones; ``lower`` (lines,): whether lower is better. All above zero.
 
     Both groups have one variance of logarithms, pooled (two-sample t-test): its degrees of freedom
-    are siblings + launches - 1. The difference of one launch from the mean of n has 1 + 1 / n of it.
+    are siblings + launches - 1. The difference of one launch from the mean of n has 1 + 1 / n of
+    it.
     """
     turned = np.where(lower, -1.0, 1.0)
     first = turned * np.log(np.vstack([original[None], siblings]))

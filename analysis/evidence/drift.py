@@ -24,7 +24,8 @@ _MOST_ALIKE = 0.9
 
 @dataclass(frozen=True)
 class Drift:
-    """``per_hour``: the change an hour (ratio, negative: falls), with its 95 % interval."""
+    """How a cell's value changes while it is measured. ``per_hour``: the change an hour (ratio,
+    negative: falls), with its 95 % interval."""
 
     per_hour: float
     low: float
@@ -34,16 +35,16 @@ class Drift:
 
     @property
     def named(self) -> bool:
-        """Whether it is sure and large enough to be said."""
+        """Whether the drift is sure and large enough to be told."""
         over_all = abs(np.log1p(self.per_hour)) * self.hours
         return self.p_value <= FALSE_ALARMS and bool(over_all >= np.log1p(LEAST))
 
 
 def drift(at: Floats, above: Floats, below: Floats) -> Drift | None:
-    """The drift of sum(``above``) / sum(``below``) over the moments ``at`` (unix s).
+    """Return the drift of sum(``above``) / sum(``below``) over the moments ``at`` (unix s).
 
-    For a rate of acceptance: tokens accepted and drafted since the sample before; for a time
-    per token: a request's seconds and tokens. None where the cell is shorter than SHORTEST_S, or fewer
+    For a rate of acceptance: tokens accepted and drafted since the sample before; for a time per
+    token: a request's seconds and tokens. None where the cell is shorter than SHORTEST_S, or fewer
     than half of the blocks hold anything.
     """
     if at.size < BLOCKS or np.ptp(at) < SHORTEST_S:
@@ -58,7 +59,8 @@ def drift(at: Floats, above: Floats, below: Floats) -> Drift | None:
 
 
 def _line(x: Floats, y: Floats, hours: float) -> Drift | None:
-    """The slope of y (logs) over x (hours), with what neighbours have in common taken out."""
+    """Return the slope of y (logs) over x (hours), with what neighbours have in common taken
+    out."""
     # Only cells of half an hour need it, and every process that reads a report would load it.
     from scipy.special import stdtr, stdtrit
 
@@ -80,7 +82,8 @@ def _line(x: Floats, y: Floats, hours: float) -> Drift | None:
 
 
 def _alike(rest: Floats) -> float:
-    """The first autocorrelation, 0 to _MOST_ALIKE; short series show less of it than there is."""
+    """Return the first autocorrelation, 0 to _MOST_ALIKE, corrected upwards since short series show
+    too little of it."""
     count, total = len(rest), float((rest**2).sum())
     if total <= 0:
         return 0.0

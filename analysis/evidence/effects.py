@@ -32,21 +32,21 @@ _WITHOUT_STUDY = ("model", "gpu", "dataset")
 
 @dataclass(frozen=True)
 class Effects:
-    """``levels``: a row per setting, arm_id, load, metric and statistic: ``launches`` (of the arm
-    with fewer), ``independent`` (whether all launches were stated), ``log`` (log ratio of the
-    launches' means, positive is better), ``variance`` (of one launch's value), ``weight`` (the
-    variance of ``log`` is variance x weight), ``share``, ``dof`` and ``rest_dof`` (as in
-    ``Tails``), ``p_value`` (two-sided), ``probability`` (of a gain, 0-1), ``error`` (of the
-    adjusted interval), ``improvement``, ``low``, ``high``, ``adjusted_low``, ``adjusted_high``
-    (ratios) and ``word``. ``means``: the same over the loads of a series, without ``load``. NaN
-    where nothing repeats."""
+    """Every difference of a comparison, load by load and over the loads. ``levels``: a row per
+    setting, arm_id, load, metric and statistic: ``launches`` (of the arm with fewer),
+    ``independent`` (whether all launches were stated), ``log`` (log ratio of the launches' means,
+    positive is better), ``variance`` (of one launch's value), ``weight`` (the variance of ``log``
+    is variance x weight), ``share``, ``dof`` and ``rest_dof`` (as in ``Tails``), ``p_value``
+    (two-sided), ``probability`` (of a gain, 0-1), ``error`` (of the adjusted interval),
+    ``improvement``, ``low``, ``high``, ``adjusted_low``, ``adjusted_high`` (ratios) and ``word``.
+    ``means``: the same over the loads of a series, without ``load``. NaN where nothing repeats."""
 
     levels: pd.DataFrame
     means: pd.DataFrame
 
 
 def effects(found: Comparison, cells: pd.DataFrame) -> Effects:
-    """All differences of a comparison; ``cells`` as the query of that name returns them.
+    """Return all differences of a comparison; ``cells`` as the query of that name returns them.
 
     Multiplicity is that of the study, so give all cells of a study, whatever is shown.
     """
@@ -69,14 +69,14 @@ def effects(found: Comparison, cells: pd.DataFrame) -> Effects:
 
 
 def study_numbers(keys: pd.DataFrame) -> dict[int, int]:
-    """Setting -> the number of its study. ``keys`` as ``Comparison.keys``."""
+    """Return setting -> the number of its study. ``keys`` as ``Comparison.keys``."""
     first = keys[~keys.index.get_level_values(0).duplicated()]
     codes = pd.factorize(pd.Series(studies_of(first), dtype=object))[0]
     return dict(zip(first.index.get_level_values(0).tolist(), codes.tolist(), strict=True))
 
 
 def studies_of(rows: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """What tells the study of each row: the stated one, else model, hardware and dataset.
+    """Return what tells the study of each row: the stated one, else model, hardware and dataset.
 
     ``rows``: study, model, gpu, dataset; a missing column is unknown.
     """
@@ -284,7 +284,7 @@ def _empty() -> pd.DataFrame:
 
 
 def judged(rows: pd.DataFrame, study: dict[int, int]) -> pd.DataFrame:
-    """The rows with p-values, intervals and words."""
+    """Return the rows with p-values, intervals and words."""
     log, lower = rows["log"].to_numpy(), rows["lower"].to_numpy()
     tails = Tails(*(rows[name].to_numpy(np.float64) for name in ("share", "dof", "rest_dof")))
     error = np.where(tails.known, np.sqrt(rows["variance"] * rows["weight"]), np.nan)

@@ -98,7 +98,7 @@ def _two_way(
 
 
 def spread(found: Residuals) -> Spread:
-    """The variance of one launch's value at each load and of its mean over the loads.
+    """Return the variance of one launch's value at each load and of its mean over the loads.
 
     All series given together lend each other what is known of how unequal loads are: give those of
     one study and metric. A series with one degree of freedom cannot tell the launch's part from the
@@ -137,10 +137,10 @@ def _levels(found: Residuals, mean: Floats, dof: Floats) -> tuple[Floats, Floats
 
 
 def _noise(within: Floats) -> tuple[Floats, Floats]:
-    """The noise of each load and their mean, from mean squares after the launch's mean.
+    """Return the noise of each load and their mean, from mean squares after the launch's mean.
 
-    The launch's mean takes a part of each load's noise along:
-    E(within) = noise (1 - 2 / loads) + mean noise / loads. Two loads cannot be told apart.
+    The launch's mean takes a part of each load's noise along: E(within) = noise (1 - 2 / loads) +
+    mean noise / loads. Two loads cannot be told apart.
     """
     loads = within.shape[1]
     common = within.mean(axis=1) * loads / (loads - 1)

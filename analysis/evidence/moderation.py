@@ -18,7 +18,8 @@ _STEPS = 30
 
 
 def prior_dof(ratios: Floats, dof: Floats) -> float:
-    """The prior degrees of freedom d0 behind variances that were divided by their group's mean.
+    """Return the prior degrees of freedom d0 behind variances that were divided by their group's
+    mean.
 
     ``ratios`` (groups, levels): variance of a level / mean over its group's levels, NaN where there
     is none; ``dof`` (groups,): degrees of freedom of each of a group's variances. The excess of the
@@ -39,7 +40,7 @@ def prior_dof(ratios: Floats, dof: Floats) -> float:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """x with trigamma(x) = value, by Newton's method (Smyth 2004, appendix)."""
+    """Return x with trigamma(x) = value, by Newton's method (Smyth 2004, appendix)."""
     x = 0.5 + 1 / value
     for _ in range(_STEPS):
         now = float(polygamma(1, x))

@@ -21,7 +21,7 @@ FALSE = 0.05
 
 
 def error_rates(p_values: Floats, studies: NDArray[np.int64]) -> Floats:
-    """For each difference the error rate (0-1) of its study-adjusted interval.
+    """Return for each difference the error rate (0-1) of its study-adjusted interval.
 
     ``p_values``: two-sided, NaN where nothing repeats; ``studies`` numbers the study of each.
     """

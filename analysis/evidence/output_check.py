@@ -27,11 +27,11 @@ _WORDS = re.compile(r"\w+|[^\w\s]|\s+")
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """``median_tokens``: baseline, speculative; ``total_tokens`` likewise, over ``prompts`` that
-    both arms completed. ``identical``: share (0-1) of those with the same text, ``first_difference``:
-    the median place (from 1, in words, since tokens are not kept) of the first that differs; None
-    where texts were not kept or the temperature is not 0 in both arms. ``sentences``: for a
-    person."""
+    """How the outputs of two arms compare. ``median_tokens``: baseline, speculative;
+    ``total_tokens`` likewise, over ``prompts`` that both arms completed. ``identical``: share (0-1)
+    of those with the same text, ``first_difference``: the median place (from 1, in words, since
+    tokens are not kept) of the first that differs; None where texts were not kept or the
+    temperature is not 0 in both arms. ``sentences``: for a person."""
 
     prompts: int
     median_tokens: tuple[float, float] | None
@@ -66,7 +66,7 @@ def check_outputs(
 
 
 def _keyed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Completed requests by prompt; a prompt sent twice is told apart by its turn."""
+    """Index completed requests by their prompt; a prompt sent twice is told apart by its turn."""
     known = rows[rows["status"] == COMPLETED].dropna(subset=["prompt_hash"]).sort_values("index")
     pair = known["pair"] if "pair" in known else pd.Series(0, index=known.index)
     turn = known.groupby([pair, "prompt_hash"], observed=True).cumcount()
@@ -93,7 +93,8 @@ def _texts(texts: pd.DataFrame) -> tuple[float | None, float | None]:
 
 
 def first_difference(one: str, other: str) -> int | None:
-    """The first word (from 1; punctuation counts) in which two texts differ; None for none."""
+    """Return the place of the first word (from 1; punctuation counts) in which two texts differ;
+    None for none."""
     if one == other:
         return None
     here, there = (_WORDS.findall(text) for text in (one, other))

@@ -31,17 +31,17 @@ class Lines:
 
     @property
     def signs(self) -> Floats:
-        """1 where higher is better, -1 where lower is, 0 where neither."""
+        """Return for each line 1 where higher is better, -1 where lower is, 0 where neither."""
         signs = {"higher": 1.0, "lower": -1.0, "neither": 0.0}
         return np.array([signs[METRICS[metric].better] for metric, _ in self.names])
 
 
 @dataclass(frozen=True)
 class Launches:
-    """``units``: a row per setting, arm (BASELINE or arm_id), load and launch, with ``round`` (the
-    baseline's launch that it meets) and ``known`` (whether the launch was stated). ``values``
-    (units, lines): mean logarithms over the repeats of the unit, turned so that higher is better;
-    NaN where the metric is missing or not above zero."""
+    """The values of every launch of every arm. ``units``: a row per setting, arm (BASELINE or
+    arm_id), load and launch, with ``round`` (the baseline's launch that it meets) and ``known``
+    (whether the launch was stated). ``values`` (units, lines): mean logarithms over the repeats of
+    the unit, turned so that higher is better; NaN where the metric is missing or not above zero."""
 
     units: pd.DataFrame
     values: Floats
@@ -49,7 +49,7 @@ class Launches:
 
 
 def launches_of(pairs: pd.DataFrame, cells: pd.DataFrame) -> Launches:
-    """The launches behind matched pairs.
+    """Return the launches behind matched pairs.
 
     ``pairs`` as ``Comparison.pairs`` (setting, arm_id, load, baseline_id, speculative_id, metric,
     statistic, baseline, speculative). ``cells``: cell_id and, where known, launch, repeat,
@@ -70,7 +70,7 @@ def _distinct(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, str]]
 
 
 def _placed(met: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """A row per cell and setting: arm, load, launch and round as numbers, and cell_id."""
+    """Return a row per cell and setting: arm, load, launch and round as numbers, and cell_id."""
     told = ["setting", "load"]
     baseline = met[[*told, "baseline_id"]].rename(columns={"baseline_id": "cell_id"})
     baseline = baseline.drop_duplicates().assign(arm=BASELINE)
@@ -85,7 +85,8 @@ def _placed(met: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_launch(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of launches; where none was stated, the n-th repeat at each load of an arm."""
+    """Number the launch of each row; where none was stated, by the n-th repeat at each load of an
+    arm."""
     names = [n for n in (*_OF_LAUNCH, "repeat", "started_at") if n in cells]
     rows = rows.merge(cells[["cell_id", *names]], on="cell_id", how="left")
     stated = _stated(rows)
@@ -100,8 +101,8 @@ def _with_launch(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stated(rows: pd.DataFrame) -> pd.Series:
-    """The launch as it was stated. A runner's name for it holds within one folder of results, so
-    that the nights of a study do not share a start."""
+    """Return the launch of each row as it was stated. A runner's name for it holds within one
+    folder of results, so that the nights of a study do not share a start."""
     if "launch" not in rows:
         return pd.Series(None, index=rows.index, dtype=object)
     told = rows["launch"].astype(object)
@@ -112,7 +113,7 @@ def _stated(rows: pd.DataFrame) -> pd.Series:
 
 
 def _scoped(launch: Any, source_format: Any, path: Any, run_id: Any) -> Any:
-    """The launch, for a result drop with the folder above its study."""
+    """Return the name of a launch, for a result drop with the folder above its study."""
     if source_format != "drop" or not isinstance(launch, str):
         return launch
     # A run of a drop is named as its folder below the results, and by its attempt.
@@ -122,7 +123,7 @@ def _scoped(launch: Any, source_format: Any, path: Any, run_id: Any) -> Any:
 
 
 def _values(pairs: pd.DataFrame, lines: Lines, cell_ids: pd.Series) -> Floats:
-    """(cells, lines): logarithms, higher is better."""
+    """Return (cells, lines): logarithms, higher is better."""
     ids = pd.Index(cell_ids.drop_duplicates())
     at = {name: place for place, name in enumerate(lines.names)}
     names = zip(pairs["metric"].astype(str), pairs["statistic"].astype(str), strict=True)
@@ -137,7 +138,7 @@ def _values(pairs: pd.DataFrame, lines: Lines, cell_ids: pd.Series) -> Floats:
 
 
 def _means(values: Floats, number: Places, units: int) -> Floats:
-    """Means of the rows with one number; NaN where one of them is."""
+    """Average the rows of one number; NaN where one of them is."""
     sums = np.zeros((units, values.shape[1]))
     np.add.at(sums, number, values)
     return sums / np.bincount(number, minlength=units)[:, None]

@@ -57,5 +57,5 @@ class Tails:
 
 
 def certain(shape: tuple[int, ...], dof: float) -> Tails:
-    """Student's t with ``dof`` degrees of freedom everywhere."""
+    """Return tails of Student's t with ``dof`` degrees of freedom everywhere."""
     return Tails(np.ones(shape), np.full(shape, dof), np.full(shape, dof))

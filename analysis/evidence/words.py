@@ -20,7 +20,8 @@ EQUIVALENCE = 0.02
 def words(
     adjusted_low: Floats, adjusted_high: Floats, probability: Floats, independent: NDArray[np.bool_]
 ) -> NDArray[np.object_]:
-    """One word for each difference (positive is better; NaN where nothing repeats).
+    """Return one word of certainty for each difference (positive is better; NaN where nothing
+    repeats).
 
     *gain* and *loss*: the interval, adjusted for all that the study compares, excludes zero.
     *likely*: the ``probability`` (0-1) of a gain is at least LIKELY, or at most 1 - LIKELY. Where

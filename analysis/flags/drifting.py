@@ -16,7 +16,7 @@ _ACCEPTED, _DRAFTED = (
 
 
 def drifting(cell: Cell) -> Iterator[Flag]:
-    """A flag for acceptance and one for the time per token, where they drift."""
+    """Yield a flag for acceptance and one for the time per token, where they drift."""
     acceptance = _of_acceptance(cell)
     if acceptance is not None and acceptance.named:
         yield _flag("acceptance_drifts", "Acceptance", acceptance)
@@ -38,8 +38,8 @@ def _flag(name: str, what: str, found: Drift) -> Flag:
 
 
 def _of_acceptance(cell: Cell) -> Drift | None:
-    """Accepted over drafted tokens, between samples of the server's counters; one that restarted
-    counts from there."""
+    """Return the drift of accepted over drafted tokens, between samples of the server's counters;
+    where the server restarted, the counters start from there."""
     counters = [_counter(cell, name) for name in (_ACCEPTED, _DRAFTED)]
     if counters[0].shape != counters[1].shape or len(counters[0]) < 2:
         return None
@@ -50,14 +50,14 @@ def _of_acceptance(cell: Cell) -> Drift | None:
 
 
 def _counter(cell: Cell, name: str) -> Floats:
-    """Moments (unix s) and values of a counter, in their order."""
+    """Return the moments (unix s) and values of a counter, in order of time."""
     found = [(one.at, one.value) for one in cell.samples if one.name.removeprefix("vllm:") == name]
     return np.array(sorted(found), dtype=np.float64).reshape(-1, 2)
 
 
 def _of_time_per_token(cell: Cell) -> Drift | None:
-    """Milliseconds between a request's tokens, by when it began; long requests count by their
-    tokens."""
+    """Return the drift of the milliseconds between a request's tokens, by when it began; each
+    request weighs by its tokens."""
     if cell.requests is None or not cell.requests_complete:
         return None
     rows = cell.requests

@@ -21,12 +21,13 @@ EVIDENCE = {
 
 
 def lint(cell: Cell) -> tuple[Flag, ...]:
-    """Every flag that one cell earns by itself, in a fixed order."""
+    """Return every flag that one cell earns by itself, in a fixed order."""
     return tuple(flag for check in CHECKS for flag in check(cell))
 
 
 def measured(cell: Cell, metric: str, statistic: str = "mean") -> float | None:
-    """A measurement of the cell, canonical where there is one, else reported."""
+    """Return a measurement of the cell, canonical where there is one, else reported; None without
+    either."""
     found = {
         m.origin: m.value
         for m in cell.measurements
@@ -141,7 +142,8 @@ def _reading(cell: Cell) -> Flags:
 
 
 def _hides_reasoning(cell: Cell) -> bool:
-    """A parser was asked for or resolved, or the model is one for which vLLM takes its own."""
+    """Return whether a parser takes the reasoning out of answers: one was asked for, or the model
+    is one for which vLLM takes its own."""
     named = any("reasoning_parser" in k.replace("-", "_") for k in cell.facts.server_args or {})
     model = (cell.facts.model or "").lower().replace("_", "-")
     return named or (cell.facts.engine == "vllm" and "gpt-oss" in model)

@@ -7,7 +7,8 @@ _CLOCKS_APART = 0.02
 
 
 def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | None:
-    """A flag where median output lengths (tokens) are more than 5 % of the baseline's apart."""
+    """Return a flag where median output lengths (tokens) are more than 5 % of the baseline's
+    apart."""
     if not baseline or speculative is None or abs(speculative - baseline) <= 0.05 * baseline:
         return None
     return Flag(
@@ -18,7 +19,8 @@ def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | 
 
 
 def clocks_differ(what: str, baseline: float | None, speculative: float | None) -> Flag | None:
-    """A flag where mean clocks (MHz) are more than 2 % of the baseline's apart; ``what``: GPU, CPU."""
+    """Return a flag where mean clocks (MHz) are more than 2 % of the baseline's apart; ``what``:
+    GPU, CPU."""
     if not baseline or speculative is None:
         return None
     if abs(speculative - baseline) <= _CLOCKS_APART * baseline:
@@ -33,7 +35,8 @@ def clocks_differ(what: str, baseline: float | None, speculative: float | None) 
 
 
 def company_differs(baseline: float | None, speculative: float | None) -> Flag | None:
-    """A flag where the mean numbers of launches beside the two arms are more than one apart."""
+    """Return a flag where the mean numbers of launches beside the two arms are more than one
+    apart."""
     if baseline is None or speculative is None or abs(speculative - baseline) <= 1:
         return None
     return Flag(
@@ -51,7 +54,7 @@ _SMALLER, _APART = 0.01, 0.02
 def less_cache(
     baseline: float | None, speculative: float | None, request_tokens: float | None
 ) -> Flag | None:
-    """A flag where the draft takes room from the KV cache (tokens), with the requests of
+    """Return a flag where the draft takes room from the KV cache (tokens), with the requests of
     ``request_tokens`` each (prompt and answer) that no longer fit at once."""
     if not baseline or speculative is None or speculative > (1 - _SMALLER) * baseline:
         return None
@@ -69,7 +72,7 @@ def less_cache(
 
 
 def hits_differ(baseline: float | None, speculative: float | None) -> Flag | None:
-    """A flag where one arm found more of its prompts (shares, 0-1) in the prefix cache."""
+    """Return a flag where one arm found more of its prompts (shares, 0-1) in the prefix cache."""
     if baseline is None or speculative is None or abs(baseline - speculative) <= _APART:
         return None
     return Flag(

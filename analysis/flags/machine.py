@@ -18,7 +18,8 @@ THROTTLED, AT_LIMIT, STOLEN = 0.01, 0.10, 0.02
 
 
 def throttled(cell: Cell) -> Flags:
-    """Whether heat or the power brake held a GPU's clock back; a power limit is only told."""
+    """Yield a flag where heat or the power brake held a GPU's clock back, and one that only tells
+    where a GPU was at its power limit."""
     why = {"too hot": _mean(cell, HOT), "power brake": _mean(cell, BRAKED)}
     told = [f"{word} {share:.0%}" for word, share in why.items() if share and share > THROTTLED]
     if told:
@@ -39,7 +40,7 @@ def throttled(cell: Cell) -> Flags:
 
 
 def neighbours(cell: Cell) -> Flags:
-    """Whether others computed on the GPUs, or kept the machine busy."""
+    """Yield a flag where others computed on the GPUs, or kept the machine busy."""
     strangers = _values(cell, STRANGERS)
     if most := max(strangers, default=0.0):
         share = fmean(value > 0 for value in strangers)
@@ -61,7 +62,7 @@ def neighbours(cell: Cell) -> Flags:
 
 
 def stolen(cell: Cell) -> Flags:
-    """Whether a hypervisor gave the processor's time to others."""
+    """Yield a flag where a hypervisor gave the processor's time to others."""
     share = _mean(cell, STEAL)
     if share is not None and share > STOLEN:
         yield Flag(

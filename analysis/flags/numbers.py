@@ -30,7 +30,7 @@ _MORE = 1.25
 
 
 def unusual(cell: Cell) -> Flags:
-    """Values that may be true and that nobody has seen."""
+    """Yield a flag for each metric whose value may be true and is beyond what anybody has seen."""
     seen: set[str] = set()
     for one in cell.measurements:
         metric = METRICS[one.metric]
@@ -46,7 +46,7 @@ def unusual(cell: Cell) -> Flags:
 
 
 def counts(cell: Cell) -> Flags:
-    """Whether the requests of the report are as many as it says."""
+    """Yield a flag where the report holds other numbers of requests than it states."""
     told = (cell.completed, cell.errored, cell.incomplete)
     made = cell.requests_made
     if made is not None and sum(told) != made and (sum(told) > made or cell.requests_complete):
@@ -68,7 +68,8 @@ def _counts(what: str) -> Flag:
 
 
 def spread(cell: Cell) -> Flags:
-    """Whether mean, deviation, lowest and highest value can belong to one set of values."""
+    """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
+    values."""
     for (origin, key), values in _distributions(cell).items():
         why = _at_odds(values)
         if why:
@@ -106,7 +107,8 @@ def _slack(value: float) -> float:
 
 
 def tokens(cell: Cell) -> Flags:
-    """Whether more passed in the measured window than all requests of the run can hold."""
+    """Yield a flag where more requests or tokens passed in the measured window than all requests of
+    the run can hold."""
     said = _means(cell, "reported")
     # Some releases count the tokens of requests that were cut off too.
     everyone = cell.completed + cell.errored + cell.incomplete
@@ -135,7 +137,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def recomputed(cell: Cell) -> Flags:
-    """Whether the report's own means are those of its requests."""
+    """Yield a flag where the report's own means are not those of its requests."""
     said, found = _means(cell, "reported"), _means(cell, "canonical")
     cut = any(flag.name == _CUT for flag in cell.flags)
     for key, most in _APART.items():
@@ -154,7 +156,8 @@ def recomputed(cell: Cell) -> Flags:
 
 
 def rates(cell: Cell) -> Flags:
-    """Whether rates of which nothing can be recomputed are those of the report's own counts."""
+    """Yield a flag where rates of which nothing can be recomputed are not those of the report's own
+    counts."""
     said = _means(cell, "reported")
     if "request_throughput" in _means(cell, "canonical"):
         return
@@ -191,7 +194,7 @@ def _shown(metric: Metric, value: float) -> str:
 
 
 def acceptance(cell: Cell) -> Flags:
-    """Whether rate and length of an acceptance are those of its own counts."""
+    """Yield a flag where rate and length of an acceptance are not those of its own counts."""
     for one in cell.acceptance:
         for what, said, counted in _of_counts(one):
             if (

@@ -46,7 +46,8 @@ def _merged(*found: dict[str, tuple[Flag, ...]]) -> dict[str, tuple[Flag, ...]]:
 
 
 def _cache_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    """Room in the KV cache, in requests as long as the baseline's, where the engines say it."""
+    """Return the flags about room in the KV cache, in requests as long as the baseline's, where the
+    engines state it."""
     names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
     rows = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
     values: dict[str, dict[str, tuple[float, float]]] = {}

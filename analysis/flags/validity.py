@@ -27,7 +27,8 @@ _THRESHOLDS = ("speculative_accept_threshold_single", "speculative_accept_thresh
 
 
 def errors(cell: Cell) -> Flags:
-    """How many of the requests failed; above 5 % nothing is decided from the others."""
+    """Yield a flag that says how many requests failed; above 5 % nothing is decided from the
+    others."""
     if not cell.errored:
         return
     ended = cell.completed + cell.errored
@@ -45,7 +46,7 @@ def errors(cell: Cell) -> Flags:
 
 
 def verification(cell: Cell) -> Flags:
-    """Whether accepted drafts are what the target model would have said."""
+    """Yield a flag where accepted drafts may not be what the target model would have said."""
     config: Mapping[str, Any] = cell.facts.speculative_config or {}
     methods = [str(config[name]) for name in _METHODS if config.get(name) is not None]
     if cell.facts.synthetic_acceptance or _SYNTHETIC in methods:
@@ -60,7 +61,8 @@ def verification(cell: Cell) -> Flags:
 
 
 def caching(cell: Cell) -> Flags:
-    """Whether the arm keeps in the prefix cache what arms with such a head drop."""
+    """Yield a flag where the arm keeps a block in the prefix cache that arms with such a draft
+    drop."""
     config: Mapping[str, Any] = cell.facts.speculative_config or {}
     if config.get("disable_eagle_block_drop") is True and cell.facts.prefix_caching is not False:
         yield Flag(
@@ -72,7 +74,8 @@ def caching(cell: Cell) -> Flags:
 
 
 def drafting(cell: Cell) -> Flags:
-    """Whether the arm did what its name says: a baseline drafts never, another one does."""
+    """Yield a flag where the arm did not do what its name says: a baseline never drafts, another
+    arm does."""
     method = cell.facts.spec_method
     for a in cell.acceptance:
         if a.drafts is None or method is None:

@@ -20,9 +20,10 @@ _APART = (*SETTING, "comparable_as", "load_kind")
 
 @dataclass(frozen=True)
 class ArmLevels:
-    """``values``: setting, arm_id, load, cell_id, metric, statistic, value: a row for each repeat;
-    ``load`` is a place in ``loads``, the larger load of a kind has the larger place. ``keys``:
-    index (setting, arm_id), the fields behind the numbers, ``spec_method`` and ``load_kind``."""
+    """What every arm measured at every load. ``values``: setting, arm_id, load, cell_id, metric,
+    statistic, value: a row for each repeat; ``load`` is a place in ``loads``, the larger load of a
+    kind has the larger place. ``keys``: index (setting, arm_id), the fields behind the numbers,
+    ``spec_method`` and ``load_kind``."""
 
     values: pd.DataFrame
     keys: pd.DataFrame
@@ -53,7 +54,7 @@ def arm_levels(cells: pd.DataFrame, measurements: pd.DataFrame) -> ArmLevels:
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
-    """One row per setting, arm, load, metric and statistic: ``value`` over the repeats.
+    """Return one row per setting, arm, load, metric and statistic: ``value`` over the repeats.
 
     Geometric where every repeat is above zero, as in a comparison; else arithmetic (an error rate
     of 0 is a value too). ``repeats`` counts them.

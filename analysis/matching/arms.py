@@ -26,11 +26,11 @@ BASELINE = "baseline"
 
 
 def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
-    """Index cell_id; setting, system, dataset, family, k (0: baseline, else at most so many),
+    """Return by cell_id: setting, system, dataset, family, k (0: baseline, else at most so many),
     chooser (who sets k; None: it is fixed), concurrency, repeat, prompts.
 
-    ``setting``, ``system`` and ``prompts`` (equal where prompt set and seed are) are numbers.
-    Cells that failed, or whose method or K is unknown, are left out.
+    ``setting``, ``system`` and ``prompts`` (equal where prompt set and seed are) are numbers. Cells
+    that failed, or whose method or K is unknown, are left out.
     """
     placed = pd.DataFrame(
         {
@@ -57,7 +57,7 @@ TOLD: tuple[str, ...] = (
 
 
 def about(cells: pd.DataFrame, cell_id: str, names: tuple[str, ...] = TOLD) -> dict[str, Any]:
-    """The named facts of one cell as plain values; None for unknown."""
+    """Return the named facts of one cell as plain values; None for unknown."""
     row = cells[cells["cell_id"] == cell_id].iloc[0]
     return {name: _whole(row.get(name)) for name in names}
 
@@ -68,14 +68,16 @@ def _whole(value: Any) -> Any:
 
 
 def families(cells: pd.DataFrame) -> pd.Series:
-    """``baseline``, ``eagle3 (draft model)``, …: the arm without its K; None for an unknown method."""
+    """Return the family of each cell's arm, which is the arm without its K: ``baseline``, ``eagle3
+    (draft model)``, …; None for an unknown method."""
     names = ("spec_method", "draft_model", "draft_revision", "speculative_config")
     rows = zip(*(_column(cells, name) for name in names), strict=True)
     return pd.Series([_family(*row) for row in rows], index=cells.index, dtype=object)
 
 
 def choosers(cells: pd.DataFrame) -> pd.Series:
-    """Who sets the draft tokens of each cell's arm, as ``warehouse.arms.chooser``; None: fixed."""
+    """Return who sets the draft tokens of each cell's arm, as ``warehouse.arms.chooser``; None:
+    fixed."""
     rows = zip(_column(cells, "spec_method"), _column(cells, "speculative_config"), strict=True)
     return pd.Series([_chooser(*row) for row in rows], index=cells.index, dtype=object)
 
@@ -85,7 +87,7 @@ def _chooser(method: Any, config: Any) -> Chooser | None:
 
 
 def config_of(text: Any) -> dict[str, Any]:
-    """A cell's speculative config as it was stated; empty where none is known."""
+    """Return a cell's speculative config as it was stated; empty where none is known."""
     known: Any = json.loads(text) if isinstance(text, str) and text else {}
     return known if isinstance(known, dict) else {}
 

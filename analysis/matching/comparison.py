@@ -53,13 +53,14 @@ _FEW = dict.fromkeys(("origin", "metric", "statistic"), "category")
 
 @dataclass(frozen=True)
 class Comparison:
-    """``pairs``: a row per pair, metric and statistic (baseline_id, speculative_id, allowed, flags,
-    setting, arm_id, load, concurrency, repeat, metric, statistic, origin, baseline, speculative,
-    improvement). ``load`` is a place in ``loads``, -1 for an unknown one.
-    ``levels``: a row per setting, arm, load, metric and statistic, ``pairs`` counting the
-    repeats. ``geomean``: a row per setting, arm, metric and statistic, with ``loads`` (names of
-    those of both arms), ``only_baseline`` and ``only_speculative`` (of one arm alone).
-    ``unmatched``: cell_id, reason. ``keys``: the fields of each (setting, arm_id)."""
+    """The matched pairs of whole studies and their means. ``pairs``: a row per pair, metric and
+    statistic (baseline_id, speculative_id, allowed, flags, setting, arm_id, load, concurrency,
+    repeat, metric, statistic, origin, baseline, speculative, improvement). ``load`` is a place in
+    ``loads``, -1 for an unknown one. ``levels``: a row per setting, arm, load, metric and
+    statistic, ``pairs`` counting the repeats. ``geomean``: a row per setting, arm, metric and
+    statistic, with ``loads`` (names of those of both arms), ``only_baseline`` and
+    ``only_speculative`` (of one arm alone). ``unmatched``: cell_id, reason. ``keys``: the fields of
+    each (setting, arm_id)."""
 
     pairs: pd.DataFrame
     levels: pd.DataFrame
@@ -116,7 +117,7 @@ def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
 
 
 def _place(cells: pd.DataFrame) -> pd.DataFrame:
-    """Index cell_id; a cell's setting and arm, as numbers, its concurrency and its repeat."""
+    """Return by cell_id a cell's setting and arm, as numbers, its concurrency and its repeat."""
     unknown = np.full(len(cells), np.nan)
     return pd.DataFrame(
         {
@@ -167,7 +168,7 @@ def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
 
 
 def _levels(long: pd.DataFrame) -> pd.DataFrame:
-    """Geometric means over the repeats of each level."""
+    """Return geometric means over the repeats of each level."""
     by = [*_BY, "load", "concurrency", "metric", "statistic"]
     return _means(long, by, "pairs")
 
@@ -175,7 +176,7 @@ def _levels(long: pd.DataFrame) -> pd.DataFrame:
 def _geomean(
     levels: pd.DataFrame, cells: pd.DataFrame, placed: pd.DataFrame, loads: tuple[Load, ...]
 ) -> pd.DataFrame:
-    """Geometric means over the loads that both arms have, and which loads those are."""
+    """Return geometric means over the loads that both arms have, and which loads those are."""
     table = _means(levels, [*_BY, "metric", "statistic"], "levels")
     good = placed[(cells["status"] == "good").to_numpy()] if "status" in cells else placed
     is_baseline = (cells.set_index("cell_id")["spec_method"] == "none").reindex(good.index)
@@ -203,7 +204,8 @@ def _geomean(
 
 
 def _shared_loads(levels: pd.DataFrame, table: pd.DataFrame) -> list[frozenset[int]]:
-    """The loads behind each row of ``table``: a metric may be missing at some of an arm's."""
+    """Return the loads behind each row of ``table``: an arm may lack a metric at some of its
+    loads."""
     names = [*_BY, "metric", "statistic"]
     own: dict[tuple[Any, ...], set[int]] = {}
     for *key, load in zip(*(levels[n].tolist() for n in (*names, "load")), strict=True):
@@ -213,7 +215,7 @@ def _shared_loads(levels: pd.DataFrame, table: pd.DataFrame) -> list[frozenset[i
 
 
 def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
-    """Geometric means of both arms by ``by``; NaN where a value is not above zero."""
+    """Return geometric means of both arms by ``by``; NaN where a value is not above zero."""
     logs = rows.assign(
         **{arm: np.log(rows[arm].where(rows[arm] > 0)) for arm in ("baseline", "speculative")}
     )
@@ -226,7 +228,7 @@ def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
 
 
 def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
-    """Index (setting, arm_id); the fields behind the numbers."""
+    """Return by (setting, arm_id) the fields that the two numbers stand for."""
     names = [name for name in (*SETTING, *ARM) if name in cells]
     told = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
     return told[~told.index.duplicated()]

@@ -33,12 +33,12 @@ class Change:
 
     @property
     def sentence(self) -> str:
-        """``engine version: 0.30.0 → 0.32.0``."""
+        """The change in words: ``engine version: 0.30.0 → 0.32.0``."""
         return f"{self.field}: {_said(self.before)} → {_said(self.after)}"
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
-    """The fields in which two records differ, by name.
+    """Return the fields in which two records differ, by name.
 
     Records are rows of the queries cells or runs. JSON text is taken apart, so that one server
     argument is one field; command lines are compared option by option, in any order. OUTCOMES are
@@ -53,7 +53,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ch
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record's stated fields, nested ones with a dotted name."""
+    """Return the record's stated fields, nested ones with a dotted name."""
     found: dict[str, Any] = {}
     for name, value in record.items():
         if name not in OUTCOMES:
@@ -75,7 +75,7 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
 
 
 def options(command: Sequence[Any]) -> dict[str, Any]:
-    """A command line as option -> value (True for a bare one); ``words`` holds the rest."""
+    """Return a command line as option -> value (True for a bare one); ``words`` holds the rest."""
     left = deque(word for part in command for word in _words(str(part)))
     found: dict[str, Any] = {}
     plain: list[str] = []
@@ -101,7 +101,7 @@ def _words(text: str) -> list[str]:
 
 
 def _parsed(value: Any) -> Any:
-    """JSON text of an object or a list becomes one again."""
+    """Return a value as plain Python: text that is a JSON object or list is parsed."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return json.loads(value)

@@ -35,7 +35,7 @@ _OF_A_LEVEL = ("load", "prompt_set_hash", "seed")
 
 
 def loads_of(cells: pd.DataFrame) -> list[Load | None]:
-    """The load of each cell; None where its facts do not say it."""
+    """Return the load of each cell; None where its facts do not say it."""
     groups = numbered(cells, LOAD_FACTS)
     if not len(groups):
         return []
@@ -49,7 +49,8 @@ def loads_of(cells: pd.DataFrame) -> list[Load | None]:
 
 
 def numbered_loads(cells: pd.DataFrame) -> tuple[tuple[Load, ...], NDArray[np.int64]]:
-    """The loads of cells in their order, and the place of each cell's load, -1 for unknown."""
+    """Return the loads of cells in their order, and the place of each cell's load, -1 for
+    unknown."""
     found = loads_of(cells)
     loads = tuple(sorted({load for load in found if load is not None}, key=lambda x: x.order))
     places = {load: place for place, load in enumerate(loads)}
@@ -57,7 +58,7 @@ def numbered_loads(cells: pd.DataFrame) -> tuple[tuple[Load, ...], NDArray[np.in
 
 
 def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
-    """Each match field as integers, equal where the values are; -1 for unknown."""
+    """Return each match field as integers, equal where the values are; -1 for unknown."""
     return pd.DataFrame({name: _codes(cells, name) for name in MATCH_FIELDS}, index=cells.index)
 
 

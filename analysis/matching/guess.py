@@ -32,7 +32,7 @@ class Guess:
 
 
 def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
-    """What a file's name says. ``datasets``: names that are known."""
+    """Return what a file's name says. ``datasets``: names that are known."""
     text = name.lower()
     method = next((told for words, told in _METHODS if _said(words, text)), None)
     k = None if method == BASELINE else _number(_K, text)
@@ -44,7 +44,8 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
 
 
 def unexplained(text: str) -> str:
-    """The text with a ``/`` in place of all that says the arm, the GPU or the parallelism."""
+    """Return the text with a ``/`` in place of every word that says the arm, the GPU or the
+    parallelism."""
     known = "|".join((_K, _TP, _GPU, *(words for words, _ in _METHODS)))
     return re.sub(rf"(?<![a-z])({known})(?![a-z])", "/", text, flags=re.IGNORECASE)
 
@@ -60,7 +61,7 @@ def _number(words: str, text: str) -> int | None:
 
 
 def together(named: Sequence[Guess], read: Sequence[Guess]) -> tuple[Guess, ...]:
-    """Names and contents put together; a content wins over a name.
+    """Put together what names and contents of files say; a content wins over a name.
 
     A file that counts drafts is speculative. Where one file's arm is known to be speculative and
     every other's is not known, these are baselines; beside a known baseline they are speculative.
@@ -70,7 +71,7 @@ def together(named: Sequence[Guess], read: Sequence[Guess]) -> tuple[Guess, ...]
 
 
 def resolved(files: Sequence[Guess]) -> tuple[Guess, ...]:
-    """The arms that follow from those that are known."""
+    """Fill in the unknown arms that follow from the known ones."""
     methods = {one.method for one in files} - {None}
     if not methods:
         return tuple(files)

@@ -84,24 +84,24 @@ _NO_DATASET = frozenset(
 
 
 def named(path: str) -> Guess:
-    """What a path says of arm, GPU and parallelism."""
+    """Return what a path says of arm, GPU and parallelism."""
     return from_name(_DATASET.sub("/", _ENDS.sub("", path)))
 
 
 def concurrency(path: str) -> int | None:
-    """The requests at once that a path says, e.g. ``…-c16.json``."""
+    """Return the requests at once that a path says, e.g. ``…-c16.json``."""
     found = _CONCURRENCY.search(path)
     return int(found[1]) or None if found else None
 
 
 def rate(path: str) -> float | None:
-    """The requests per second that a path says, e.g. ``qps2.5/…``."""
+    """Return the requests per second that a path says, e.g. ``qps2.5/…``."""
     found = _RATE.search(_ENDS.sub("", path))
     return float(found[1]) or None if found else None
 
 
 def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:
-    """The dataset of each path; None where nothing says it.
+    """Return the dataset of each path; None where nothing says it.
 
     It is what is left of a path when all that says something else is taken away, where it tells
     files apart and, with several arms, is there in more than one of them.
@@ -129,7 +129,8 @@ def _known(path: str) -> str | None:
 
 
 def _words(path: str) -> list[str]:
-    """The words of a path that say neither arm nor load nor repeat nor what wrote it, each once."""
+    """Return the words of a path, each once, without those about the arm, the load, the repeat or
+    the load generator."""
     text = _ENDS.sub("", path)
     for pattern in (_DATASET, _CONCURRENCY, _RATE, _REPEAT):
         text = pattern.sub("/", text)

@@ -11,7 +11,7 @@ from warehouse.catalogue import Better
 
 
 def improvements(baseline: ArrayLike, new: ArrayLike, better: ArrayLike) -> NDArray[np.float64]:
-    """How much better each ``new`` is, as a ratio; positive is better, always.
+    """Return how much better each ``new`` is, as a ratio; positive is better, always.
 
     Higher is better: new / baseline - 1. Lower is better: 1 - new / baseline. NaN where neither
     direction is better, or where the baseline is not above zero. ``better``: words of the
@@ -25,13 +25,13 @@ def improvements(baseline: ArrayLike, new: ArrayLike, better: ArrayLike) -> NDAr
 
 
 def improvement(baseline: float, new: float, better: Better) -> float | None:
-    """``improvements`` of one pair of values; None where it has no answer."""
+    """Return how much better ``new`` is, as ``improvements``; None where that says NaN."""
     found = float(improvements(baseline, new, better))
     return None if np.isnan(found) else found
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """exp(mean(log(values))); None for no values or where one is not above zero."""
+    """Return exp(mean(log(values))); None for no values or where one is not above zero."""
     given = list(values)
     if not given or not all(value > 0 for value in given):
         return None

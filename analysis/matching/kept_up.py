@@ -15,7 +15,7 @@ THROUGHPUTS: tuple[str, ...] = ("output_throughput", "total_throughput", "reques
 
 
 def kept_up(found: Comparison) -> frozenset[tuple[int, int]]:
-    """(setting, place of the load) of each open load that no arm falls short of.
+    """Return (setting, place of the load) of each open load that no arm falls short of.
 
     Where nobody measured the share that was served, it counts as kept up with.
     """

@@ -15,7 +15,8 @@ _POINT = ["system", "dataset", "family", "k", "concurrency"]
 
 
 def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
-    """A row per system, dataset, family, k (0: baseline) and concurrency, means over the repeats.
+    """Return a row per system, dataset, family, k (0: baseline) and concurrency, means over the
+    repeats.
 
     Columns: those, ``repeats``, METRICS_READ in the catalogue's units, ``length`` (tokens per
     verification step, 1 for a baseline) and ``step`` (ms per step: itl x length, since a step
@@ -48,6 +49,6 @@ def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame
 
 
 def of_family(points: pd.DataFrame, system: int, family: str) -> pd.DataFrame:
-    """The points of one system's baseline and one family, all datasets."""
+    """Return the points of one system's baseline and one family, all datasets."""
     mine = (points["system"] == system) & points["family"].isin([BASELINE, family])
     return points[mine].reset_index(drop=True)

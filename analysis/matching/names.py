@@ -15,7 +15,8 @@ _LONGEST = 40
 
 
 def setting_names(settings: pd.DataFrame) -> pd.Series:
-    """``code · TP 1``, one name each. ``settings``: facts by setting, as ``Comparison.keys``."""
+    """Return a name for each setting, ``code · TP 1``, no two alike. ``settings``: facts by
+    setting, as ``Comparison.keys``."""
     parts = [settings["dataset"].map(_text), settings["tensor_parallel_size"].map(_tensor_parallel)]
     parts += [settings[name].map(_WORDS.get(name, _text)) for name in _telling(settings)]
     return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
@@ -23,8 +24,8 @@ def setting_names(settings: pd.DataFrame) -> pd.Series:
 
 
 def arm_names(arms: pd.DataFrame) -> pd.Series:
-    """Labels, one each: two drafts with one label get the draft's name appended. ``arms``: facts by
-    arm_id, as ``Comparison.keys``."""
+    """Return a label for each arm, no two alike: two drafts with one label get the draft's name
+    appended. ``arms``: facts by arm_id, as ``Comparison.keys``."""
     twice = arms["arm_label"].duplicated(keep=False)
     drafts = arms["draft_model"] if "draft_model" in arms else arms["arm_label"]
     names = [
@@ -45,7 +46,7 @@ def _telling(settings: pd.DataFrame) -> list[str]:
 
 
 def _apart(settings: pd.DataFrame, told: list[str]) -> int:
-    """How many settings differ in dataset, TP and ``told``."""
+    """Return how many settings can be told apart by dataset, TP and ``told``."""
     return len(settings[[*_ALWAYS, *told]].drop_duplicates())
 
 

@@ -15,7 +15,8 @@ NEVER = 1e15
 
 
 def nearest(codes: Codes, rows: Codes, candidates: Codes) -> Codes:
-    """For each of ``rows`` the candidate row with the fewest differing columns; -1 for none."""
+    """Return for each of ``rows`` the candidate row with the fewest differing columns; -1 for
+    none."""
     if not rows.size or not candidates.size:
         return np.full(rows.size, -1, dtype=np.int64)
     if not codes.shape[1]:
@@ -29,7 +30,8 @@ def nearest(codes: Codes, rows: Codes, candidates: Codes) -> Codes:
 
 
 def _one_column_off(wanted: Codes, kinds: Codes) -> Codes:
-    """The kind that equals each row of ``wanted`` in all columns but one at most; -1 for none."""
+    """Return the kind that equals each row of ``wanted`` in all columns but one at most; -1 for
+    none."""
     found = np.full(len(wanted), -1, dtype=np.int64)
     width = wanted.shape[1]
     weights = np.asarray(np.random.default_rng(0).integers(1, 2**62, size=width))
@@ -60,10 +62,10 @@ def _fewest(wanted: Codes, kinds: Codes) -> Codes:
 
 
 def nearest_in_time(seekers: pd.DataFrame, pool: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The row of ``pool`` nearest in time to each seeker, of those equal in ``by``.
+    """Return the row of ``pool`` nearest in time to each seeker, of those equal in ``by``.
 
-    ``seekers``: row, at (unix seconds, NaN unknown) and ``by``; ``pool``: the same. Returns s and
-    b (rows of the two) and tied (how many of the pool were equal in ``by``), for the seekers that
+    ``seekers``: row, at (unix seconds, NaN unknown) and ``by``; ``pool``: the same. Returns s and b
+    (rows of the two) and tied (how many of the pool were equal in ``by``), for the seekers that
     found one. At one distance the earlier wins, at one time the lower row.
     """
     if seekers.empty or pool.empty:

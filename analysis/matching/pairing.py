@@ -19,8 +19,8 @@ Flags = Iterator[Flag]
 
 @dataclass(frozen=True)
 class Matching:
-    """``pairs``: baseline_id, speculative_id, allowed (tuple of field names), flags (tuple of
-    Flag). ``unmatched``: cell_id, reason."""
+    """The pairs that were found, and the cells without one. ``pairs``: baseline_id, speculative_id,
+    allowed (tuple of field names), flags (tuple of Flag). ``unmatched``: cell_id, reason."""
 
     pairs: pd.DataFrame
     unmatched: pd.DataFrame
@@ -59,11 +59,12 @@ def _kinds(cells: pd.DataFrame) -> pd.Series:
 def _choose(
     cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, strict: list[str]
 ) -> pd.DataFrame:
-    """Row numbers ``b`` and ``s`` of each pair, ``tied``: how many baselines were as good, and
-    ``repeat_b``, ``repeat_s``.
+    """Return a row per pair: row numbers ``b`` and ``s``, ``tied``: how many baselines were as
+    good, and ``repeat_b``, ``repeat_s``.
 
     Best is: the fewest differences in allowed fields, then the same study and repeat, then the same
-    study, then the same repeat, then the nearest in time. No step makes a row per spec x baseline of a key, so repeats cost no more than cells.
+    study, then the same repeat, then the nearest in time. No step makes a row per spec x baseline
+    of a key, so repeats cost no more than cells.
     """
     repeat = _column(cells, "repeat")
     # The repeat is compared as a number: -1 is unknown and equals unknown.
@@ -89,7 +90,7 @@ def _choose(
 
 
 def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
-    """A number per row, equal where all the named fields are."""
+    """Return a number per row, equal where all the named fields are."""
     if not names or codes.empty:
         return np.zeros(len(codes), dtype=np.int64)
     return np.asarray(codes.groupby(names, sort=False).ngroup(), dtype=np.int64)
@@ -98,10 +99,11 @@ def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
 def _suitable(
     seekers: pd.DataFrame, baselines: pd.DataFrame, codes: pd.DataFrame, strict: list[str]
 ) -> pd.DataFrame:
-    """``key`` of a seeker and ``key_b`` of the baselines with the fewest differences to it.
+    """Return each ``key`` of a seeker with each ``key_b`` of the baselines that differ least from
+    it.
 
-    ``codes`` are those of the fields that may differ: where they are ``strict``, only by one of
-    the two being unknown.
+    ``codes`` are those of the fields that may differ: where they are ``strict``, only by one of the
+    two being unknown.
     """
     wanted, offered = (
         x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
@@ -155,7 +157,8 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
 
 
 def _idle(cells: pd.DataFrame, chosen: pd.DataFrame) -> NDArray[np.bool_]:
-    """Pair x match field: whether the field has no effect there, so that nobody need know it."""
+    """Return (pairs, match fields): whether the field has no effect in the pair, so that nobody
+    need know it."""
     greedy = (_column(cells, "temperature") == 0).to_numpy()
     on_cpu = _texts(cells, "evidence") == "cpu"
     rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
@@ -178,7 +181,7 @@ def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
 
 
 def _choice(tied: int, baseline: float, speculative: float) -> Flags:
-    """Flags for how the baseline was chosen: of several, or of another repeat."""
+    """Yield a flag where the baseline was chosen among several, or is of another repeat."""
     if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
         yield Flag(
             "other_repeat",

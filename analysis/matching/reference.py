@@ -8,7 +8,8 @@ _PLAIN = "plain"
 
 
 def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """The cells with the arm labelled ``arm`` as their baseline, and the plain server as an arm.
+    """Return the cells with the arm labelled ``arm`` as their baseline, and the plain server as an
+    arm.
 
     ``cells`` as the query of that name returns them: spec_method, arm_label. What is paired with
     what stays the same: everything but the speculation is equal.

@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 def named(
     where: NDArray[np.bool_], names: tuple[str, ...] = tuple(MATCH_FIELDS)
 ) -> list[tuple[str, ...]]:
-    """For each row the names of the fields that are true; rows alike share one tuple."""
+    """Return for each row the names of the fields that are true; rows alike share one tuple."""
     seen: dict[bytes, tuple[str, ...]] = {}
     for row in where:
         if row.tobytes() not in seen:
@@ -27,7 +27,7 @@ def named(
 def unmatched(
     cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, chosen: pd.DataFrame
 ) -> pd.DataFrame:
-    """cell_id and reason of each cell that is in no pair.
+    """Return cell_id and reason of each cell that is in no pair.
 
     ``codes`` has the fields that had to be equal; only these are named in a reason. ``kind`` says
     what each cell is: baseline, speculative, failed or unknown.
@@ -80,7 +80,7 @@ def _reasons(
 
 
 def shown(value: Any) -> str:
-    """A fact as a sentence says it."""
+    """Write a fact as a sentence says it."""
     if value is None or pd.isna(value):
         return "unknown"
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -23,7 +23,7 @@ class BreakEven:
 def break_even(
     investment_usd: float, usd_saved_per_million: float, usd_saved_per_hour: float
 ) -> BreakEven:
-    """investment / saving, in tokens and in hours.
+    """Return investment / saving, in tokens and in hours.
 
     ``investment_usd``: what the benchmark and a draft's training cost. Raises InvalidInput for an
     investment that is below zero or not finite.

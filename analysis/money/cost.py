@@ -50,7 +50,7 @@ class Basis:
 
     @property
     def name(self) -> str:
-        """``per instance``, ``per GPU`` or the share of an instance that is charged."""
+        """What is charged, in words: ``per instance``, ``per GPU`` or the share of an instance."""
         if self.gpus_used == self.gpus_per_instance:
             return "per instance" if self.gpus_per_instance > 1 else f"per {self.unit}"
         if self.gpus_used == 1:
@@ -58,7 +58,7 @@ class Basis:
         return f"{self.counted(self.gpus_used)} at the price of {self.gpus_per_instance}"
 
     def counted(self, number: int) -> str:
-        """``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
+        """Return a number of what is charged: ``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
         return f"{number:,} {self.unit}{'' if number == 1 else 's'}"
 
     @property
@@ -85,7 +85,7 @@ class Basis:
 
 
 def money(usd: float) -> str:
-    """USD with cents, below one with a tenth of them: ``63.30``, ``0.116``."""
+    """Write USD with cents, below one with a tenth of them: ``63.30``, ``0.116``."""
     return f"{usd:,.2f}" if usd >= 1 else f"{usd:.3f}"
 
 
@@ -104,10 +104,11 @@ class Cost:
 
 
 def usd_per_million(tokens_per_second: float, basis: Basis) -> float:
-    """1e6 / (tokens/s x 3600 x utilisation) x USD per hour of the GPUs charged.
+    """Return USD per million tokens: 1e6 / (tokens/s x 3600 x utilisation) x USD per hour of the
+    GPUs charged.
 
-    The formula of the published study, with its basis said. Raises InvalidInput for a rate that
-    is not above zero.
+    The formula of the published study, with its basis said. Raises InvalidInput for a rate that is
+    not above zero.
     """
     if not (isfinite(tokens_per_second) and tokens_per_second > 0):
         raise InvalidInput(
@@ -118,7 +119,7 @@ def usd_per_million(tokens_per_second: float, basis: Basis) -> float:
 
 
 def cost(output: float | None, total: float | None, basis: Basis) -> Cost:
-    """The cost at an output and a total throughput (tokens/s); input is their difference."""
+    """Return the cost at an output and a total throughput (tokens/s); input is their difference."""
     return Cost(
         None if output is None else usd_per_million(output, basis),
         _input_cost(output, total, basis),
@@ -138,5 +139,5 @@ def _input_cost(output: float | None, total: float | None, basis: Basis) -> floa
 
 
 def saving(baseline: float, other: float) -> float:
-    """The share of the baseline's cost that is saved (0-1); negative where it costs more."""
+    """Return the share of the baseline's cost that is saved (0-1); negative where it costs more."""
     return 1 - other / baseline

@@ -35,7 +35,7 @@ class Demand:
 
     @property
     def tokens_per_second(self) -> float:
-        """What must be served at the busiest moment."""
+        """The output tokens per second that must be served at the busiest moment."""
         return self.tokens_per_day / SECONDS_PER_DAY * self.peak_to_mean
 
 
@@ -62,7 +62,7 @@ class Fleet:
 def fleet(
     demand: Demand, tokens_per_second: float, basis: Basis, whole_instances: bool = False
 ) -> Fleet:
-    """The replicas that serve ``demand`` at ``tokens_per_second`` (output) each.
+    """Return the replicas that serve ``demand`` at ``tokens_per_second`` (output) each.
 
     ``whole_instances``: GPUs can only be rented by the instance. Raises InvalidInput for a rate
     that is not above zero.

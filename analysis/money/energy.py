@@ -25,7 +25,7 @@ class Energy:
 
 
 def power_over_time(samples: pd.DataFrame) -> pd.DataFrame:
-    """at (unix s), watts: all GPUs added up; ``samples``: at, name, value of one cell."""
+    """Return at (unix s) and watts, all GPUs added up. ``samples``: at, name, value of one cell."""
     names = samples["name"].astype("str").str.extract(_NAME, expand=False)
     rows = samples[names == POWER]
     return rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
@@ -34,7 +34,8 @@ def power_over_time(samples: pd.DataFrame) -> pd.DataFrame:
 def energy(
     samples: pd.DataFrame, window: tuple[float, float], output_tokens: float
 ) -> Energy | None:
-    """Trapezoids under the power curve inside ``window`` (unix s) / output tokens.
+    """Return joules per output token: trapezoids under the power curve inside ``window`` (unix s) /
+    output tokens.
 
     None where no power was recorded before, in and after the window: half a curve is no energy.
     """
@@ -52,6 +53,6 @@ def energy(
 
 
 def _covers(at: "np.ndarray[tuple[int], np.dtype[np.float64]]", begin: float, end: float) -> bool:
-    """Whether the samples reach over the window, give or take their own spacing."""
+    """Return whether the samples reach over the window, give or take their own spacing."""
     gap = float(np.median(np.diff(at)))
     return bool(at[0] <= begin + gap and at[-1] >= end - gap)

@@ -34,7 +34,7 @@ class Paying:
 
     @property
     def names_a_price(self) -> bool:
-        """Whether a price is known without looking at the GPU."""
+        """Whether a price was stated or named, so that it is known without looking at the GPU."""
         return self.usd_per_hour is not None or self.price is not None
 
 
@@ -55,7 +55,7 @@ class Refusal:
 
 
 def hardware_of(row: Mapping[str, Any]) -> Hardware:
-    """The GPUs of a row of a frame, whatever it shows as missing."""
+    """Return the GPUs of a frame's row; None for what the frame shows as missing."""
     gpu, count, parallel = (plain(row.get(name)) for name in _FACTS)
     return Hardware(
         None if gpu is None else str(gpu),
@@ -65,7 +65,7 @@ def hardware_of(row: Mapping[str, Any]) -> Hardware:
 
 
 def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
-    """What the GPUs of a setting cost.
+    """Return what the GPUs of a setting cost, or why that is unknown.
 
     Raises UnknownKey for a price that is not on the list, InvalidInput for a value that cannot be
     (a price of zero, a utilisation of 60).
@@ -96,7 +96,7 @@ def basis_or_raise(paying: Paying, on: Hardware) -> Basis:
 
 
 def _price(paying: Paying, on: Hardware) -> Basis | Refusal:
-    """The stated price, the one that was named, or the first of the GPU; one GPU charged."""
+    """Return the stated price, the one that was named, or the first of the GPU; one GPU charged."""
     if paying.usd_per_hour is not None:
         bought = 1 if paying.gpus_per_instance is None else paying.gpus_per_instance
         return Basis(paying.usd_per_hour, bought)
@@ -112,7 +112,8 @@ def _price(paying: Paying, on: Hardware) -> Basis | Refusal:
 
 
 def _charged(paying: Paying, on: Hardware, bought: int) -> int | None:
-    """The GPUs behind a throughput: stated, recorded, or obvious where the price buys one."""
+    """Return how many GPUs are behind a throughput: stated, recorded, or obvious where the price
+    buys one."""
     for value in (paying.gpus_used, on.gpu_count, on.tensor_parallel_size):
         if value is not None:
             return value

@@ -55,7 +55,8 @@ def _price(name: str, gpu: str, usd: float, at: str, source: str) -> Price:
 
 
 def _machine(name: str, cpu: str, usd: float) -> Price:
-    """A machine without a GPU: what the laptop lab would cost as a cloud instance of its size."""
+    """Return the price of a machine without a GPU: what the laptop lab would cost as a cloud
+    instance of its size."""
     price = _price(name, cpu, usd, "2026-11", f"on-demand: {_EC2}")
     return price.model_copy(update={"unit": "CPU machine"})
 
@@ -83,7 +84,7 @@ PRICES: tuple[Price, ...] = (
 
 
 def own_prices(rows: Any, where: str) -> tuple[Price, ...]:
-    """A user's list: mappings with name, gpu, usd_per_hour, date, source (and
+    """Read a user's price list: mappings with name, gpu, usd_per_hour, date, source (and
     gpus_per_instance, kind). Raises InvalidInput that names the first field that is wrong."""
     try:
         return TypeAdapter(tuple[Price, ...]).validate_python(rows)
@@ -97,7 +98,7 @@ def own_prices(rows: Any, where: str) -> tuple[Price, ...]:
 
 
 def by_name(name: str, prices: Sequence[Price] = PRICES) -> Price:
-    """The price of that name. Raises UnknownKey, listing the names there are."""
+    """Return the price of that name. Raises UnknownKey, listing the names there are."""
     for price in prices:
         if price.name.casefold() == name.casefold():
             return price
@@ -107,7 +108,7 @@ def by_name(name: str, prices: Sequence[Price] = PRICES) -> Price:
 
 
 def for_gpu(gpu: str | None, prices: Sequence[Price] = PRICES) -> Price | None:
-    """The first on-demand or own price of that GPU (``NVIDIA H200 141GB`` is a H200).
+    """Return the first on-demand or own price of that GPU (``NVIDIA H200 141GB`` is a H200).
 
     None where there is none: a price is never guessed.
     """
@@ -118,12 +119,13 @@ def for_gpu(gpu: str | None, prices: Sequence[Price] = PRICES) -> Price | None:
 
 
 def is_gpu(gpu: str, price: Price) -> bool:
-    """Whether a price is that of a GPU, however its name goes on (``NVIDIA H200 141GB``)."""
+    """Return whether a price is that of a GPU, however its name goes on (``NVIDIA H200 141GB``)."""
     return set(_words(price.gpu)) <= set(_words(gpu))
 
 
 def instances_at(usd_per_hour: float, decimals: int, prices: Sequence[Price]) -> list[Price]:
-    """The listed instances whose price prints as ``usd_per_hour`` with that many decimals."""
+    """Return the listed instances whose price prints as ``usd_per_hour`` with that many
+    decimals."""
     return [p for p in prices if round(p.usd_per_hour, decimals) == round(usd_per_hour, decimals)]
 
 

@@ -23,7 +23,7 @@ class Acceptance:
     series: str | None = None
 
     def holds(self, series: Series) -> bool:
-        """Whether it is about this series."""
+        """Return whether the acceptance is about this series."""
         if self.study is not None and series.about.get("study") != self.study:
             return False
         asked = {part.strip().casefold() for part in (self.series or "").split(",")} - {""}

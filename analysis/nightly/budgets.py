@@ -18,7 +18,7 @@ class Budgets:
     of: tuple[tuple[str, float], ...] = ()
 
     def allowed(self, metric: str, statistic: str) -> float:
-        """The budget of one line; the most specific word wins."""
+        """Return the budget of one line; the most specific word wins."""
         known = dict(self.of)
         return known.get(f"{metric}.{statistic}", known.get(metric, self.default))
 

@@ -25,7 +25,8 @@ _CLEARLY = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """``first``: the last night before the slope (a place); ``per_night``: its gain in logs."""
+    """A drift that began on some night. ``first``: the last night before the slope (a place);
+    ``per_night``: its gain in logs."""
 
     first: int
     per_night: float
@@ -33,7 +34,8 @@ class Slope:
 
 
 def slope(known: Levels, reference: Reference) -> Slope | None:
-    """The surest drift up to the last night since the reference; None where none is named."""
+    """Return the surest drift up to the last night since the reference; None where none is
+    named."""
     starts = [start for start, _ in known.spans(reference.first)]
     count = len(known.means)
     stretches = [start for start in starts if count - start >= DRIFT_NIGHTS]
@@ -43,7 +45,8 @@ def slope(known: Levels, reference: Reference) -> Slope | None:
 
 
 def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
-    """The best slope from a night of the stretch on, where no step explains it clearly better."""
+    """Return the best slope from a night of the stretch on; None where steps explain the nights
+    clearly better."""
     values = known.means[start:] - known.means[start:].mean()
     count, total = len(values), float((values**2).sum())
     begins = np.arange(0, count - DRIFT_NIGHTS + 1)
@@ -61,7 +64,8 @@ def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
 
 
 def _slopes(values: Floats, begins: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """For a slope after each of ``begins``: its rate, and the squares that it explains."""
+    """Return the rate of a slope after each of ``begins``, and the sum of squares that it
+    explains."""
     lines = np.maximum(0.0, np.arange(len(values))[None, :] - begins[:, None])
     lines -= lines.mean(axis=1, keepdims=True)
     norms = (lines**2).sum(axis=1)
@@ -70,7 +74,7 @@ def _slopes(values: Floats, begins: NDArray[np.int64]) -> tuple[Floats, Floats]:
 
 
 def _by_one_step(values: Floats) -> float:
-    """The squares that the best single step explains."""
+    """Return the sum of squares that the best single step explains."""
     before = np.arange(1, len(values))
     sums = np.cumsum(values)[:-1]
     return float((sums**2 * (1 / before + 1 / (len(values) - before))).max())

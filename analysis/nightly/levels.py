@@ -43,15 +43,16 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """``means``: of each night (turned logs); ``starts``: the first night of each level;
-    ``repeats``: the noise of a night that its repeats alone would make, None where none repeats."""
+    """The nights of a series cut into levels. ``means``: of each night (turned logs); ``starts``:
+    the first night of each level; ``repeats``: the noise of a night that its repeats alone would
+    make, None where none repeats."""
 
     means: Floats
     starts: tuple[int, ...]
     repeats: Noise | None
 
     def noise(self, cut: int | None = None) -> Noise | None:
-        """The noise of a night around the levels, with one more level from ``cut`` on.
+        """Return the noise of a night around the levels, with one more level from ``cut`` on.
 
         None where the nights are too few to tell it.
         """
@@ -62,7 +63,8 @@ class Levels:
         return _together(nights, self.repeats)
 
     def beyond_repeats(self) -> float | None:
-        """The share of a night's variance that its repeats do not explain: what more repeats leave.
+        """Return the share of a night's variance that its repeats do not explain, which more
+        repeats would not take away.
 
         None where no night is repeated; 0 where nights are not shown to differ by more (F test).
         """
@@ -78,13 +80,13 @@ class Levels:
         return Noise(max(LEAST_VARIANCE, squares(self.means, starts) / dof), dof)
 
     def spans(self, first: int) -> tuple[Span, ...]:
-        """The nights of each level from the night ``first`` on."""
+        """Return the nights of each level from the night ``first`` on."""
         starts = [first, *(start for start in self.starts if start > first)]
         return tuple(zip(starts, [*starts[1:], len(self.means)], strict=True))
 
 
 def levels(nights: Sequence[Night]) -> Levels:
-    """The levels of a series, oldest night first."""
+    """Cut a series, oldest night first, into its levels."""
     means = np.array([night.mean for night in nights], dtype=np.float64)
     repeats = _repeats(nights)
     if len(means) < FEWEST_NIGHTS:
@@ -98,7 +100,7 @@ def levels(nights: Sequence[Night]) -> Levels:
 
 
 def squares(means: Floats, starts: Sequence[int]) -> float:
-    """The sum of the squared distances of the nights from their levels."""
+    """Return the sum of the squared distances of the nights from their levels."""
     ends = [*starts[1:], len(means)]
     parts = [means[start:end] for start, end in zip(starts, ends, strict=True)]
     return float(sum(((part - part.mean()) ** 2).sum() for part in parts))
@@ -127,13 +129,14 @@ def _together(nights: Noise, repeats: Noise) -> Noise:
 
 
 def _alike(nights: Noise, repeats: Noise) -> bool:
-    """Whether chance explains that nights differ by more than their repeats."""
+    """Return whether chance explains that nights differ by more than their repeats."""
     ratio = nights.variance / repeats.variance
     return float(fdtrc(nights.dof, repeats.dof, ratio)) >= ALIKE
 
 
 def _partition(means: Floats, variance: float) -> tuple[int, ...]:
-    """The first nights of the levels that cost least: their squares, and a price for each."""
+    """Return the first nights of the levels that cost least: their squares, and a price for
+    each."""
     count = len(means)
     price = PRICE * np.log(count) * variance
     costs = _costs(means)
@@ -150,7 +153,8 @@ def _partition(means: Floats, variance: float) -> tuple[int, ...]:
 
 
 def _costs(means: Floats) -> Floats:
-    """The squares of one level from each night (column) to each night (row), which it holds."""
+    """Return (nights, nights): the squared distances from their mean of the nights from the
+    column's to the row's, both included."""
     # Around their middle: differences of large sums lose digits.
     centred = means - means.mean()
     sums, square_sums = (

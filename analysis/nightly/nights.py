@@ -47,7 +47,7 @@ class Night:
 
     @property
     def day(self) -> str:
-        """``2026-11-21``, the day on which it began."""
+        """The day on which the night began: ``2026-11-21``."""
         return self.label[:10]
 
 
@@ -62,7 +62,7 @@ class Series:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The parts of its name, and its line: people choose a series by these."""
+        """The parts of the series' name, and its metric: people choose a series by these."""
         about = self.about
         load = load_of(*(about.get(name) for name in _LOAD))
         names = (
@@ -72,19 +72,22 @@ class Series:
 
     @property
     def name(self) -> str:
-        """``m, H200, eagle3 K=3, code, 8 at once``: enough to find it."""
+        """What the series is called, ``m, H200, eagle3 K=3, code, 8 at once``, without its
+        metric."""
         return ", ".join(self.words[:-1])
 
     @property
     def line(self) -> str:
-        """``Output throughput`` or ``Inter-token latency (ITL) P95``."""
+        """The metric and its statistic: ``Output throughput`` or ``Inter-token latency (ITL)
+        P95``."""
         metric = METRICS[self.metric]
         chosen = f" {percentile_label(self.statistic)}" if metric.distribution else ""
         return f"{metric.label}{chosen}"
 
 
 def of_many_nights(cells: pd.DataFrame, least: int) -> tuple[pd.DataFrame, int]:
-    """The good cells of settings with ``least`` points or more; how many settings have fewer.
+    """Return the good cells of settings with ``least`` points or more, and how many settings have
+    fewer.
 
     ``cells``: as the query of that name.
     """
@@ -100,7 +103,7 @@ def _good(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[Series]:
-    """Every series of good cells whose start is known.
+    """Return every series of good cells whose start is known.
 
     ``cells``: as the query of that name; ``measurements``: cell_id, metric, statistic, value.
     Values that are not above zero and metrics of which neither direction is better are left out.
@@ -125,8 +128,8 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
 
 
 def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The cells with at, night, and numbers: ``series`` of its setting, ``point`` of its night and
-    versions."""
+    """Return the cells with at, night, and numbers: ``series`` of its setting, ``point`` of its
+    night and versions."""
     at = pd.to_datetime(cells["started_at"], utc=True)
     placed = cells.assign(at=at, night=(at - NOON).dt.strftime("%Y-%m-%d"))
     versions = [name for name in VERSION_FIELDS if name in cells]
@@ -137,8 +140,8 @@ def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -> pd.DataFrame:
-    """A row per series, line and night: series, metric, statistic, ``cell`` (the row of its first),
-    mean, variance, repeats. ``row``: the cell of each value."""
+    """Return a row per series, line and night: series, metric, statistic, ``cell`` (the row of its
+    first), mean, variance, repeats. ``row``: the cell of each value."""
     better = values["metric"].map({key: metric.better for key, metric in METRICS.items()})
     sign = np.where(better == "lower", -1.0, 1.0)
     rows = placed[["series", "point", "at"]].iloc[row].reset_index(drop=True)
@@ -155,7 +158,7 @@ def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -
 
 
 def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[Night]:
-    """A night for each row of ``found``; those of one cell share its record."""
+    """Return a night for each row of ``found``; those of one cell share its record."""
     facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
     at = {cell: record.pop("at") for cell, record in facts.items()}
     days = {cell: record.pop("night") for cell, record in facts.items()}
@@ -173,7 +176,8 @@ def _version(record: dict[str, Any]) -> str:
 
 
 def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]:
-    """What is stated of the cells in ``rows``, by row: a field that is unknown is not there."""
+    """Return row -> what is stated of the cell in that row; a field that is unknown is not
+    there."""
     found: dict[int, dict[str, Any]] = {int(row): {} for row in rows}
     for name in cells:
         codes, values = pd.factorize(cells[name].iloc[rows])
@@ -186,7 +190,7 @@ def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]
 
 
 def _of_series(found: pd.DataFrame) -> dict[tuple[int, str, str], tuple[int, list[int]]]:
-    """(series, metric, statistic) -> a cell of it, and its rows of ``found``."""
+    """Return (series, metric, statistic) -> a cell of the series, and its rows of ``found``."""
     columns = (found[name].tolist() for name in ("series", "metric", "statistic", "cell"))
     series: dict[tuple[int, str, str], tuple[int, list[int]]] = {}
     for at, (*key, cell) in enumerate(zip(*columns, strict=True)):
@@ -199,13 +203,13 @@ def _by_time(nights: list[Night], rows: list[int]) -> tuple[Night, ...]:
 
 
 def as_improvement(log_gain: float, metric: str) -> float:
-    """A gain in turned logs (more is better) as an improvement, a ratio."""
+    """Return a gain in turned logs (more is better) as an improvement, a ratio."""
     # As ``improvement`` of new over old, whose ratio this is.
     return 1 - exp(-log_gain) if METRICS[metric].better == "lower" else exp(log_gain) - 1
 
 
 def as_log_loss(budget: float, metric: str) -> float:
-    """A loss that is still fine (a ratio) as a loss in turned logs, above zero."""
+    """Return a loss that is still fine (a ratio) as a loss in turned logs, above zero."""
     if METRICS[metric].better == "lower":
         return log(1 + budget)
     return -log(1 - budget) if budget < 1 else inf

@@ -16,7 +16,7 @@ from warehouse.catalogue import METRICS
 
 
 def files(series: list[Series]) -> dict[str, str]:
-    """File name -> text: ``otava.yaml`` and a CSV file for each setting, a row a night.
+    """Return file name -> text: ``otava.yaml`` and a CSV file for each setting, a row a night.
 
     Columns: time (UTC), version, then each metric in its unit. Configuration is JSON, which is
     YAML; ``OTAVA_CONFIG=otava.yaml otava analyze NAME`` in that folder reads both (0.8.0).

@@ -93,7 +93,8 @@ def assess(
 
 
 def worst(found: Iterable[Status]) -> Status:
-    """The status of them all: a regression anywhere, else what could not be settled, else fine."""
+    """Return the status of all series together: a regression anywhere, else what could not be
+    settled, else fine."""
     said = set(found)
     if REGRESSION in said:
         return REGRESSION
@@ -101,7 +102,8 @@ def worst(found: Iterable[Status]) -> Status:
 
 
 class _Changes:
-    """What differs between two nights, found once: all lines of a setting share their cells."""
+    """What differs between two nights, remembered, since all lines of a setting share their
+    cells."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[Change, ...]] = {}
@@ -162,7 +164,7 @@ def _verdict(bare: Assessment, standing: Standing, allowed: float) -> tuple[Stat
 
 
 def _repeats_help(known: Levels, step: Step, allowed: float) -> bool:
-    """Whether repeats without end would settle it; they take away only their own part of the
+    """Return whether repeats without end would settle it; they take away only their own part of the
     noise."""
     left = known.beyond_repeats()
     if left is None:

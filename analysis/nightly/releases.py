@@ -21,7 +21,7 @@ class Released:
 
 
 def comparable(series: Iterable[Series]) -> dict[str, tuple[str, ...]]:
-    """Engine version -> the versions that some series was measured with as well.
+    """Return engine version -> the versions that some series was measured with as well.
 
     Both in the order in which they were first measured; versions without a partner are left out.
     """
@@ -43,7 +43,7 @@ def comparable(series: Iterable[Series]) -> dict[str, tuple[str, ...]]:
 
 
 def against(series: Iterable[Series], before: str, after: str) -> list[Released]:
-    """The series that know both versions: the nights of one against those of the other.
+    """Compare the nights of two versions, for each series that knows both.
 
     The night is the unit of noise here as well.
     """
@@ -67,7 +67,7 @@ def _of(one: Series, version: str) -> tuple[Night, ...]:
 
 
 def _versions(one: Series) -> dict[str, Any]:
-    """Version -> when it was first measured."""
+    """Return version -> when it was first measured."""
     found: dict[str, Any] = {}
     for night in one.nights:
         version = _version(night)

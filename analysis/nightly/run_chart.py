@@ -37,7 +37,7 @@ class Point:
 
 
 def points(one: Assessment) -> tuple[Point, ...]:
-    """The nights of a series, oldest first."""
+    """Return the nights of a series as points, oldest first."""
     known, nights = one.known, one.series.nights
     parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
     levels = np.array([known.means[parts == part].mean() for part in parts])
@@ -56,7 +56,7 @@ def points(one: Assessment) -> tuple[Point, ...]:
 
 
 def steps(series: Series) -> list[tuple[Change, ...]]:
-    """What changed with each night against the one before it; nothing with the first."""
+    """Return what changed with each night against the one before it; nothing with the first."""
     nights = series.nights
     later = zip(nights, nights[1:], strict=False)
     return [(), *(differences(before.cell, after.cell) for before, after in later)]

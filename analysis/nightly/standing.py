@@ -25,7 +25,8 @@ LEVEL_SHARE = 0.015625
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """``first``: the night from which levels count; ``through``: the last one that is accepted."""
+    """The nights from which a series is judged. ``first``: the night from which levels count;
+    ``through``: the last one that is accepted."""
 
     first: int = 0
     through: int = 0
@@ -46,9 +47,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``step``: the nights of now; ``worse``: a loss beyond the budget is shown; ``excluded``: such
-    a loss is ruled out; ``since``: the night (a place) from which it is worse; ``p_value``: of the
-    surest look, for all looks together."""
+    """What the last nights of a series show. ``step``: the last nights against the best level;
+    ``worse``: a loss beyond the budget is shown; ``excluded``: such a loss is ruled out; ``since``:
+    the night (a place) from which it is worse; ``p_value``: of the surest look, for all looks
+    together."""
 
     step: Step
     worse: bool
@@ -58,7 +60,8 @@ class Standing:
 
 
 def compare(known: Levels, before: Span, after: Span) -> Step | None:
-    """Two stretches of nights by a t test whose noise is that of all nights; None without a noise."""
+    """Compare two stretches of nights by a t test whose noise is that of all nights; None without a
+    noise."""
     noise = known.noise(after[0])
     if noise is None:
         return None
@@ -71,7 +74,7 @@ def compare(known: Levels, before: Span, after: Span) -> Step | None:
 
 
 def stand(known: Levels, reference: Reference, budget: float) -> Standing | None:
-    """Where the series stands; ``budget``: the loss in logs that is still fine, above zero.
+    """Return where the series stands; ``budget``: the loss in logs that is still fine, above zero.
 
     None where no night comes after the reference, or nothing tells the noise.
     """
@@ -94,8 +97,8 @@ def stand(known: Levels, reference: Reference, budget: float) -> Standing | None
 
 
 def best(known: Levels, reference: Reference, end: int) -> Span:
-    """The best level since the reference before the night ``end``; all nights where none is long
-    enough to be one."""
+    """Return the best level since the reference before the night ``end``; all nights where none is
+    long enough to be one."""
     spans = [(start, min(stop, end)) for start, stop in known.spans(reference.first) if start < end]
     long = [span for span in spans if span[1] - span[0] >= LEVEL_NIGHTS]
     mean = known.means
@@ -103,7 +106,8 @@ def best(known: Levels, reference: Reference, end: int) -> Span:
 
 
 def _now(known: Levels, reference: Reference) -> Step | None:
-    """The last level where it began after the reference, else the last three nights or fewer."""
+    """Compare the last level, where it began after the reference, else the last three nights or
+    fewer, with the best level before."""
     first, end = known.spans(reference.first)[-1]
     if first <= reference.through:
         nights = min(LEVEL_NIGHTS, max(1, (end - reference.first) // 2))
@@ -126,7 +130,8 @@ def _looks(known: Levels, reference: Reference) -> Iterator[tuple[float, Step]]:
 
 
 def _is_excluded(known: Levels, reference: Reference, now: Step, budget: float) -> bool:
-    """Whether neither the level nor the last three nights can be worse by more than the budget."""
+    """Return whether neither the level nor the last three nights can be worse by more than the
+    budget."""
     level, end = now.after
     lows = [now.low]
     if end - level > LEVEL_NIGHTS:

@@ -21,26 +21,28 @@ Basis = Literal["positions", "lengths", "one length"]
 
 @dataclass(frozen=True)
 class Decay:
-    """``conditional``: p_1 … p_n, measured or fitted. ``ratio``: g, in (0, 1]. ``basis``: what it
-    rests on; ``one length`` assumes that p is the same at all positions."""
+    """How acceptance falls from one draft position to the next. ``conditional``: p_1 … p_n,
+    measured or fitted. ``ratio``: g, in (0, 1]. ``basis``: what it rests on; ``one length`` assumes
+    that p is the same at all positions."""
 
     conditional: tuple[float, ...]
     ratio: float
     basis: Basis
 
     def by_position(self, k: int) -> tuple[float, ...]:
-        """r_1 … r_k: the share of drafts whose token at each position is accepted (0-1)."""
+        """Return r_1 … r_k: the share of drafts whose token at each position is accepted (0-1)."""
         steps = max(k - len(self.conditional), 0)
         beyond = self.conditional[-1] * self.ratio ** np.arange(1, steps + 1)
         return tuple(np.cumprod([*self.conditional, *beyond])[:k].tolist())
 
     def mean_length(self, k: int) -> float:
-        """L: tokens of a verification step with k draft tokens, bonus token included."""
+        """Return L: the tokens of a verification step with k draft tokens, bonus token included."""
         return 1 + sum(self.by_position(k))
 
 
 def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
-    """p_i = r_i / r_(i-1) and p_1 = r_1; ends where nothing was accepted any more."""
+    """Return p_i = r_i / r_(i-1), with p_1 = r_1; the list ends where nothing was accepted any
+    more."""
     rates = [1.0]
     for rate in by_position:
         if rates[-1] <= 0:
@@ -50,10 +52,10 @@ def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
 
 
 def from_positions(by_position: Sequence[float]) -> Decay:
-    """A decay from measured r_1, r_2, …; raises InvalidInput for none.
+    """Fit a decay to measured r_1, r_2, …; raises InvalidInput for none.
 
-    g is the slope of log p over the position, weighted by r_(i-1): only drafts that got so far
-    say anything about position i.
+    g is the slope of log p over the position, weighted by r_(i-1): only drafts that got so far say
+    anything about position i.
     """
     known = [p for p in conditional(by_position) if p > 0]
     if not known:
@@ -65,7 +67,7 @@ def from_positions(by_position: Sequence[float]) -> Decay:
 
 
 def from_lengths(lengths: Mapping[int, float]) -> Decay:
-    """A decay from mean acceptance lengths by K, where positions were not recorded.
+    """Fit a decay to mean acceptance lengths by K, where positions were not recorded.
 
     Least squares over (p_1, g); two K are met exactly where any p_1 and g can, one K takes g = 1.
     Raises InvalidInput for no K, or for a length that K cannot have.
@@ -93,7 +95,7 @@ def _slope(p: Sequence[float]) -> float:
 
 
 def _solve(lengths: Mapping[int, float]) -> tuple[float, float]:
-    """(p_1, g) whose lengths come closest; both in (0, 1]."""
+    """Return (p_1, g) whose lengths come closest; both in (0, 1]."""
 
     ks = np.array(list(lengths))
     wanted = np.array(list(lengths.values())) - 1

@@ -10,13 +10,15 @@ from warehouse.catalogue import METRICS
 
 @dataclass(frozen=True)
 class Forecast:
-    """``baseline``: the same question with K = 0, None where no baseline was measured."""
+    """A prediction with that of the baseline. ``baseline``: the same question with K = 0, None
+    where no baseline was measured."""
 
     prediction: Prediction
     baseline: Prediction | None
 
     def improvement(self, metric: str) -> float | None:
-        """Ratio, positive is better; None without a baseline."""
+        """Return how much better the prediction is in a metric (ratio, positive is better); None
+        without a baseline."""
         if self.baseline is None:
             return None
         before, now = getattr(self.baseline, metric), getattr(self.prediction, metric)

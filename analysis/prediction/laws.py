@@ -47,33 +47,37 @@ FIRST_TOKEN_LENGTHS: tuple[Column, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """``shaped``: rows to columns that exist in several shapes (shapes × rows × columns), of which
-    the first is in every candidate; ``plain``: columns that have one shape."""
+    """A law as the columns that a fit weighs. ``shaped``: rows to columns that exist in several
+    shapes (shapes × rows × columns), of which the first is in every candidate; ``plain``: columns
+    that have one shape."""
 
     name: str
     shaped: Callable[[Rows], Floats]
     plain: tuple[Column, ...]
 
     def columns(self, rows: Rows) -> Floats:
-        """Shapes × rows × columns."""
+        """Return the columns at the rows: shapes × rows × columns."""
         shaped = self.shaped(rows)
         plain = np.stack([np.broadcast_to(c(rows), shaped.shape[:2]) for c in self.plain], axis=-1)
         return np.concatenate([shaped, plain], axis=-1)
 
 
 def choices(columns: int) -> Mask:
-    """Candidates × columns: with and without each column but the first."""
+    """Return every choice of columns, candidates × columns: with and without each column but the
+    first."""
     some = list(product((False, True), repeat=columns - 1))
     return np.column_stack([np.ones(len(some), dtype=bool), np.array(some, dtype=bool)])
 
 
 def parts(lengths: tuple[Column, ...]) -> Law:
-    """The sum of parts; ``lengths``: columns for prompts of several lengths."""
+    """Return the law that is a sum of parts; ``lengths``: columns for prompts of several
+    lengths."""
     return Law("sum of parts", _experts, (*_DRAFTING, *_SEQUENCE, *_DRAFTED, *lengths))
 
 
 def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
-    """The roofline, its bend anywhere among the tokens in flight of ``rows`` or just beyond."""
+    """Return the roofline, with its bend anywhere among the tokens in flight of ``rows`` or just
+    beyond."""
     low, high = float(rows.tokens.min()), float(rows.tokens.max()) * BEND_BEYOND
     steps = np.arange(0, np.log2(high / low) * BENDS_A_DOUBLING + 1)
     bends = low * 2 ** (steps / BENDS_A_DOUBLING)

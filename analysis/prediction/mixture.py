@@ -24,7 +24,7 @@ class Spread:
     high: Floats
 
     def times(self, factor: Floats | float) -> "Spread":
-        """All three times a factor."""
+        """Return low, middle and high multiplied by a factor."""
         return Spread(self.low * factor, self.middle * factor, self.high * factor)
 
 
@@ -37,18 +37,18 @@ class Mixture:
     weights: Floats
 
     def mean(self) -> Floats:
-        """The weighted mean of each row."""
+        """Return the weighted mean of each row."""
         return np.asarray((self.weights * self.means).sum(axis=0))
 
     def spread(self) -> Spread:
-        """The median of each row and the ends of its band; above zero, as times are."""
+        """Return the median of each row and the ends of its band; above zero, as times are."""
         tail = (1 - LEVEL) / 2
         quantiles = self._quantiles(np.array([tail, 0.5, 1 - tail]))
         low, middle, high = np.maximum(quantiles, 1e-9)
         return Spread(low, middle, high)
 
     def _quantiles(self, levels: Floats) -> Floats:
-        """Levels × rows, by halving the interval in which they must lie."""
+        """Return quantiles, levels × rows, by halving the interval in which they must lie."""
         reach = 4 * EDGE * self.deviations
         shape = (len(levels), self.means.shape[1])
         low = np.broadcast_to((self.means - reach).min(axis=0), shape)
@@ -60,14 +60,14 @@ class Mixture:
         return np.asarray((low + high) / 2)
 
     def _below(self, values: Floats) -> Floats:
-        """The chance of less than each value; levels × rows."""
+        """Return the chance of less than each value; levels × rows."""
         chances = ndtr((values[:, None, :] - self.means) / self.deviations)
         weights = np.broadcast_to(self.weights, self.means.shape)
         return np.asarray(np.einsum("cr,lcr->lr", weights, chances))
 
 
 def mixed(parts: Sequence[tuple[float, Mixture]]) -> Mixture:
-    """Several mixtures of the same rows as one, each with its weight."""
+    """Join several mixtures of the same rows into one, each with its weight."""
     return Mixture(
         np.concatenate([part.means for _, part in parts]),
         np.concatenate([part.deviations for _, part in parts]),

@@ -72,14 +72,14 @@ class Posterior:
     left_out: _Fit
 
     def at(self, rows: Rows) -> Mixture:
-        """The times at ``rows``."""
+        """Return the predicted times at ``rows``."""
         kept = self.fit.weights > _SMALL * self.fit.weights.max()
         columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
         fit = _Fit(*(values[kept][:, None] for values in vars(self.fit).values()))
         return _mixture(columns, fit, fit.shares(axis=0))
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
-        """The times at ``rows``, each predicted without the group of that number."""
+        """Return the times at ``rows``, each predicted without the group of that number."""
         weights = self.left_out.weights
         kept = (weights > _SMALL * weights.max(axis=1, keepdims=True)).any(axis=0)
         columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
@@ -89,8 +89,8 @@ class Posterior:
 
 
 def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
-    """What ``times`` (ms) at ``rows`` say of the law, with all of them and without each of the
-    ``groups`` (groups × rows)."""
+    """Return what ``times`` (ms) at ``rows`` say of the law, with all of them and without each of
+    the ``groups`` (groups × rows)."""
     columns = law.columns(rows)
     relative = columns / times[:, None]
     largest = relative.max(axis=1)
@@ -110,7 +110,7 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
 
 
 def _likely(relative: Floats, masks: Mask, there: Mask) -> tuple[Numbers, Numbers]:
-    """Shape and choice of columns of each candidate that is not hopeless."""
+    """Return the shape and the choice of columns of each candidate that is not hopeless."""
     shape, choice = np.nonzero(~(masks & ~there[:, None, :]).any(axis=-1))
     sums, used = _sums(relative, np.ones(relative.shape[1])), masks[choice]
     chosen = Sums(
@@ -141,7 +141,8 @@ def _without(sums: Sums, columns: Floats, measured: Floats, groups: Mask) -> Sum
 
 
 def _solved(sums: Sums, used: Mask) -> _Fit:
-    """Coefficients and evidence of each candidate; ``used``: the columns that it has."""
+    """Fit the coefficients and the evidence of each candidate; ``used``: the columns that it
+    has."""
     width = used.shape[-1]
     precision = sums.columns + _RIDGE * np.eye(width)
     inverse = np.linalg.inv(precision)
@@ -159,13 +160,14 @@ def _solved(sums: Sums, used: Mask) -> _Fit:
 
 
 def _wider(freedom: Floats) -> Floats:
-    """How much wider the band of Student's t is than that of a normal distribution."""
+    """Return how much wider the band of Student's t is than that of a normal distribution."""
     known, where = np.unique(freedom, return_inverse=True)
     return np.asarray((stdtrit(known, (1 + LEVEL) / 2) / EDGE)[where].reshape(freedom.shape))
 
 
 def _mixture(columns: Floats, fit: _Fit, weights: Floats) -> Mixture:
-    """The candidates' predictions, each with the doubt about its coefficients and the noise."""
+    """Return the candidates' predictions, each with the doubt about its coefficients and the
+    noise."""
     means = (columns * fit.sizes).sum(axis=-1)
     doubt = np.einsum("...p,...pq,...q->...", columns, fit.inverse, columns)
     return Mixture(means, fit.noise * np.sqrt(means**2 + doubt), weights)

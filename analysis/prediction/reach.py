@@ -20,8 +20,8 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Question:
-    """``mean_length`` (tokens per step), ``prompt_tokens`` and ``output_tokens`` per request: None
-    for what was measured on the dataset."""
+    """What is asked of a forecast. ``mean_length`` (tokens per step), ``prompt_tokens`` and
+    ``output_tokens`` per request: None for what was measured on the dataset."""
 
     k: int
     concurrency: int
@@ -39,11 +39,11 @@ class Range:
     values: int
 
     def holds(self, value: float) -> bool:
-        """Whether it lies among what was measured."""
+        """Return whether a value lies among what was measured."""
         return self.low * (1 - _ROUNDING) <= value <= self.high * (1 + _ROUNDING)
 
     def near(self, value: float) -> bool:
-        """Whether it lies near enough to be asked for."""
+        """Return whether a value lies near enough to what was measured to be asked for."""
         return self.low * (1 - _ROUNDING) / FAR <= value <= self.high * (1 + _ROUNDING) * FAR
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Range:
 
 
 def range_of(values: Floats) -> Range:
-    """The range of measured values, of which there is at least one."""
+    """Return the range of measured values, of which there is at least one."""
     return Range(float(values.min()), float(values.max()), len(set(values.tolist())))
 
 
@@ -68,7 +68,8 @@ class Reach:
     ks: tuple[int, ...]
 
     def warnings(self, asked: Question) -> tuple[str, ...]:
-        """A sentence for each value beyond what was measured; raises InvalidInput far beyond."""
+        """Return a sentence for each value beyond what was measured; raises InvalidInput far
+        beyond."""
         if asked.k == 0 and 0 not in self.ks:
             raise InvalidInput(
                 "No baseline was measured, and speculative arms do not tell what one would do; "
@@ -78,7 +79,7 @@ class Reach:
         return tuple(sentence for sentence in told if sentence)
 
     def beyond(self, asked: Question) -> frozenset[str]:
-        """What of a question lies beyond what was measured: its fields' names."""
+        """Return the names of the question's fields that lie beyond what was measured."""
         given = self._given(asked).items()
         return frozenset(name for name, value in given if not getattr(self, name).holds(value))
 
@@ -97,7 +98,8 @@ class Reach:
 
 
 def reach_of(mine: Points, fitted: Points, knows_prompts: bool) -> Reach:
-    """What may be asked of a dataset; prompts as far as all fitted datasets together tell."""
+    """Return what may be asked of a dataset; prompts as far as all fitted datasets together
+    tell."""
     return Reach(
         range_of(mine.k[mine.k > 0]),
         range_of(mine.concurrency),

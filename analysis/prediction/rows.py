@@ -24,11 +24,11 @@ class Rows:
 
     @property
     def tokens(self) -> Floats:
-        """Tokens that a step verifies: those drafted and one more for each sequence."""
+        """The tokens that a step verifies: those drafted and one more for each sequence."""
         return self.batch * (self.k + 1)
 
     def where(self, chosen: Mask | Numbers) -> "Rows":
-        """The chosen rows, by whether or by number."""
+        """Return the chosen rows, by whether or by number."""
         return Rows(*(values[chosen] for values in vars(self).values()))
 
 
@@ -54,20 +54,20 @@ class Points:
 
     @property
     def rows(self) -> Rows:
-        """What the fits read of them."""
+        """What the fits read of the points."""
         return Rows(self.batch, self.k, self.prompt_tokens, self.output_tokens, self.length)
 
     def where(self, chosen: Mask | Numbers) -> "Points":
-        """The chosen points."""
+        """Return the chosen points."""
         return Points(*(values[chosen] for values in vars(self).values()))
 
     def of(self, dataset: str) -> "Points":
-        """The points of one dataset."""
+        """Return the points of one dataset."""
         return self.where(self.dataset == dataset)
 
 
 def points_of(frame: pd.DataFrame) -> Points:
-    """``load_points.of_family`` as arrays."""
+    """Return the frame of ``load_points.of_family`` as arrays."""
     known = frame.rename(columns={"achieved_concurrency": "batch"})
     names = [name for name in Points.__annotations__ if name != "dataset"]
     return Points(
@@ -88,12 +88,12 @@ class Positions:
     reached: Floats
 
     def where(self, chosen: Mask | Numbers) -> "Positions":
-        """The chosen rows."""
+        """Return the chosen rows."""
         return Positions(*(values[chosen] for values in vars(self).values()))
 
 
 def positions_of(frame: pd.DataFrame) -> Positions:
-    """``acceptance_tables.position_counts`` as arrays."""
+    """Return the frame of ``acceptance_tables.position_counts`` as arrays."""
     numbers = {
         name: frame[name].to_numpy(dtype=np.float64)
         for name in ("concurrency", "k", "accepted", "reached")

@@ -36,8 +36,9 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """``residual``: root mean square of the relative errors on its own data, ``worst``: the
-    largest. ``knows_prompts``: whether the data told what the prompt length does."""
+    """The fitted time of a step or of a first token. ``residual``: root mean square of the relative
+    errors on its own data, ``worst``: the largest. ``knows_prompts``: whether the data told what
+    the prompt length does."""
 
     laws: tuple[Posterior, ...]
     choices: tuple[Choice, ...]
@@ -46,11 +47,11 @@ class Fit:
     knows_prompts: bool
 
     def at(self, rows: Rows) -> Mixture:
-        """ms at ``rows``."""
+        """Predict the times (ms) at ``rows``."""
         return self._mixed([law.at(rows) for law in self.laws])
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
-        """ms at ``rows``, each predicted from all but its group."""
+        """Predict the times (ms) at ``rows``, each from all points but those of its group."""
         return self._mixed([law.without(rows, group) for law in self.laws])
 
     @property
@@ -64,7 +65,7 @@ class Fit:
 
 
 def fit_step_time(rows: Rows, times: Floats, groups: Mask) -> Fit:
-    """T(B, K) from ``times`` (ms); ``groups`` (groups × rows): what is withheld together.
+    """Fit T(B, K) to ``times`` (ms); ``groups`` (groups × rows): what is withheld together.
 
     Raises InvalidInput for no rows.
     """
@@ -72,7 +73,8 @@ def fit_step_time(rows: Rows, times: Floats, groups: Mask) -> Fit:
 
 
 def fit_first_token(rows: Rows, times: Floats, groups: Mask) -> Fit:
-    """Mean TTFT by the same laws: it waits for a batch's steps and its own prompt."""
+    """Fit the mean TTFT by the same laws: a first token waits for a batch's steps and its own
+    prompt."""
     return _fit(rows, times, groups, FIRST_TOKEN_LENGTHS)
 
 
@@ -97,7 +99,8 @@ def _fit(rows: Rows, times: Floats, groups: Mask, lengths: tuple[Column, ...]) -
 def _chosen(
     found: Sequence[Posterior], rows: Rows, times: Floats, groups: Mask
 ) -> tuple[Choice, ...]:
-    """Shares by withheld error: the likelihood of normal errors with each law's own deviation."""
+    """Share the prediction among the laws by withheld error: the likelihood of normal errors with
+    each law's own deviation."""
     group, row = np.nonzero(groups)
     if not len(group):
         return tuple(Choice(law.law.name, None, 1 / len(found)) for law in found)
@@ -110,7 +113,8 @@ def _chosen(
 
 
 def _error(withheld: Mixture, measured: Floats, group: Numbers) -> float:
-    """Root mean square of the logarithms of predicted / measured; each group counts once."""
+    """Return the root mean square of the logarithms of predicted / measured; each group counts
+    once."""
     missed = np.abs(np.log(np.maximum(withheld.mean(), 1e-9) / measured))
     squares = np.bincount(group, np.minimum(missed, _WORST) ** 2) / np.bincount(group)
     return float(np.sqrt(squares.mean()))

@@ -26,8 +26,9 @@ class DecodeShare:
     cap: float = 3.0
 
     def gain(self, acceptance: float) -> float:
-        """Throughput relative to no speculation, where each drafted token is accepted with chance
-        ``acceptance`` (0-1): 1 / (1 - f + f / s), s = min(cap, L / (1 + K·c)), L = Σ_(i≤K) a^i.
+        """Return throughput relative to no speculation, where each drafted token is accepted with
+        chance ``acceptance`` (0-1): 1 / (1 - f + f / s), s = min(cap, L / (1 + K·c)), L = Σ_(i≤K)
+        a^i.
 
         Raises InvalidInput outside 0-1.
         """
@@ -44,12 +45,12 @@ DECODE_CAPS: dict[str, float] = {"structured": 3.0, "code": 2.5, "natural_langua
 
 
 def single_stream_speedup(accepted_per_step: float, draft_cost: float) -> float:
-    """(1 + μ) / ((1 + μ)·c + 1) for one stream at low load.
+    """Return the speedup (1 + μ) / ((1 + μ)·c + 1) for one stream at low load.
 
     ``accepted_per_step``: μ, accepted draft tokens per step without the bonus token, so L = 1 + μ.
     ``draft_cost``: c, cost of drafting a token / cost of a target step. The formula charges c for
-    each token kept, not for each one drafted, so it flatters a draft that is often rejected.
-    Raises InvalidInput for a value below 0.
+    each token kept, not for each one drafted, so it flatters a draft that is often rejected. Raises
+    InvalidInput for a value below 0.
     """
     for name, value in (
         ("Accepted tokens per step", accepted_per_step),

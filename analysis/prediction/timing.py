@@ -31,7 +31,7 @@ class Timing:
 
 
 def timing(step: Spread, first: Spread, asked: Asked) -> Timing:
-    """What follows from the times (ms) of a step and of a first token."""
+    """Return what follows from the times (ms) of a step and of a first token."""
     rows = asked.rows
     length = _around(rows.length, EDGE * asked.doubt, EDGE * asked.doubt)
     itl = _quotient(step, length)
@@ -48,7 +48,7 @@ def _around(middle: Floats, down: Floats, up: Floats) -> Spread:
 
 
 def _widths(known: Spread) -> tuple[Floats, Floats]:
-    """How far a band reaches down and up, as logarithms."""
+    """Return how far a band reaches down and up, as logarithms."""
     return np.log(known.middle / known.low), np.log(known.high / known.middle)
 
 
@@ -66,13 +66,14 @@ def _sum(one: Spread, other: Spread) -> Spread:
 
 
 def deviations(known: Spread, measured: Floats) -> Floats:
-    """How far off ``measured`` lies, in deviations of the normal distribution with that band."""
+    """Return how far off ``measured`` lies, in deviations of the normal distribution with that
+    band."""
     missed = np.log(measured / known.middle)
     down, up = _widths(known)
     return np.asarray(EDGE * missed / np.maximum(np.where(missed > 0, up, down), 1e-9))
 
 
 def widened(known: Spread, factor: Floats) -> Spread:
-    """The band so many times as wide, on a logarithmic scale."""
+    """Return the band so many times as wide, on a logarithmic scale."""
     down, up = _widths(known)
     return _around(known.middle, down * factor, up * factor)

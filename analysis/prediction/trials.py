@@ -37,7 +37,7 @@ class Group:
 
 
 def groups_of(mine: Points, fitted: Points) -> tuple[Group, ...]:
-    """Every K above 0 and every load of a dataset, where there are several and without it a
+    """Return every K above 0 and every load of a dataset, where there are several and without it a
     speculative point is left."""
     return tuple(_groups(mine, fitted))
 
@@ -92,7 +92,8 @@ def trial(usual: Usual, groups: Sequence[Group], fits: tuple[Fit, Fit], alone: b
 
 
 def _asked(usual: Usual, group: Group) -> Asked:
-    """The points of a group, with what the rest says of acceptance, lengths and ramp."""
+    """Ask for the points of a group with what the remaining points say of acceptance, lengths and
+    ramp."""
     counted, mine = usual.positions, usual.points
     others = getattr(counted, group.left_out) != group.value
     rest = Usual(mine.where(~group.chosen), counted.where(others))

@@ -20,12 +20,12 @@ class Curve:
     values: Floats
 
     def at(self, loads: Floats) -> Floats:
-        """The values at ``loads``."""
+        """Return the values at ``loads``."""
         return np.interp(np.log(loads), np.log(self.loads), self.values)
 
 
 def curve(loads: Floats, values: Floats) -> Curve:
-    """The geometric mean of the values at each load."""
+    """Return a curve through the geometric mean of the values at each load."""
     known, where = np.unique(loads, return_inverse=True)
     sums = np.bincount(where, np.log(values))
     return Curve(known, np.exp(sums / np.bincount(where)))
@@ -41,7 +41,7 @@ class Usual:
     @cached_property
     def decay(self) -> Decay | None:
         """The decay of acceptance, from acceptance by position, pooled over arms and loads; without
-        it from mean lengths by K; None where nothing was drafted."""
+        positions, from mean lengths by K; None where nothing was drafted."""
         counted = self.positions
         if counted.accepted.sum() > 0:
             accepted = np.bincount(counted.position, counted.accepted)[1:]
@@ -71,12 +71,12 @@ class Usual:
 
     @cached_property
     def prompt_tokens(self) -> float:
-        """Mean prompt tokens of a request, as measured."""
+        """The mean prompt tokens of a request, as measured."""
         return float(self.points.prompt_tokens.mean())
 
     @cached_property
     def output_tokens(self) -> float:
-        """Mean output tokens of a request, as measured."""
+        """The mean output tokens of a request, as measured."""
         return float(self.points.output_tokens.mean())
 
     def batch(self, loads: Floats) -> Floats:

@@ -32,9 +32,10 @@ class Band:
 
 @dataclass(frozen=True)
 class Prediction:
-    """``itl``, ``ttft`` (ms), ``request_latency`` (s), ``output_throughput`` (tok/s), ``bands`` by
-    metric (empty where nothing is known of the error), and ``warnings``: a sentence for each way in
-    which the question leaves what was measured."""
+    """What a question's K and load are predicted to give. ``itl``, ``ttft`` (ms),
+    ``request_latency`` (s), ``output_throughput`` (tok/s), ``bands`` by metric (empty where nothing
+    is known of the error), and ``warnings``: a sentence for each way in which the question leaves
+    what was measured."""
 
     question: Question
     mean_length: float
@@ -160,7 +161,7 @@ def _prediction(
 
 
 def build(points: Points, positions: Positions, dataset: str, lengths: bool = False) -> Model:
-    """The model of ``dataset``: its acceptance, and the times of its steps and first tokens.
+    """Build the model of ``dataset``: its acceptance, and the times of its steps and first tokens.
 
     ``points`` and ``positions`` are of one family and its baseline. With ``lengths`` the times are
     fitted to all datasets, which together tell what a prompt token costs, and scaled to this one;

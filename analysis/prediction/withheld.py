@@ -30,17 +30,18 @@ class Withheld:
 
     @property
     def error(self) -> float:
-        """Predicted / measured - 1."""
+        """The relative error: predicted / measured - 1."""
         return self.predicted / self.measured - 1
 
     @property
     def held(self) -> bool:
-        """Whether the band holds what was measured."""
+        """Whether what was measured lies within the band."""
         return self.low <= self.measured <= self.high
 
 
 def withheld(trial: Trial, mine: Points, widths: dict[str, float]) -> tuple[Withheld, ...]:
-    """A row per withheld point and metric; none for a point too far from the rest to be asked for.
+    """Return a row per withheld point and metric; none for a point too far from the rest to be
+    asked for.
 
     ``mine``: the dataset's points; ``widths``: as ``Trial.widths`` says.
     """
@@ -64,7 +65,8 @@ def _band(trial: Trial, metric: str, widths: dict[str, float], inside: Mask) -> 
 
 
 def _places(trial: Trial, mine: Points) -> tuple[Mask, Mask]:
-    """Which withheld points lie near the rest, and which the rest surrounds."""
+    """Return which withheld points lie near the remaining ones, and which lie between two of
+    them."""
     near, inside = [], []
     for group in trial.groups:
         rest = range_of(getattr(mine, group.left_out)[~group.chosen & (mine.k > 0)])

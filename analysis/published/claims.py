@@ -16,26 +16,27 @@ from analysis.verdicts.finding import Finding, shown
 
 @dataclass(frozen=True)
 class Claims:
-    """``findings``: a row for each figure that could be recomputed, in the file's order.
-    ``unclaimed``: sentences on rows that print two values but no improvement, and on parts of the
-    file that hold nothing to recompute: silence about them would look like consent."""
+    """The judgement of published tables. ``findings``: a row for each figure that could be
+    recomputed, in the file's order. ``unclaimed``: sentences on rows that print two values but no
+    improvement, and on parts of the file that hold nothing to recompute: silence about them would
+    look like consent."""
 
     findings: tuple[Finding, ...]
     unclaimed: tuple[str, ...]
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
-        """The figures that do not follow, or whose basis does not fit."""
+        """The figures that do not follow from their row, or whose price is that of other GPUs."""
         return tuple(finding for finding in self.findings if finding.flagged)
 
     @property
     def errors(self) -> tuple[Error, ...]:
-        """What went wrong: the flagged figures, each under the error that it comes from."""
+        """The flagged figures, each under the error that it comes from."""
         return errors(self.flagged)
 
     def as_json(self) -> dict[str, Any]:
-        """``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...]}``; an
-        error holds the places of its figures in ``rows``, that where it was made first."""
+        """Return ``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...]}``;
+        an error holds the places of its figures in ``rows``, that where it was made first."""
         places = {id(finding): at for at, finding in enumerate(self.findings)}
         return {
             "checked": len(self.findings),

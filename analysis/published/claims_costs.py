@@ -48,15 +48,15 @@ class _Bill:
 
     @property
     def mismatched(self) -> bool:
-        """Whether the price is that of more GPUs than the throughput is of."""
+        """Whether the price buys another number of GPUs than the throughput is of."""
         return None not in (self.priced, self.measured) and self.priced != self.measured
 
 
 def costs(
     rows: Sequence[Row], tables: Sequence[Row], prices: Sequence[Price] = PRICES
 ) -> list[Finding]:
-    """Every printed cost and saving. ``tables``: the improvement rows of the same file, which may
-    say of how many GPUs a throughput is.
+    """Return every printed cost and saving. ``tables``: the improvement rows of the same file,
+    which may say of how many GPUs a throughput is.
 
     A cost that follows from its row is flagged all the same where the price is that of another
     number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``, ``tp``),
@@ -115,7 +115,7 @@ def _saving_findings(bill: _Bill) -> Iterator[Finding]:
 
 
 def _money(bill: _Bill, name: str, follows: Range, unit: str) -> Finding:
-    """A sum of money: it must follow from its row, and from a price of the same GPUs."""
+    """Judge a sum of money: it must follow from its row, and from a price of the same GPUs."""
     figure = _figure(bill, name, follows, unit)
     if not figure.agrees:
         return figure.differs()
@@ -156,9 +156,9 @@ def _stated(row: Row, name: str) -> int | None:
 
 
 def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
-    """How many GPUs a price buys by the price list: that of its name (``price``), else that of the
-    same sum, among those of the row's ``gpu`` where it names one. None for a round sum, which may be
-    anybody's, and where the list says different numbers."""
+    """Return how many GPUs a price buys by the price list: that of its name (``price``), else that
+    of the same sum, among those of the row's ``gpu`` where it names one. None for a round sum,
+    which may be anybody's, and where the list says different numbers."""
     named = str(row.fields.get("price", "")).casefold()
     digits = decimals(price)
     found = [p for p in prices if p.name.casefold() == named]
@@ -169,7 +169,7 @@ def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
 
 
 def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
-    """The ``tp`` of a table row that prints the same throughputs."""
+    """Return the ``tp`` of a table row that prints the same throughputs; None without one."""
     names = [f"{prefix}tok_s" for prefixes in _ARMS.values() for prefix in prefixes]
     rates = {row.fields[name] for name in names if name in row.fields}
     for table in tables:

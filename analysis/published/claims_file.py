@@ -37,7 +37,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """What a message calls the row."""
+        """What an error message calls the row."""
         return f"{self.section} row {self.number}"
 
     @property
@@ -106,7 +106,8 @@ def read_claims(text: str, where: str) -> Tables:
 
 
 def number(row: Row, name: str) -> Any:
-    """A field that must be a number, as printed. Raises InvalidInput that names row and field."""
+    """Return a field that must be a number, as printed. Raises InvalidInput that names row and
+    field."""
     value = row.fields.get(name)
     try:
         decimal(value)
@@ -116,7 +117,8 @@ def number(row: Row, name: str) -> Any:
 
 
 def positive(row: Row, name: str) -> Any:
-    """``number`` that must be above zero."""
+    """Return a field that must be a number above zero, as printed. Raises InvalidInput as
+    ``number`` does."""
     value = number(row, name)
     if not decimal(value) > 0:
         raise InvalidInput(f"{row.place}: {name} must be above zero, and {value} is not.")
@@ -143,7 +145,7 @@ def _parts(document: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
-    """Every mapping in a part, however deep; text of a ``note`` is never a row."""
+    """Yield every mapping in a part, however deep, as a row; text of a ``note`` is never a row."""
     waiting, seen, count = deque([part]), 0, 0
     while waiting:
         node, seen = waiting.popleft(), seen + 1

@@ -21,7 +21,8 @@ MEAN = ("geomean", "geometric mean", "geometric_mean")
 
 
 def improvements(rows: Sequence[Row]) -> list[Finding]:
-    """Every row with a printed improvement, in order; two whose values are exchanged say so."""
+    """Return every row with a printed improvement, in order; two whose values are exchanged say
+    so."""
     figures = [(row, _figure(row)) for row in rows if "published_pct" in row.fields]
     of_changes = _sections_of_changes(figures)
     figures = [
@@ -32,8 +33,8 @@ def improvements(rows: Sequence[Row]) -> list[Finding]:
 
 
 def _sections_of_changes(figures: Sequence[tuple[Row, Figure]]) -> set[str]:
-    """The sections whose latencies are printed as changes: more rows print a fall with a minus than
-    print it as an improvement."""
+    """Return the sections whose latencies are printed as changes: more rows print a fall with a
+    minus than print it as an improvement."""
     votes: Counter[str] = Counter()
     for row, one in figures:
         if better_of(row) == "lower" and one.follows.low > 0:
@@ -42,12 +43,12 @@ def _sections_of_changes(figures: Sequence[tuple[Row, Figure]]) -> set[str]:
 
 
 def _falls(row: Row, of_changes: set[str]) -> bool:
-    """Whether the row's figure is a change of something of which less is better."""
+    """Return whether the row's figure is a change of something of which less is better."""
     return row.section in of_changes and better_of(row) == "lower"
 
 
 def means(rows: Sequence[Row]) -> list[Finding]:
-    """Every printed mean over the load, for which the file has the levels too."""
+    """Return every printed mean over the load, for which the file has the levels too."""
     groups: dict[tuple[str, ...], dict[bool, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         groups[_group(row)][_is_mean(row)].append(row)
@@ -60,7 +61,8 @@ def means(rows: Sequence[Row]) -> list[Finding]:
 
 
 def acceptances(rows: Sequence[Row]) -> list[Finding]:
-    """Mean acceptance length against 1 + K x rate, which holds where every draft has K tokens."""
+    """Compare each mean acceptance length with 1 + K x rate, which holds where every draft has K
+    tokens."""
     found = []
     for row in rows:
         k = float(positive(row, "num_speculative_tokens"))
@@ -74,7 +76,8 @@ def acceptances(rows: Sequence[Row]) -> list[Finding]:
 
 
 def better_of(row: Row) -> Better:
-    """The direction of a row's metric. Raises InvalidInput where neither file nor catalogue say."""
+    """Return the direction of a row's metric. Raises InvalidInput where neither file nor catalogue
+    say."""
     told = row.fields.get("better")
     if told in ("higher", "lower"):
         return "higher" if told == "higher" else "lower"
@@ -132,7 +135,7 @@ def _exchanged(one: Figure, other: Figure) -> bool:
 
 
 def _together(one: Row, other: Row) -> bool:
-    """Whether two rows stand in one printed table: alike in all but the metric."""
+    """Return whether two rows stand in one printed table: alike in all but the metric."""
     return (one.section, one.about) == (other.section, other.about)
 
 

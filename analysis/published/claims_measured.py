@@ -22,7 +22,7 @@ _KEYS = {
 
 
 def lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """The metric and statistic of each figure that has them."""
+    """Yield the metric and statistic of each figure that has them."""
     for finding in findings:
         named = read_metric(finding.metric)
         if named is not None:
@@ -32,8 +32,8 @@ def lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
 def beside(
     findings: Sequence[Finding], found: Comparison, sure: Effects, model: str | None = None
 ) -> tuple[Finding, ...]:
-    """``findings``, each with ``measured``: a mapping per matching setting and arm (arm, model,
-    gpu, evidence, loads; improvement, low and high in ``%``, the plain 95 % interval; word).
+    """Return ``findings``, each with ``measured``: a mapping per matching setting and arm (arm,
+    model, gpu, evidence, loads; improvement, low and high in ``%``, the plain 95 % interval; word).
 
     Rows are matched by the fields they state; ``model`` is what the claims are about, so that a
     laptop's numbers never stand beside those of another model. A claim at one concurrency takes
@@ -61,7 +61,8 @@ class _Ours:
         return self._rows[named, concurrency]
 
     def _of(self, named: Named, concurrency: str | None) -> pd.DataFrame:
-        """The measured means with their intervals; no throughput at rates that are kept up with."""
+        """Return the measured means with their intervals; no throughput at rates that are kept up
+        with."""
         by = ["setting", "arm_id", "metric", "statistic"]
         table = self._found.geomean
         known = self._sure.means[[*by, "low", "high"]].assign(word=None)

@@ -25,7 +25,7 @@ class Error:
 
 
 def errors(flagged: Sequence[Finding]) -> tuple[Error, ...]:
-    """Flagged figures, each under the error that it comes from, in the order of the file."""
+    """Put each flagged figure under the error that it comes from, in the order of the file."""
     return tuple(_error(group) for group in _groups(flagged))
 
 
@@ -39,7 +39,8 @@ def _groups(flagged: Sequence[Finding]) -> Iterator[tuple[Finding, ...]]:
 
 
 def _same_error(first: Finding, other: Finding) -> bool:
-    """Whether both stand in one row or table and were made wrong by the same thing."""
+    """Return whether both figures stand in one row or table and were made wrong by the same
+    thing."""
     if (first.section, first.about, first.kind) != (other.section, other.about, other.kind):
         return False
     if first.kind == "swapped":

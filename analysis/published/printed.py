@@ -23,24 +23,24 @@ class Range:
     high: float
 
     def meets(self, other: "Range") -> bool:
-        """Whether one number can have led to both."""
+        """Return whether one number can have been printed as both."""
         slack = _EPSILON * max(abs(self.low), abs(self.high), abs(other.low), abs(other.high))
         return self.low <= other.high + slack and other.low <= self.high + slack
 
     def scaled(self, factor: float) -> "Range":
-        """The range in another unit; ``factor`` may be negative."""
+        """Return the range in another unit; ``factor`` may be negative."""
         ends = sorted((self.low * factor, self.high * factor))
         return Range(self.value * factor, *ends)
 
 
 def exactly(value: float) -> Range:
-    """A value that nobody rounded: a price, a number of GPUs, a demand."""
+    """Return a value that nobody rounded as a range: a price, a number of GPUs, a demand."""
     return Range(value, value, value)
 
 
 def printed(value: Any) -> Range:
-    """A printed number (Decimal, int or text, ``+20.7 %`` and ``1,171.7`` too), give or take half
-    of its last digit. Raises ValueError for what is no finite number."""
+    """Return a printed number (Decimal, int or text, ``+20.7 %`` and ``1,171.7`` too) as a range,
+    give or take half of its last digit. Raises ValueError for what is no finite number."""
     number = decimal(value)
     exponent = number.as_tuple().exponent
     half = float(Decimal(5).scaleb(int(exponent) - 1))
@@ -48,7 +48,7 @@ def printed(value: Any) -> Range:
 
 
 def decimal(value: Any) -> Decimal:
-    """The number in a cell of a table. Raises ValueError for what is no finite number."""
+    """Return the number in a cell of a table. Raises ValueError for what is no finite number."""
     if isinstance(value, bool) or value is None:
         raise ValueError(f"{value!r} is no number")
     text = str(value).strip().removesuffix("%").replace(",", "").replace("−", "-").strip()
@@ -62,18 +62,19 @@ def decimal(value: Any) -> Decimal:
 
 
 def decimals(value: Any) -> int:
-    """How many digits are printed after the point."""
+    """Return how many digits are printed after the point."""
     return max(0, -int(decimal(value).as_tuple().exponent))
 
 
 def propagated(formula: Callable[..., float], *inputs: Range) -> Range:
-    """The range of a formula that rises or falls steadily in each of its inputs: its corners."""
+    """Return the range of a formula that rises or falls steadily in each of its inputs, from its
+    corners."""
     corners = [formula(*corner) for corner in product(*((r.low, r.high) for r in inputs))]
     return Range(formula(*(r.value for r in inputs)), min(corners), max(corners))
 
 
 class _AsPrinted(yaml.SafeLoader):
-    """YAML whose numbers keep the digits they are written with, and where everything stands once.
+    """A reader of YAML whose numbers keep the digits they are written with; it takes no aliases.
 
     A small file of aliases to aliases would unfold into more text than any memory holds.
     """

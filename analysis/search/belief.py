@@ -47,7 +47,7 @@ class Belief:
 
     @property
     def expected(self) -> Floats:
-        """Expected log speeds (arms, places)."""
+        """Return expected log speeds (arms, places)."""
         return np.asarray(np.tensordot(self.weight, self.mean, 1))
 
 
@@ -76,7 +76,7 @@ def believe(space: Space, seen: Seen) -> Belief:
 
 
 def _inner(prior: Floats, at: NDArray[np.int64]) -> Floats:
-    """The prior of the measured states, and of the drift."""
+    """Return the prior covariance of the measured states and of the drift, which comes last."""
     inner = np.zeros((len(at) + 1, len(at) + 1))
     inner[:-1, :-1] = prior[np.ix_(at, at)]
     inner[-1, -1] = _DRIFT**2
@@ -86,8 +86,8 @@ def _inner(prior: Floats, at: NDArray[np.int64]) -> Floats:
 def _part(
     prior: Floats, at: NDArray[np.int64], known: "_Known", sizes: "_Sizes", keep: NDArray[np.bool_]
 ) -> tuple[Floats, ...]:
-    """Of one roughness, the sizes that are kept: means and covariances of all states, noise, what a
-    launch shares, and the drift."""
+    """Return, for one roughness, what the sizes that are kept say: means and covariances of all
+    states, noise, what a launch shares, and the drift."""
     mean, cov = _spread_out(prior, at, known.mean[keep], known.cov[keep])
     drift = np.stack([known.mean[keep, -1], known.cov[keep, -1, -1]], axis=1)
     return mean, cov, sizes.noise[keep], sizes.shared[keep], drift
@@ -102,7 +102,8 @@ class _Sizes:
 
 @lru_cache(maxsize=16)
 def _sizes(loads: tuple[float, ...]) -> _Sizes:
-    """Every combination of sizes: variances (sizes, places) and (sizes,), and how likely each is."""
+    """Return every combination of sizes: variances (sizes, places) and (sizes,), and how likely
+    each is."""
     height = np.log(np.array(loads))
     span = height.max() - height.min()
     place = (height - height.mean()) / span if span else np.zeros(len(loads))
@@ -154,14 +155,14 @@ def _tally(
 
 
 def _level(seen: Seen) -> Floats:
-    """The first values of the baseline at each place: all are told against these."""
+    """Return the baseline's first value at each place: all speeds are relative to these."""
     rows = np.array([one.speed for one in seen.launches if one.arm == BASELINE])
     first = np.isfinite(rows).argmax(axis=0)
     return np.asarray(np.take_along_axis(rows, first[None], axis=0)[0])
 
 
 def _weights(sizes: _Sizes, there: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """The inverse covariance of a launch's values at some places, and the logarithm of its
+    """Return the inverse covariance of a launch's values at some places, and the logarithm of its
     determinant (Sherman and Morrison 1950)."""
     inverse = 1 / sizes.noise[:, there]
     spread = 1 + sizes.shared * inverse.sum(axis=1)
@@ -189,7 +190,7 @@ def _posterior(prior: Floats, tally: _Tally) -> _Known:
 
 
 def _likely(weight: Floats) -> NDArray[np.bool_]:
-    """Which sizes are kept."""
+    """Return which sizes of the noise are likely enough to be kept."""
     order = np.argsort(weight)
     kept = np.ones(len(weight), dtype=np.bool_)
     kept[order[np.cumsum(weight[order]) < _PASSED_OVER]] = False
@@ -199,7 +200,7 @@ def _likely(weight: Floats) -> NDArray[np.bool_]:
 def _spread_out(
     prior: Floats, at: NDArray[np.int64], mean: Floats, cov: Floats
 ) -> tuple[Floats, Floats]:
-    """From the states that were measured to all of them."""
+    """Carry means and covariances over from the states that were measured to all states."""
     lift = np.linalg.solve(prior[np.ix_(at, at)], prior[at]).T
     rest = prior - lift @ prior[at]
     return mean[:, :-1] @ lift.T, rest + lift @ cov[:, :-1, :-1] @ lift.T

@@ -39,7 +39,8 @@ def lengths(space: Space, own: Floats, by_position: Floats, measured: Collection
 def _derived(
     space: Space, own: Floats, by_position: Floats, arm: int, counted: list[int]
 ) -> Floats:
-    """The lengths (places,) of an arm by the positions of the measured arms that draft more."""
+    """Return the lengths (places,) of an arm by the positions of the measured arms that draft
+    more."""
     k = space.arms[arm].k
     told = np.full(own.shape[1], np.nan)
     for longer in (x for x in reversed(counted) if space.arms[x].k > k):
@@ -49,8 +50,8 @@ def _derived(
 
 
 def _off(found: list[Floats]) -> float:
-    """The standard deviation by which derived lengths are off, judged by those of measured arms;
-    what is assumed counts as one of these."""
+    """Return the standard deviation by which derived lengths are off, judged by those of measured
+    arms; what is assumed counts as one of these."""
     squares = [float(np.nanmean(one**2)) for one in found if np.isfinite(one).any()]
     return float(np.sqrt((_DERIVED**2 + sum(squares)) / (1 + len(squares))))
 

@@ -40,7 +40,7 @@ _OF_TRAFFIC = 0.1
 
 
 def prior_mean(space: Space) -> Floats:
-    """Return (arms x places,) what is expected of -log(step time against the baseline's)."""
+    """Return (arms x places,): the expected -log(step time against the baseline's)."""
     k = np.repeat([float(arm.k) for arm in space.arms], len(space.places))
     load = np.tile([np.log2(place.load) for place in space.places], len(space.arms))
     checking = (_curves(load + np.log2(1 + k)) - _curves(load)).sum(axis=1)
@@ -85,7 +85,8 @@ def _curves(tokens: Floats) -> Floats:
 
 
 def _checking(load: Floats, tokens: Floats, rough: float) -> Floats:
-    """The covariance of H(load + tokens) - H(load), H the curve of a step over tokens in flight."""
+    """Return the covariance of H(load + tokens) - H(load), H the curve of a step over tokens in
+    flight."""
     many = load + tokens
     curves = _curves(many) - _curves(load)
     deviation = (
@@ -100,12 +101,12 @@ def _alike(names: NDArray[np.generic]) -> Floats:
 
 
 def _smooth(one: Floats, other: Floats, reach: float) -> Floats:
-    """The same of smoothness 5/2."""
+    """Return the Matern kernel of smoothness 5/2, which makes smoother curves than ``_matern``."""
     far = np.sqrt(5) * np.abs(one[:, None] - other[None, :]) / reach
     return np.asarray((1 + far + far**2 / 3) * np.exp(-far))
 
 
 def _matern(one: Floats, other: Floats, reach: float) -> Floats:
-    """The Matern kernel of smoothness 3/2 (Rasmussen and Williams 2006, section 4.2.1)."""
+    """Return the Matern kernel of smoothness 3/2 (Rasmussen and Williams 2006, section 4.2.1)."""
     far = np.sqrt(3) * np.abs(one[:, None] - other[None, :]) / reach
     return np.asarray((1 + far) * np.exp(-far))

@@ -52,7 +52,8 @@ def proof(belief: Belief, lead: NDArray[np.int64], winner: Floats, baseline: Flo
 
 
 def _fit(belief: Belief, launches: Floats) -> Floats:
-    """(sizes,): how well each size of the noise explains the scatter of an arm's launches."""
+    """Return (sizes,): how well each size of the noise explains the scatter of an arm's
+    launches."""
     off = launches - launches.mean(axis=0)
     inverse = 1 / belief.noise
     outer = 1 + belief.shared * inverse.sum(axis=1)
@@ -64,7 +65,7 @@ def _fit(belief: Belief, launches: Floats) -> Floats:
 
 
 def _reach(weight: Floats, spread: Floats) -> Floats:
-    """(places,): the half width that leaves 1 - LEVEL of the mixture outside."""
+    """Return (places,): the half width that leaves 1 - LEVEL of the mixture outside."""
     low = np.zeros(spread.shape[1])
     high = spread.max(axis=0) * -ndtri((1 - LEVEL) / 2)
     for _ in range(_HALVINGS):

@@ -56,7 +56,7 @@ def spent(space: Space, launches: tuple[Launch, ...]) -> float:
 
 
 def state(space: Space, seen: Seen, aim: Aim) -> State:
-    """Return what is known and what to do next. A function of what was measured alone, so that a
+    """Return what is known and what to do next. It depends on what was measured alone, so that a
     search that was killed goes on where it stopped."""
     left = aim.budget_min - spent(space, seen.launches)
     screen = _lacking(space, seen)
@@ -97,7 +97,8 @@ def _raced(
 
 
 def _checked(space: Space, seen: Seen, now: Standing, left: float) -> Next | End:
-    """The end, unless an arm would win somewhere that was not measured there."""
+    """Return the end of the search, or a launch of an arm that would win at a place where it was
+    not measured."""
     measured = np.zeros(now.risk.shape, dtype=np.bool_)
     for launch in seen.launches:
         measured[launch.arm] |= launch.measured
@@ -116,8 +117,8 @@ def least_minutes(space: Space, out: frozenset[int] = frozenset()) -> float:
 
 
 def _lacking(space: Space, seen: Seen) -> Next | None:
-    """The first launch of the screening that was not measured; of the baseline, whose launch may have
-    been cut short, every place is needed."""
+    """Return the first launch of the screening that was not measured; of the baseline, whose launch
+    may have been cut short, every place is needed."""
     done = {launch.arm for launch in seen.launches}
     told = np.zeros(len(space.places), dtype=np.bool_)
     for launch in seen.launches:
@@ -128,9 +129,9 @@ def _lacking(space: Space, seen: Seen) -> Next | None:
 
 
 def _screening(space: Space, out: frozenset[int]) -> list[Next]:
-    """The launches without which nothing can be said: the baseline everywhere, and of each family
-    the arm that drafts most (its acceptance by position tells that of all smaller K), at the lowest
-    and the highest load."""
+    """Return the launches without which nothing can be said: the baseline everywhere, and of each
+    family the arm that drafts most (its acceptance by position tells that of all smaller K), at the
+    lowest and the highest load."""
     wanted = [(BASELINE, np.ones(len(space.places), dtype=np.bool_))]
     loads = np.array([place.load for place in space.places])
     ends = (loads == loads.min()) | (loads == loads.max())

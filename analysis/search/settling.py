@@ -17,7 +17,8 @@ MOST = 60
 
 @dataclass(frozen=True)
 class Settling:
-    """``launches`` and ``minutes`` until everything is settled; None for more than MOST."""
+    """What it still takes to settle a search: ``launches`` and ``minutes``; None for more than
+    MOST."""
 
     launches: int | None
     minutes: float | None

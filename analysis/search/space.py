@@ -30,8 +30,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Space:
-    """``arms``: the baseline first; ``start_min``: minutes of a server start; ``cell_min``
-    (places,): minutes of a cell."""
+    """What a search may measure. ``arms``: the baseline first; ``start_min``: minutes of a server
+    start; ``cell_min`` (places,): minutes of a cell."""
 
     arms: tuple[Arm, ...]
     places: tuple[Place, ...]
@@ -43,12 +43,12 @@ class Space:
         return self.start_min + float(self.cell_min[places].sum())
 
     def grid_minutes(self, repeats: int) -> float:
-        """Return the minutes of the full grid: every arm at every place, so often."""
+        """Return the minutes of the full grid: every arm at every place, ``repeats`` times."""
         every = np.ones(len(self.places), dtype=np.bool_)
         return repeats * len(self.arms) * self.minutes(every)
 
     def families(self) -> dict[str, list[int]]:
-        """Family -> the places of its arms, by K; without the baseline."""
+        """Return family -> the places of its arms, by K; without the baseline."""
         found: dict[str, list[int]] = {}
         for place, arm in enumerate(self.arms):
             if place != BASELINE:
@@ -71,8 +71,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Lengths:
-    """(arms, places): mean acceptance lengths, 1 for the baseline, and the standard deviation by which
-    the logarithm of each may be off."""
+    """The acceptance lengths of a search (arms, places): ``mean``, 1 for the baseline, and
+    ``doubt``, the standard deviation by which the logarithm of each may be off."""
 
     mean: Floats
     doubt: Floats

@@ -15,10 +15,11 @@ _DRAWS = 4096
 
 @dataclass(frozen=True)
 class Standing:
-    """``lead`` (places,): the arm that is expected to be the best; ``risk`` (arms, places): the
-    chance that this arm beats the lead by more than the stake; ``behind`` (arms, places): expected
-    distance to the lead (log ratio, never above 0); ``of_place`` (places,): the chance that any arm
-    does, at most; ``open``: that any arm does anywhere, at most where it is above the error."""
+    """Which arm leads at each place. ``lead`` (places,): the arm that is expected to be the best;
+    ``risk`` (arms, places): the chance that this arm beats the lead by more than the stake;
+    ``behind`` (arms, places): expected distance to the lead (log ratio, never above 0);
+    ``of_place`` (places,): the chance that any arm beats it so, at most; ``open``: that any arm
+    does anywhere, at most where it is above the error."""
 
     lead: NDArray[np.int64]
     risk: Floats
@@ -58,7 +59,7 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
 
 
 def _variance(belief: Belief, lead: NDArray[np.int64]) -> Floats:
-    """(sizes, arms, places): the variance of each arm's distance to the lead."""
+    """Return (sizes, arms, places): the variance of each arm's distance to the lead."""
     arms, places = belief.mean.shape[1:]
     at = np.arange(arms * places).reshape(arms, places)
     best = at[lead, np.arange(places)]
@@ -68,7 +69,7 @@ def _variance(belief: Belief, lead: NDArray[np.int64]) -> Floats:
 
 
 def _together(belief: Belief, lead: NDArray[np.int64], risk: Floats, stake: float) -> float:
-    """The chance that any arm beats the lead by more than the stake at any place.
+    """Return the chance that any arm beats the lead by more than the stake at any place.
 
     Rivals err together, so their chances do not add up. They are drawn, always with the same
     numbers, so that a search can be repeated; those of no account are added up.
@@ -96,7 +97,7 @@ _KEPT: dict[int, Floats] = {}
 
 
 def _draws(width: int) -> Floats:
-    """The same normal numbers every time (draws, width)."""
+    """Return normal random numbers (draws, width), the same every time."""
     if width not in _KEPT:
         _KEPT[width] = np.random.default_rng(width).standard_normal((_DRAWS, width))
     return _KEPT[width]

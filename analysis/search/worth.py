@@ -44,8 +44,8 @@ def guess(belief: Belief) -> Guess:
 
 
 def options(space: Space, seen: Seen, now: Standing, aim: Aim) -> Iterator[tuple[int, Places]]:
-    """Every launch that is worth a thought: an arm that may still win, at all open places or at one
-    load of them."""
+    """Yield every launch that is worth a thought: an arm that may still win, at all open places or
+    at one load of them."""
     open_now = now.open_places(aim.error)
     loads = np.array([place.load for place in space.places])
     groups = [open_now, *(open_now & (loads == x) for x in np.unique(loads[open_now]))]
@@ -74,8 +74,8 @@ def weighed(
 
 
 def _contrasts(cov: Floats, now: Standing) -> tuple[tuple[Floats, Floats], Floats, Floats]:
-    """Of every rival that matters: its covariances with all states less those of its lead, and the
-    standard deviation of their distance; how far it is behind; its risk."""
+    """Return of every rival that matters: its covariances with all states less those of its lead,
+    and the standard deviation of their distance; how far it is behind; its risk."""
     places = now.risk.shape[1]
     arm, place = np.nonzero(now.risk > _FAINT)
     rival, lead = arm * places + place, now.lead[place] * places + place
@@ -85,8 +85,8 @@ def _contrasts(cov: Floats, now: Standing) -> tuple[tuple[Floats, Floats], Float
 
 
 def _removed(behind: Floats, before: Floats, gone: Floats, aim: Aim) -> Floats:
-    """The share of a rival's risk that goes when ``gone`` of the variance ``before`` goes and its mean
-    stays: a normal tail falls as exp(-distance^2 / (2 variance))."""
+    """Return the share of a rival's risk that goes when ``gone`` of the variance ``before`` goes
+    and its mean stays: a normal tail falls as exp(-distance^2 / (2 variance))."""
     far = behind - np.log1p(aim.stake)
     after = np.maximum(before - gone, 1e-12)
     return np.asarray(-np.expm1(-0.5 * far**2 * (1 / after - 1 / before)))

@@ -71,7 +71,7 @@ def goodput(
 
 
 def per_request(slo: Slo) -> Slo | None:
-    """The bounds that a single request can meet or miss; None where there is none."""
+    """Return the bounds that a single request can meet or miss; None where there is none."""
     bounds = tuple(bound for bound in slo.bounds if bound.metric in JUDGED_PER_REQUEST)
     return Slo(bounds) if bounds else None
 

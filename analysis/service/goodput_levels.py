@@ -32,7 +32,7 @@ def pooled(known: Sequence[Goodput]) -> Pooled:
 
 
 def window(cell: Mapping[Any, Any]) -> tuple[float, float] | None:
-    """Begin and end of a cell's measured window, unix s.
+    """Return begin and end of a cell's measured window, unix s.
 
     ``cell``: load_generator, started_at, duration (s). None where they are unknown, or for a
     generator whose requests are not in unix seconds.

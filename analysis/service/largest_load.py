@@ -33,8 +33,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Reach:
-    """``largest``: the largest measured load up to which all meet the SLO; None where not even
-    the lowest does. ``sentence`` says so, and why no more."""
+    """How far an arm meets an SLO. ``largest``: the largest measured load up to which all loads
+    meet it; None where not even the lowest does. ``sentence`` says so, and why it ends there."""
 
     largest: Load | None
     levels: tuple[Level, ...]
@@ -42,7 +42,7 @@ class Reach:
 
 
 def largest_loads(levels: ArmLevels, slo: Slo) -> dict[Keys, Reach]:
-    """The reach of each arm, by (setting, arm_id).
+    """Return the reach of each arm, by (setting, arm_id).
 
     A load is judged by its mean over the repeats. The answer ends below the first load that does
     not meet the SLO or lacks a value; a larger one that meets it again is mentioned.

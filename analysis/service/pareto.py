@@ -21,11 +21,12 @@ GROUP = ("model", "precision", "dataset", "gpu", "evidence", "comparable_as")
 
 
 def points(levels: ArmLevels) -> pd.DataFrame:
-    """A row per setting, arm and load that has both rates and a number of GPUs.
+    """Return a row per setting, arm and load that has both rates and a number of GPUs.
 
-    ``group`` numbers the points that compete; the fields of GROUP, arm_label,
-    tensor_parallel_size, gpus, setting, arm_id, load (its place), load_short (its name), repeats, tokens_per_second_per_user,
-    tokens_per_second_per_gpu, dominated, dominated_by (``arm at load``, or None).
+    ``group`` numbers the points that compete; the fields of GROUP, arm_label, tensor_parallel_size,
+    gpus, setting, arm_id, load (its place), load_short (its name), repeats,
+    tokens_per_second_per_user, tokens_per_second_per_gpu, dominated, dominated_by (``arm at load``,
+    or None).
     """
     table = _placed(levels)
     table["tokens_per_second_per_user"] = 1000 / table["itl"]
@@ -44,13 +45,14 @@ def points(levels: ArmLevels) -> pd.DataFrame:
 
 
 def unplaced(levels: ArmLevels) -> int:
-    """How many levels of an arm cannot be a point: a rate or the number of GPUs is unknown."""
+    """Return how many levels of an arm cannot be a point: a rate or the number of GPUs is
+    unknown."""
     cells = levels.values[["setting", "arm_id", "load"]].drop_duplicates()
     return len(cells) - len(_placed(levels))
 
 
 def _placed(levels: ArmLevels) -> pd.DataFrame:
-    """The levels that can be a point, with the fields of their setting and arm."""
+    """Return the levels that can be a point, with the fields of their setting and arm."""
     table = _wide(levels).merge(levels.keys.reset_index(), on=["setting", "arm_id"])
     table["gpus"] = table["gpu_count"].fillna(table["tensor_parallel_size"])
     table = table.dropna(subset=["gpus", "output_throughput", "itl"])
@@ -59,7 +61,7 @@ def _placed(levels: ArmLevels) -> pd.DataFrame:
 
 
 def dominators(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each point one that is at least as good in both and better in one; -1 for none.
+    """Return for each point one that is at least as good in both and better in one; -1 for none.
 
     The one named is on the front itself: of all that dominate, the one with the most ``y``.
     """

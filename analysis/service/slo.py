@@ -52,11 +52,11 @@ class Bound:
     text: str
 
     def holds(self, value: float) -> bool:
-        """Whether a value of the metric, in the catalogue's unit, meets the requirement."""
+        """Return whether a value of the metric, in the catalogue's unit, meets the requirement."""
         return COMPARE[self.sign](value, self.limit)
 
     def holds_each(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """``holds`` of each value; False for NaN, which is unknown."""
+        """Return whether each value meets the requirement; False for NaN, which is unknown."""
         compare: Callable[[Any, float], Any] = COMPARE[self.sign]
         return np.asarray(compare(values, self.limit), dtype=bool)
 
@@ -74,12 +74,12 @@ class Slo:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics named, each once."""
+        """The metrics that the bounds name, each once."""
         return tuple(dict.fromkeys(bound.metric for bound in self.bounds))
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """The statistics named, each once."""
+        """The statistics that the bounds name, each once."""
         return tuple(dict.fromkeys(bound.statistic for bound in self.bounds))
 
 
@@ -151,7 +151,7 @@ def _direction(metric: Metric, sign: str, part: str) -> None:
 
 
 def _limit(metric: Metric, number: str, unit: str, part: str) -> tuple[float, str]:
-    """The limit in the catalogue's unit, and how it is written."""
+    """Return the limit in the catalogue's unit, and how it is written."""
     try:
         value = float(number)
     except ValueError:

@@ -8,7 +8,8 @@ from analysis.published.printed import Range
 
 @dataclass(frozen=True)
 class Finding:
-    """``published`` and ``recomputed`` are in ``unit`` (``%`` for improvements and savings).
+    """One figure that was recomputed. ``published`` and ``recomputed`` are in ``unit`` (``%`` for
+    improvements and savings).
 
     ``low`` and ``high``: what the figure can be, given how its inputs were rounded in print.
     ``kind`` of a flagged one: arithmetic, sign, swapped or basis.
