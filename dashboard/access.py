@@ -32,7 +32,7 @@ _UNREADABLE = (
 
 
 def current_user() -> User:
-    """The person whose browser shows this page.
+    """Return the person whose browser shows this page.
 
     Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
     """
@@ -40,7 +40,8 @@ def current_user() -> User:
 
 
 def user_of(host: str, claims: Mapping[str, Any]) -> User:
-    """The person who asks for the dashboard under the name ``host``, with a provider's ``claims``.
+    """Return the person who asks for the dashboard under the name ``host``, with a provider's
+    ``claims``.
 
     Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
     """
@@ -54,7 +55,7 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
 
 
 def host_of(header: str | None) -> str:
-    """The name by which a browser asks, from its Host header, without the port.
+    """Return the name by which a browser asks, from its Host header, without the port.
 
     Empty where none was said, which no browser does: only a browser can be led astray.
     """
@@ -66,42 +67,47 @@ def host_of(header: str | None) -> str:
 
 
 def client() -> str:
-    """What the reader of this page is counted as: the account, else the machine's address."""
+    """Return the name under which quotas count the reader of this page: the account, else the
+    machine's address."""
     return current_user().account or str(st.context.ip_address or "this machine")
 
 
 def require_editor() -> User:
-    """The current user, who may upload, write notes and exclude runs. Raises NotAllowed else."""
+    """Return the current user, who may upload, write notes and exclude runs. Raises NotAllowed
+    else."""
     return require_role(current_user(), "editor")
 
 
 def require_admin() -> User:
-    """The current user, who may read the audit trail. Raises NotAllowed else."""
+    """Return the current user, who may read the audit trail. Raises NotAllowed else."""
     return require_role(current_user(), "admin")
 
 
 def may_administer() -> bool:
-    """Whether to offer what takes the role admin."""
+    """Return whether to offer what takes the role admin."""
     return current_user().may("admin")
 
 
 def may_edit() -> bool:
-    """Whether to offer what takes the role editor. Actions ask ``require_editor`` all the same."""
+    """Return whether to offer what takes the role editor. Actions ask ``require_editor`` all the
+    same."""
     return current_user().may("editor")
 
 
 def configured_login() -> Login | None:
-    """The login of this server; None where none is set up. Raises Refused where it is wrong."""
+    """Return the login of this server; None where none is set up. Raises Refused where it is
+    wrong."""
     return login_from(_secrets())
 
 
 def configured_limits() -> Limits:
-    """What one client may have at most. Raises Refused where the settings are wrong."""
+    """Return what one client may have at most. Raises Refused where the settings are wrong."""
     return limits_from(_secrets())
 
 
 def _secrets() -> Mapping[str, Any]:
-    """Streamlit's secrets. A file that is there and cannot be read must not look like no login."""
+    """Return Streamlit's secrets. A file that is there and cannot be read must not look like no
+    login."""
     try:
         found: Mapping[str, Any] = st.secrets.to_dict()
     except (OSError, ValueError):

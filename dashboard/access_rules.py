@@ -36,7 +36,8 @@ def _address(text: str) -> str:
 
 
 def _safe_url(text: str) -> str:
-    """A URL that nobody on the way can read: https, or this machine."""
+    """Return a URL that nobody on the way can read: https, or this machine. Raises ValueError
+    else."""
     parts = urlsplit(text)
     if not parts.hostname or (parts.scheme != "https" and parts.hostname not in LOCAL_NAMES):
         raise ValueError("neither https nor localhost")
@@ -64,7 +65,7 @@ class People(_Settings):
     groups: tuple[_Text, ...] = ()
 
     def hold(self, address: str, groups: Iterable[str]) -> bool:
-        """Whether one of the three names this person."""
+        """Return whether this person is named by address, by domain or by a group."""
         domain = address.rpartition("@")[2]
         return (
             address in self.addresses
@@ -74,7 +75,8 @@ class People(_Settings):
 
 
 class Access(_Settings):
-    """``[draftboard.access]``: see docs/sharing.md."""
+    """The section ``[draftboard.access]`` of the secrets, which says who may read; see
+    docs/sharing.md."""
 
     viewers: People = People()
     editors: People = People()
@@ -110,7 +112,7 @@ class Login:
 
 
 def login_from(secrets: Mapping[str, Any]) -> Login | None:
-    """The login that Streamlit's secrets describe; None where they describe none.
+    """Return the login that Streamlit's secrets describe; None where they describe none.
 
     Raises Refused where they are incomplete, wrong, or let nobody in.
     """
@@ -132,7 +134,7 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
 
 
 def limits_from(secrets: Mapping[str, Any]) -> Limits:
-    """The quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises Refused."""
+    """Return the quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises Refused."""
     own = secrets.get("draftboard")
     stated = own.get("limits", {}) if isinstance(own, Mapping) else {}
     try:
@@ -142,7 +144,7 @@ def limits_from(secrets: Mapping[str, Any]) -> Limits:
 
 
 def decided(login: Login, claims: Mapping[str, Any], now: float) -> User:
-    """The user whom these claims of a provider describe. ``now``: unix seconds.
+    """Return the user whom these claims of a provider describe. ``now``: unix seconds.
 
     Raises LoginNeeded where nobody is logged in or the login is over, NotAllowed where the settings
     do not name this person.
@@ -184,7 +186,8 @@ def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
 
 
 def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
-    """The address in small letters; empty where there is none that counts."""
+    """Return the mail address in small letters; empty where the provider did not verify it and it
+    is not trusted."""
     address = claims.get("email")
     if not isinstance(address, str) or address.count("@") != 1:
         return ""
@@ -227,7 +230,8 @@ _SECTIONS = {"_Auth": "auth", "_Provider": "auth", "Limits": "draftboard.limits"
 
 
 def _where(error: ValidationError) -> str:
-    """The setting that is wrong. A name that is not ours may be a secret in the wrong place."""
+    """Return the name of the setting that is wrong. A name that is not ours is not repeated: it may
+    be a secret in the wrong place."""
     place = error.errors(include_input=False)[0]["loc"]
     # Of a list the number says which entry.
     known = [str(part) for part in place if isinstance(part, int) or part in _OURS]

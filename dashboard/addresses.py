@@ -9,12 +9,14 @@ UPLOADS = "/_stcore/upload_file/"
 
 
 def base() -> str:
-    """``server.baseUrlPath`` as it begins an address; mostly empty."""
+    """Return the beginning that all addresses of this server share, from ``server.baseUrlPath``;
+    mostly empty."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 
 
 def path_of(scope: Scope) -> str:
-    """The path that was asked for, without what every address of this server begins with."""
+    """Return the path that was asked for, without the beginning that all addresses of this server
+    share."""
     path = str(scope["path"])
     return path.removeprefix(base()) or "/"

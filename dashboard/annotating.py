@@ -37,14 +37,15 @@ def excluded_here(shelf: Shelf, filters: Filters) -> None:
 
 
 def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:
-    """The exclusions of the runs that the filters would keep, newest run first."""
+    """Return the exclusions of the runs that the filters would keep, newest run first."""
     if not shelf.excluded:
         return ()
     return ask(shelf.with_excluded(), exclusions.left_out_of, filters)
 
 
 def of_view(shelf: Shelf, filters: Filters) -> tuple[Placed, ...]:
-    """The notes on the nights and runs that the filters keep, and the exclusions of these runs."""
+    """Return the notes on the nights and runs that the filters keep, and the exclusions of these
+    runs."""
     version = notes_version(shelf)
     return ask(shelf.with_excluded(), notes.of_view, filters, version) if version else ()
 
@@ -95,7 +96,7 @@ def night(shelf: Shelf, days: Sequence[str], study: str | None, key: str = "nigh
 
 
 def author() -> str:
-    """The name under which the current user writes. Raises NotAllowed for a viewer."""
+    """Return the name under which the current user writes. Raises NotAllowed for a viewer."""
     user = require_editor()
     return " ".join((user.name or user.email).split())[:LONGEST_AUTHOR] or "unknown"
 

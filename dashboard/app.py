@@ -29,12 +29,13 @@ memory.keep_imports()
 
 
 async def healthz(_: Request) -> PlainTextResponse:
-    """Answer whoever watches the server, without a login: it is up. It tells nothing else."""
+    """Answer whoever watches the server, without a login, that the server is up, and nothing
+    else."""
     return PlainTextResponse("ok")
 
 
 def former(view: ModuleType) -> list[Route]:
-    """The addresses of pages that ``view`` took over; what stands after ``?`` goes along.
+    """Return the addresses of pages that ``view`` took over; what stands after ``?`` goes along.
 
     Where ``FORMER`` is a mapping, it adds parameters that the link does not state itself. The first
     page stands at the root, to which its own address leads.

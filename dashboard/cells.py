@@ -17,7 +17,7 @@ LINK_COLUMNS = {LINK: col.LinkColumn(LINK, display_text="open")}
 
 
 def linked(cells: pd.DataFrame) -> Shown:
-    """A table of cells, each with a link to its place. ``cells``: cell_id among others."""
+    """Return a table of cells, each with a link to its place. ``cells``: cell_id among others."""
     first = cells.head(TABLE_ROWS)
     links = [cell_link(cell_id) for cell_id in first["cell_id"]]
     return Shown(shown(first.drop(columns="cell_id").assign(**{LINK: links})).rows, len(cells))

@@ -25,7 +25,8 @@ _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
 
 def question_of(filters: Filters) -> Question:
-    """The question, its load apart. Raises InvalidInput for a mix that cannot be read."""
+    """Return the question that the page's controls ask, without its load. Raises InvalidInput for a
+    mix that cannot be read."""
     with st.popover("Change the question", help="Objective, latency target, traffic mix"):
         objective = st.selectbox(
             "Choose for", list(_OBJECTIVES), key="objective", bind="query-params"
@@ -43,7 +44,8 @@ def question_of(filters: Filters) -> Question:
 
 
 def load_chosen(one: Decision) -> float | None:
-    """The reader's load: one that was measured, or another number. Raises InvalidInput else."""
+    """Return the reader's load: one that was measured, or another number. Raises InvalidInput
+    else."""
     loads = [level.load for level in one.levels if level.load.value is not None]
     at_once = all(load.kind == "concurrency" for load in loads)
     options = [f"{load.value:g}" for load in loads]
@@ -107,7 +109,7 @@ class Told:
 
 
 def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
-    """Name -> subject, the first of them one that can be decided on; empty where none can.
+    """Return name -> subject, the first of them one that can be decided on; empty where none can.
 
     A page shows one subject, so only that is decided on, and those before it that cannot be.
     """
@@ -124,9 +126,9 @@ def chosen(
     boxes: Sequence[DeltaGenerator],
     printed: tuple[str, ...] = (),
 ) -> Told | str | None:
-    """What the boxes say (subject, traffic, load) of ``decidable`` subjects; a sentence where the
-    subject cannot be decided on. None where the link names one that is gone, or one of ``printed`` is
-    chosen: published studies, which stand first and decide nothing."""
+    """Return what the boxes say (subject, traffic, load) of ``decidable`` subjects; a sentence
+    where the subject cannot be decided on. None where the link names one that is gone, or one of
+    ``printed`` is chosen: published studies, which stand first and decide nothing."""
     unnamed = SUBJECT not in {*st.query_params, *st.session_state}
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
         choose(SUBJECT, next(iter(known)))
@@ -148,7 +150,7 @@ def _of_subject(
     boxes: Sequence[DeltaGenerator],
     alone: bool,
 ) -> Told | None:
-    """What the boxes of the traffic and the load say of a subject."""
+    """Return what the boxes of the traffic and the load say of a subject."""
     about, overview = subject
     with boxes[1]:
         place = one_of("Traffic", list(traffics(overview)), TRAFFIC)
@@ -163,5 +165,5 @@ def _of_subject(
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
-    """Name -> decision, those that lead first."""
+    """Return name -> decision, those that lead first."""
     return {subject.place(one): one for one in subject.ordered}

@@ -26,7 +26,8 @@ _JOINER = "\u2060"
 
 
 def plain(text: str) -> str:
-    """Text from a result, made safe where Streamlit would read markdown, HTML, formulas or links."""
+    """Return text from a result, made safe where Streamlit would read markdown, HTML, formulas or
+    links."""
     unlinked = _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " "))
     return _MARKUP.sub(r"\\\1", unlinked)
 
@@ -46,34 +47,35 @@ class Shown:
 
 
 def shown(rows: pd.DataFrame) -> Shown:
-    """The first rows, ready to send, and how many there are."""
+    """Return the first rows, ready to send, and how many there are."""
     return Shown(
         pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows)
     )
 
 
 def folded(label: str, key: str) -> DeltaGenerator | None:
-    """A part that is computed only while it is open, which the address says; None while closed."""
+    """Draw a part that is computed only while it is open, which the address says; None while
+    closed."""
     part = st.expander(label, key=key, on_change="rerun", bind="query-params")
     return part if part.open else None
 
 
 def listing(values: Sequence[object], columns: Mapping[str, str]) -> Shown:
-    """Typed values as a table; ``columns``: attribute -> what stands above it."""
+    """Return typed values as a table; ``columns``: attribute -> what stands above it."""
     rows = [[getattr(value, name) for name in columns] for value in values[:TABLE_ROWS]]
     first = shown(pd.DataFrame(rows, columns=list(columns.values())))
     return Shown(first.rows, len(values))
 
 
 def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Shown:
-    """Rows of words as they are sent; an empty place is a dash."""
+    """Return rows of words as they are sent; an empty place is a dash."""
     names = [name or "taken" for name in header]
     lines = [["–" if word in ("", None) else word for word in row] for row in rows]
     return shown(pd.DataFrame(lines, columns=names))
 
 
 def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:
-    """A table that says how many rows there are beyond those it has."""
+    """Draw a table, and say how many rows there are beyond those it has."""
     height: Literal["auto", "content"] = "content" if known.total <= _UNSCROLLED else "auto"
     st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}), height=height)
     if known.total > TABLE_ROWS:
@@ -81,7 +83,8 @@ def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> N
 
 
 def _said(rows: pd.DataFrame) -> pd.DataFrame:
-    """Unknown is said, not left blank; a column of numbers that are all known stays one."""
+    """Replace unknown values by the word for unknown; a column of numbers that are all known keeps
+    them as numbers."""
     gaps = [name for name in rows if rows[name].isna().any()]
     texts = {str(name): rows[name].map(_text) for name in gaps}
     return rows.assign(**texts)
@@ -97,7 +100,7 @@ def _text(value: object) -> str:
 
 @functools.cache
 def explanation(metric: Metric, statistic: str) -> str:
-    """How a metric is calculated, from the catalogue, as markdown for a tooltip."""
+    """Say how a metric is calculated, from the catalogue, as markdown for a tooltip."""
     parts = [f"**{metric.label}**, {metric.unit}: {plain(metric.definition)}"]
     if metric.distribution:
         parts.append(f"Shown: {percentile_label(statistic)}; percentiles by nearest rank.")

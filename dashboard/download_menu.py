@@ -20,8 +20,8 @@ _CHART_LABELS = {"png": "PNG", "svg": "SVG", "vl.json": "Vega-Lite"}
 
 
 def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | None = None) -> None:
-    """Two buttons: the rows as CSV and as Parquet (``whole``: what Parquet holds, if it can hold
-    more than a spreadsheet). ``name`` becomes the file's name and the widgets' keys."""
+    """Draw two buttons: the rows as CSV and as Parquet (``whole``: what Parquet holds, if it can
+    hold more than a spreadsheet). ``name`` becomes the file's name and the widgets' keys."""
     with st.container(horizontal=True):
         file_button(f"{name}.csv", "Rows as CSV", lambda: downloads.csv_bytes(rows()), "text/csv")
         file_button(
@@ -33,7 +33,7 @@ def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | Non
 
 
 def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
-    """A menu that offers one chart as PNG, SVG and Vega-Lite; ``drawings``: title -> chart."""
+    """Draw a menu that offers one chart as PNG, SVG and Vega-Lite; ``drawings``: title -> chart."""
     titles = list(drawings)
     if not titles:
         return
@@ -47,7 +47,7 @@ def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
 
 
 def file_button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
-    """A button for one file, made when it is clicked."""
+    """Draw a button for one file, made when it is clicked."""
     st.download_button(
         label, make, file_name=f"draftboard-{file}", mime=kind, key=file, on_click="ignore"
     )

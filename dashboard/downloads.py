@@ -25,7 +25,8 @@ _SCALE = 2.0
 
 
 def csv_bytes(rows: pd.DataFrame) -> bytes:
-    """The rows as CSV in UTF-8, unrounded; a text that a spreadsheet would run stays text."""
+    """Return the rows as CSV in UTF-8, unrounded; a text that a spreadsheet would run stays
+    text."""
     texts = rows.select_dtypes(include=["object", "string"]).columns
     safe = rows.assign(**{name: rows[name].map(_inert) for name in texts})
     said: str = safe.to_csv(index=False)
@@ -37,7 +38,7 @@ def _inert(value: object) -> object:
 
 
 def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
-    """The rows as one Parquet file."""
+    """Return the rows as one Parquet file."""
     if isinstance(rows, pd.DataFrame):
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     sink = io.BytesIO()
@@ -46,14 +47,14 @@ def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
 
 
 def vega_lite(drawing: Drawing) -> Drawing:
-    """The chart with its data as plain rows, as any Vega-Lite tool reads it."""
+    """Return the chart with its data as plain rows, as any Vega-Lite tool reads it."""
     data = {name: _rows(sent) for name, sent in drawing.get("datasets", {}).items()}
     width = {} if "concat" in drawing else {"width": _WIDTH}
     return {**width, "background": "white"} | drawing | {"datasets": data}
 
 
 def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
-    """Several charts as one, at most three to a row."""
+    """Join several charts to one, at most three to a row."""
     parts = [vega_lite(drawing) for drawing in drawings]
     sets = {name: rows for part in parts for name, rows in part["datasets"].items()}
     own = ("$schema", "config", "datasets", "background")
@@ -68,12 +69,12 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
 
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:
-    """The chart as a ``.vl.json`` file."""
+    """Return the chart as a ``.vl.json`` file."""
     return json.dumps(vega_lite(drawing), indent=1).encode()
 
 
 def png_bytes(drawing: Drawing) -> bytes:
-    """The chart as a picture, on white."""
+    """Return the chart as a picture, on white."""
     # Imported here, since it is a browser's whole script engine: only a picture costs its memory.
     import vl_convert
 
@@ -82,7 +83,7 @@ def png_bytes(drawing: Drawing) -> bytes:
 
 
 def svg_bytes(drawing: Drawing) -> bytes:
-    """The chart as vectors, on white."""
+    """Return the chart as vectors, on white."""
     import vl_convert
 
     text: str = vl_convert.vegalite_to_svg(vega_lite(drawing))
@@ -90,7 +91,7 @@ def svg_bytes(drawing: Drawing) -> bytes:
 
 
 def _rows(sent: Any) -> list[dict[str, Any]]:
-    """The rows of a data set that is already in the bytes that a browser gets."""
+    """Return the rows of a data set that is already in the bytes that a browser gets."""
     if not isinstance(sent, bytes):
         return list(sent)
     rows: list[dict[str, Any]] = pa.ipc.open_stream(sent).read_all().to_pylist()

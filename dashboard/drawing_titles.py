@@ -6,7 +6,7 @@ from dashboard.charts.spec import Drawing
 
 
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
-    """Title -> chart, in order; a title that occurs twice is numbered."""
+    """Return title -> chart, in order; a title that occurs twice is numbered."""
     found: dict[str, Drawing] = {}
     for number, drawing in enumerate(drawings, 1):
         title = str(drawing["title"]["text"])

@@ -39,7 +39,7 @@ def sidebar(values: dict[str, list[str]]) -> Filters:
 
 
 def _tell_again(name: str) -> None:
-    """Give a filter its value once more where the URL has lost it.
+    """Set a filter again to the value that it has, where the URL has lost that value.
 
     A browser takes along to another page what its controls hold, and drops what belongs to a
     control that it has not drawn yet: a click soon after a link was opened would lose the filters.
@@ -57,7 +57,7 @@ def keep(chosen: Mapping[str, str]) -> None:
 
 
 def _day(name: str) -> str:
-    """A day that bounds when cells started, as ISO text; empty for none."""
+    """Ask for a day that bounds when cells started, and return it as ISO text; empty for none."""
     chosen = st.date_input(
         DAYS[name], value=None, key=name, bind="query-params", format="YYYY-MM-DD",
         min_value=FIRST_DAY, max_value=LAST_DAY,
@@ -77,7 +77,7 @@ def _choose(field: str, values: list[str]) -> tuple[str, ...]:
 
 
 def option_values(options: pd.DataFrame) -> dict[str, list[str]]:
-    """Filter -> its values in natural order. ``options``: field, value, cells."""
+    """Return filter -> its values in natural order. ``options``: field, value, cells."""
     return {field: _values(field, options) for field in LABELS}
 
 

@@ -54,7 +54,7 @@ class Gate:
 
 
 def _answer(visit: HTTPConnection) -> ASGIApp | None:
-    """What this visitor gets instead of the dashboard; None for one who is let in.
+    """Return what this visitor gets instead of the dashboard; None for one who is let in.
 
     Who that is stands in the scope as ``draftboard.user``, beside ``draftboard.limits``.
     """
@@ -109,7 +109,8 @@ def _remember(page: Response, visit: Request) -> None:
 
 
 def _led_on(asked: str) -> Response:
-    """Lead on to the address that waited. Whatever it holds, it leads to this server."""
+    """Return a redirect to the address that was asked for before the login. Whatever that holds,
+    the redirect stays on this server."""
     there = urlsplit(asked)
     path = "/" + there.path.lstrip("/\\")
     answer = RedirectResponse(
@@ -154,7 +155,8 @@ def _way(label: str, path: str, provider: str = "") -> str:
 
 
 def _claims(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """What a provider said of this visitor, from the cookie that Streamlit has signed; else nothing."""
+    """Return what a provider said of this visitor, from the cookie that Streamlit has signed; else
+    nothing."""
     if configured_login() is None:
         return {}
     secret = get_cookie_secret()

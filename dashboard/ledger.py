@@ -17,7 +17,8 @@ _MANY = 1_000
 
 
 class Limits(BaseModel):
-    """``[draftboard.limits]``: what one client may at most; see docs/security.md."""
+    """The section ``[draftboard.limits]`` of the secrets: what one client may have at most; see
+    docs/security.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -38,7 +39,8 @@ class OverLimit(Exception):
 
 @dataclass
 class Ledger:
-    """What the clients of one server have. It forgets who has nothing open and asked for nothing."""
+    """What each client of one server has open and has uploaded. It forgets clients with nothing of
+    either."""
 
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
     _bytes: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
@@ -73,7 +75,7 @@ class Ledger:
         self._forget(now)
 
     def _forget(self, now: float) -> None:
-        """Let go of clients that have been silent for long; looked at when there are many."""
+        """Drop clients that have uploaded nothing for long; looked at when there are many."""
         if len(self._bytes) >= _MANY:
             silent = [
                 client

@@ -23,21 +23,21 @@ Parameters = dict[str, list[str]]
 
 
 def cell_link(cell_id: str) -> str:
-    """The address of one cell, relative to any page."""
+    """Return the address of one cell, relative to any page."""
     return f"data?{urlencode({CELL: cell_id})}"
 
 
 def parameters() -> Parameters:
-    """What stands in the URL now."""
+    """Return the parameters in the URL now."""
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
 def report_gone(asked: Parameters, labels: Mapping[str, str], view: object) -> bool:
-    """Say what the link asked for and does not exist here; whether there is such a thing.
+    """Say what the link asked for and does not exist here; return whether there is such a thing.
 
-    Then the page is not drawn: its answer would be about something else. It is drawn once the reader
-    says so, or asks for another ``view``, which is what the frame shows. Call it when the controls of
-    the frame, whose names are in ``labels``, are drawn.
+    Then the page is not drawn: its answer would be about something else. It is drawn once the
+    reader says so, or asks for another ``view``, which is what the frame shows. Call it when the
+    controls of the frame, whose names are in ``labels``, are drawn.
     """
     state = st.session_state
     if _GONE not in state:
@@ -77,7 +77,8 @@ def read_whole(asked: Parameters, labels: Mapping[str, str]) -> None:
 
 
 def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list[str]:
-    """``Dataset chat`` for each value that is asked for, and neither in the URL nor in a widget.
+    """Return the values that a link asked for and that are neither in the URL now nor in a widget,
+    each with its label: ``Dataset chat``.
 
     A widget's default does not stand in the URL: it is no loss.
     """
@@ -91,14 +92,15 @@ def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list
 
 
 def _held(name: str) -> set[str]:
-    """What a widget of this name shows, as text."""
+    """Return what a widget of this name shows, as text."""
     value = st.session_state.get(name, ())
     values = value if isinstance(value, (list, tuple)) else (value,)
     return {text for each in values for text in (str(each), _number(str(each)))}
 
 
 def _number(text: str) -> str:
-    """``5`` and ``5.0`` are one number to a widget."""
+    """Return a number in its shortest form, since ``5`` and ``5.0`` are one number to a widget;
+    other text as it is."""
     try:
         return f"{float(text):g}"
     except ValueError:
@@ -139,7 +141,8 @@ def follow_first(name: str, options: Sequence[str]) -> None:
 
 
 def lost(name: str, options: Sequence[str]) -> str | None:
-    """What a link asks of a box and is not among its options, until the reader chooses another.
+    """Return what a link asks of a box and is not among its options, until the reader chooses
+    another.
 
     Call it before the box is drawn, and draw the box without a choice where it is not None: what
     stands first is not what was asked for.
@@ -158,15 +161,15 @@ def _first(name: str) -> str:
 
 
 def address(more: Mapping[str, str] | None = None) -> str:
-    """The address that shows this view again, also in a fresh browser; ``more``: parameters that
-    it states though they are at their first value."""
+    """Return the address that shows this view again, also in a fresh browser; ``more``: parameters
+    that it states though they are at their first value."""
     words = urlencode({**parameters(), **(more or {})}, doseq=True)
     here = str(st.context.url or "").partition("?")[0]
     return f"{here}?{words}" if words else here
 
 
 def share() -> None:
-    """The address of this view, ready to be copied."""
+    """Draw the address of this view, ready to be copied."""
     with st.popover("Share this view", icon=":material/link:"):
         st.caption("Whoever opens this address on the same results sees the same view.")
         st.code(address(), language=None, wrap_lines=True)

@@ -10,8 +10,8 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class LoadPlaces:
-    """``at``: load -> its place; ``names``: what stands at the places 1, 2 …, empty where a place is
-    the number of requests at once."""
+    """The place of each load on a chart's axis. ``at``: load -> its place; ``names``: what stands
+    at the places 1, 2 …, empty where a place is the number of requests at once."""
 
     at: dict[Load | None, int]
     names: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class LoadPlaces:
 
 
 def load_places(loads: Iterable[Load | None]) -> LoadPlaces:
-    """The places of the loads that occur; an unknown one stands last."""
+    """Return the places of the loads that occur; an unknown one stands last."""
     there = set(loads)
     known = sorted((load for load in there if load is not None), key=lambda load: load.order)
     numbers = [load.value for load in known if load.kind == "concurrency" and load.value]

@@ -17,26 +17,26 @@ from warehouse.filters import UNKNOWN, Filters
 
 @cached(4)
 def filter_options(shelf: Shelf) -> dict[str, list[str]]:
-    """Filter -> the values that it can be set to."""
+    """Return filter -> the values that it can be set to."""
     return option_values(frame(queries.filter_options(reader(shelf))))
 
 
 @cached(32)
 def cells(shelf: Shelf, filters: Filters) -> pd.DataFrame:
-    """One row per cell."""
+    """Return one row per cell."""
     return frame(queries.cells(reader(shelf), filters))
 
 
 @cached(32)
 def arms(shelf: Shelf, filters: Filters) -> list[str]:
-    """The arms that there are whatever the filter of arms says, the baseline first."""
+    """Return the arms that there are whatever the filter of arms says, the baseline first."""
     there = set(cells(shelf, replace(filters, arm=()))["arm_label"]) - {BASELINE, UNKNOWN}
     return [BASELINE, *(name for name in filter_options(shelf)["arm"] if name in there)]
 
 
 @cached(4)
 def combinations(shelf: Shelf) -> Shown:
-    """Which filter values occur together, with the number of cells."""
+    """Return which filter values occur together, with the number of cells."""
     names = {
         "model": "model", "gpu": "GPU", "engine_version": "engine version", "dataset": "dataset",
         "tensor_parallel_size": "TP", "arm_label": "arm",

@@ -23,7 +23,7 @@ _LARGEST_K = 16
 
 
 def arm_colour(label: str) -> str:
-    """Hex colour of an arm given its catalogue label, e.g. ``eagle3 K=3``."""
+    """Return the hex colour of an arm given its catalogue label, e.g. ``eagle3 K=3``."""
     if label == "baseline":
         return _BASELINE
     if label == "unknown":
@@ -39,7 +39,7 @@ def _hue(method: str) -> tuple[int, float, float, float]:
 
 
 def _depth(label: str) -> float:
-    """0 for K=1 (or unknown K) to 1 for K=16 and more."""
+    """Return the lightness of an arm's colour: 0 for K=1 (or unknown K) to 1 for K=16 and more."""
     found = re.search(r"K=(\d+)", label)
     k = min(max(int(found.group(1)), 1), _LARGEST_K) if found else 1
     return math.log2(k) / math.log2(_LARGEST_K)

@@ -12,7 +12,7 @@ _FIRST, _LAST = (0.80, 0.42, 0.40), (0.55, 0.35, 0.68)
 
 
 def key_colours(number: int) -> list[str]:
-    """Hex colours of ``number`` values in their order."""
+    """Return hex colours of ``number`` values in their order."""
     return [_between(i / max(number - 1, 1)) for i in range(number)]
 
 

@@ -27,7 +27,7 @@ _PLACE = ["setting", "arm_id"]
 
 
 def places(found: Comparison) -> pd.DataFrame:
-    """Index (setting, arm_id) of what was compared -> panel, badge, arm."""
+    """Return panel, badge and arm of what was compared, indexed by (setting, arm_id)."""
     compared = found.keys[found.keys.index.isin(pd.MultiIndex.from_frame(found.geomean[_PLACE]))]
     settings = compared[~compared.index.get_level_values("setting").duplicated()].droplevel(1)
     arms = compared[~compared.index.get_level_values("arm_id").duplicated()].droplevel(0)

@@ -15,7 +15,8 @@ from warehouse.filters import Filters
 
 
 def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
-    """The published studies, but for those that a filter of model, GPU or dataset rules out."""
+    """Return the published studies, but for those that a filter of model, GPU or dataset rules
+    out."""
     version = published.version(Path(shelf.root))
     known = ask(shelf, studies, version) if version else ()
     return tuple(one for one in known if one.meets(filters))

@@ -53,7 +53,7 @@ class Quotas:
 
 
 def _counted(scope: Scope) -> str | None:
-    """What a visit counts as; None for what is not counted."""
+    """Return the quota that a visit counts against; None for a visit that is not counted."""
     if scope["type"] == "websocket":
         return "pages"
     if scope["type"] != "http":
@@ -63,13 +63,14 @@ def _counted(scope: Scope) -> str | None:
 
 
 def _client(scope: Scope) -> str:
-    """Who is logged in; where nobody logs in, the machine that asks."""
+    """Return who is logged in; where nobody logs in, the machine that asks."""
     user: User = scope["draftboard.user"]
     return user.account or (HTTPConnection(scope).client or ("somewhere", 0))[0]
 
 
 def _announced(scope: Scope) -> int:
-    """The size of an upload in bytes; one that does not say it counts as too large."""
+    """Return the size of an upload in bytes. Raises OverLimit for one that does not state its
+    size."""
     said = Headers(scope=scope).get("content-length", "")
     if not said.isdecimal():
         raise OverLimit("An upload has to say how large it is (Content-Length).", 1)

@@ -19,7 +19,8 @@ _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
 def html(report: Report) -> str:
-    """The page. Every text is escaped; the charts and the code that draws them stand inside it."""
+    """Return the page. Every text is escaped; the charts and the code that draws them stand inside
+    it."""
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -34,7 +35,7 @@ def html(report: Report) -> str:
 
 @cache
 def library() -> "Future[str]":
-    """Vega, Vega-Lite and Vega-Embed as one script, the same for every report.
+    """Return Vega, Vega-Lite and Vega-Embed as one script, the same for every report.
 
     It is put together for seconds, during which nothing else of its process runs: so in a process
     of its own. Whoever will want a report asks for it first, and goes on.
@@ -51,7 +52,7 @@ _BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript
 
 
 def _specs(charts: list[Figure]) -> str:
-    """The charts as JSON that cannot end the script it stands in."""
+    """Return the charts as JSON that cannot end the script it stands in."""
     text = json.dumps([vega_lite(_drawn(figure)) for figure in charts], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -49,7 +49,8 @@ def _text_key(value: object) -> str:
 
 
 def cached(entries: int, *kinds: type[Any]) -> Callable[[Call], Call]:
-    """A cache of the last ``entries`` answers of a function; ``kinds``: its frozen dataclasses."""
+    """Return a decorator that keeps the last ``entries`` answers of a function; ``kinds``: its
+    frozen dataclasses."""
     short: dict[str | type[Any], Callable[[Any], Any]] = dict.fromkeys(
         (Shelf, Filters, *kinds), _text_key
     )
@@ -58,7 +59,7 @@ def cached(entries: int, *kinds: type[Any]) -> Callable[[Call], Call]:
 
 
 def open_shelf(root: Path | None = None) -> Shelf:
-    """The newest generation, of the configured warehouse by default.
+    """Open the newest generation, of the configured warehouse by default.
 
     Raises WarehouseMissing where there is none.
     """
@@ -73,7 +74,7 @@ def open_shelf(root: Path | None = None) -> Shelf:
 
 
 def frame(rows: pa.Table) -> pd.DataFrame:
-    """The rows of a query for pandas."""
+    """Return the rows of a query as a frame of pandas."""
     found: pd.DataFrame = rows.to_pandas()
     return found
 
@@ -81,12 +82,13 @@ def frame(rows: pa.Table) -> pd.DataFrame:
 # A reader that the cache lets go of is not closed: another session may be in the middle of a query.
 @cached(4)
 def reader(shelf: Shelf) -> Reader:
-    """The open generation, shared by all sessions."""
+    """Return the reader of the open generation, which all sessions share."""
     return Reader(Path(shelf.root), shelf.everything)
 
 
 def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked) -> Said:
-    """``question(reader, *asked)`` of ``answers/``, kept for all sessions of this generation.
+    """Return ``question(reader, *asked)`` of ``answers/``, kept for all sessions of this
+    generation.
 
     ``asked`` are frozen values or text: equal ones are asked once.
     """

@@ -14,23 +14,24 @@ _LOOK_S = 0.5
 
 
 class TooManyWait(DraftboardError):
-    """The queue is as long as it may be."""
+    """The queue of questions is as long as it may be."""
 
 
 class Turns:
-    """A queue before one place."""
+    """A queue of clients, of which the first one has its question answered."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._queue: list[tuple[object, str]] = []
 
     def __len__(self) -> int:
-        """Return how many are at it or wait."""
+        """Return how many clients wait, the one whose turn it is included."""
         return len(self._queue)
 
     @contextmanager
     def turn(self, client: str, waits: Callable[[int], object]) -> Iterator[None]:
-        """Hold the place; until it is free, ``waits`` hears now and then how many come before.
+        """Wait for the turn and hold it; meanwhile ``waits`` is told now and then how many come
+        before.
 
         Raises TooManyWait where the client, or all together, wait for too many turns already.
         """

@@ -59,15 +59,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """``held``: what the reports hold, None where none of them holds a result; ``rejections``: file
-    and reason."""
+    """What was read of dropped files. ``held``: what the reports hold, None where none of them
+    holds a result; ``rejections``: file and reason."""
 
     held: Held | None
     rejections: tuple[tuple[str, str], ...]
 
 
 def place(read: Read) -> int:
-    """Which of the dropped files a cell was read from, from 0."""
+    """Return which of the dropped files a cell was read from, from 0."""
     return int(Path(read.file).parent.name) - 1
 
 
@@ -149,7 +149,7 @@ def _check(reports: Sequence[Report]) -> None:
 
 
 def _answered(commands: list[list[str]], place: Path) -> list[dict[str, Any]] | None:
-    """The objects that the commands print; None where a limit ended them.
+    """Run the commands and return the objects that they print; None where a limit ended them.
 
     Raises InvalidInput with a command's own sentence for a wrong fact, or where it cannot write.
     """
@@ -175,7 +175,7 @@ _SAID = b"draftboard: "
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """The JSON objects of a text. Raises ValueError for another text."""
+    """Return the JSON objects of a text. Raises ValueError for another text."""
     found: list[dict[str, Any]] = []
     rest = text.strip()
     while rest or not found:
@@ -195,7 +195,7 @@ def _last_sentence(said: bytes) -> str:
 
 
 def _safe(name: str) -> str:
-    """A file name that keeps its ending and can name nothing else."""
+    """Return a file name that keeps its ending and can name nothing else."""
     ending = next((e for e in reversed(ENDINGS) if name.lower().endswith(e)), ".json")
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name[: -len(ending)])[:60].strip("-")
     return f"{stem or 'report'}{ending}"

@@ -26,11 +26,12 @@ class User:
 
     @property
     def account(self) -> str:
-        """What this person is counted as: the address, else the name; empty without a login."""
+        """The name under which quotas count this person: the address, else the name; empty without
+        a login."""
         return self.email or ("" if self.name in (LOCAL, ANYBODY) else self.name)
 
     def may(self, role: Role) -> bool:
-        """Whether this person has ``role`` or more."""
+        """Return whether this person has ``role`` or more."""
         order = get_args(Role)
         return order.index(self.role) >= order.index(role)
 

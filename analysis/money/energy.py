@@ -34,8 +34,8 @@ def power_over_time(samples: pd.DataFrame) -> pd.DataFrame:
 def energy(
     samples: pd.DataFrame, window: tuple[float, float], output_tokens: float
 ) -> Energy | None:
-    """Return joules per output token: trapezoids under the power curve inside ``window`` (unix s) /
-    output tokens.
+    """Return the energy of a load: trapezoids under the power curve inside ``window`` (unix s),
+    also divided by the output tokens.
 
     None where no power was recorded before, in and after the window: half a curve is no energy.
     """

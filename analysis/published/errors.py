@@ -20,7 +20,7 @@ class Error:
 
     @property
     def consequences(self) -> tuple[Finding, ...]:
-        """The figures that are wrong because of the first."""
+        """The figures that are wrong because the first one is."""
         return self.findings[1:]
 
 

@@ -41,7 +41,7 @@ class Scales:
 
 
 def nothing(title: str) -> Chart:
-    """A chart's place where nothing is known: the title says what."""
+    """Return an empty chart for what is not known: its title says what."""
     blank = alt.Chart(alt.InlineData(values=[{"x": 0}])).mark_point(opacity=0)
     return blank.properties(title=heading(title, "no pair has a value"), height=HEIGHT)
 
@@ -51,10 +51,10 @@ def improvement_by_concurrency(
     title: tuple[str, str],
     scales: Scales,
 ) -> Chart:
-    """How much better each arm is than the baseline, one line per arm, zero line drawn.
+    """Draw how much better each arm is than the baseline, one line per arm, zero line drawn.
 
-    ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``value`` (ratio, positive
-    is better), ``low``, ``high``, ``interval`` (both in words), ``solid`` (0 for a single repeat),
+    ``rows``: one per arm x concurrency with ``arm``, ``concurrency``, ``value`` (ratio, positive is
+    better), ``low``, ``high``, ``interval`` (both in words), ``solid`` (0 for a single repeat),
     ``repeats``, ``cell``, ``end_label``, ``end_y``, and ``load`` where it has a name.
     """
     y = alt.Y(
@@ -82,7 +82,7 @@ def _zero(levels: Sequence[int], x: alt.X) -> Chart:
 def metric_by_concurrency(
     rows: pd.DataFrame, metric: Metric, title: tuple[str, str], scales: Scales
 ) -> Chart:
-    """One metric over concurrency, one line per arm, the last value written at the line's end.
+    """Draw one metric over concurrency, one line per arm, the last value written at the line's end.
 
     ``rows`` as for ``improvement_by_concurrency``, ``value`` in the metric's own unit.
     """
@@ -121,12 +121,12 @@ def _lines(rows: pd.DataFrame, axes: tuple[alt.X, alt.Y], value_format: str) -> 
 
 
 def _load_tip(rows: pd.DataFrame) -> alt.Tooltip:
-    """The load in words where the rows have them."""
+    """Return a line of a tooltip with the load in words, where the rows have them."""
     return tip("load", "load") if "load" in rows else tip("concurrency", "concurrency", "d")
 
 
 def _ends(rows: pd.DataFrame, x: alt.X) -> Chart:
-    """Direct labels: the arm and its last value, at the right end of its line."""
+    """Draw the arm and its last value at the right end of its line, in place of a legend."""
     ends = rows[rows["end_label"] != ""]
     return (
         alt.Chart(ends)
@@ -141,7 +141,7 @@ def _ends(rows: pd.DataFrame, x: alt.X) -> Chart:
 
 
 def _levels(scales: Scales, labels: pd.Series) -> alt.X:
-    """The axis of loads with room at its right for the end labels."""
+    """Return the axis of loads with room at its right for the end labels."""
     share = min((_LETTER * labels.str.len().max() + 12) / _PLOT, _MOST_LABEL)
     part = share / (1 - share)
     if scales.names:

@@ -24,8 +24,9 @@ _ROOM, _FACTOR = 0.3, 2.5
 def acceptance(
     lines: Sequence[Line], over: Over, measure: Measure, arm: str, names: tuple[str, str]
 ) -> Chart:
-    """``arm``: whose colour the lines have; datasets are told apart by dash and name. ``names``: the
-    answer, and what stands behind it."""
+    """Draw acceptance over the draft position, K or the load, a line per dataset. ``arm``: whose
+    colour the lines have; datasets are told apart by dash and name. ``names``: the answer, and what
+    stands behind it."""
     if not lines:
         return nothing(f"{names[0]}: {_NAMES[measure]} unknown")
     rows = _marks(lines, arm)

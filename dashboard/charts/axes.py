@@ -14,7 +14,7 @@ QUIET = arm_colour("baseline")
 
 
 def title(text: str, subtitle: str = "") -> alt.TitleParams:
-    """A title that answers, and a line that says what is drawn."""
+    """Return a title that answers, and under it a line that says what is drawn."""
     return alt.TitleParams(
         text=text,
         subtitle=subtitle or alt.Undefined,
@@ -29,8 +29,8 @@ def title(text: str, subtitle: str = "") -> alt.TitleParams:
 
 
 def loads(levels: Sequence[float], room: float = 1.12, name: str = "concurrency") -> alt.X:
-    """Column ``concurrency`` on a log2 axis, the real levels as ticks; ``room``: factor at right;
-    ``name``: what the loads are."""
+    """Return an axis for the column ``concurrency``, log2, the real levels as ticks; ``room``: how
+    many times as far the axis reaches at the right; ``name``: what the loads are."""
     return alt.X(
         field="concurrency",
         type="quantitative",
@@ -50,7 +50,8 @@ def loads(levels: Sequence[float], room: float = 1.12, name: str = "concurrency"
 
 
 def named_loads(names: Sequence[str], room: float) -> alt.X:
-    """Column ``concurrency`` as places 1, 2 … with a name each; ``room``: places left at right."""
+    """Return an axis for the column ``concurrency`` as places 1, 2 … with a name each; ``room``:
+    places left at the right."""
     return alt.X(
         field="concurrency",
         type="quantitative",
@@ -68,7 +69,7 @@ def named_loads(names: Sequence[str], room: float) -> alt.X:
 
 
 def amounts(field: str, high: float, share: bool = False) -> alt.Y:
-    """An axis from zero; ``share``: of ratios, shown in percent."""
+    """Return an axis from zero; ``share``: of ratios, shown in percent."""
     number = "~s" if high >= 10_000 else ",~r"
     return alt.Y(
         field=field,
@@ -83,7 +84,7 @@ Channel = Literal["color", "stroke", "fill"]
 
 
 def colour(rows: pd.DataFrame, channel: Channel = "color") -> Any:
-    """Column ``arm`` in the colours that arms have everywhere."""
+    """Return a channel that shows the column ``arm`` in the colours that arms have everywhere."""
     arms = sorted(rows["arm"].unique())
     scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])
     kinds = {"color": alt.Color, "stroke": alt.Stroke, "fill": alt.Fill}
@@ -91,7 +92,7 @@ def colour(rows: pd.DataFrame, channel: Channel = "color") -> Any:
 
 
 def tip(field: str, name: str, number: str = "") -> alt.Tooltip:
-    """One line of a tooltip; ``number``: a d3 format of a number, text without."""
+    """Return one line of a tooltip; ``number``: a d3 format of a number, text without."""
     if not number:
         return alt.Tooltip(field=field, type="nominal", title=name)
     return alt.Tooltip(field=field, type="quantitative", title=name, format=number)

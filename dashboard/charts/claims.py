@@ -29,7 +29,7 @@ _NO_ARM = "baseline"
 
 
 def claimed(findings: Sequence[Finding], source: str) -> Chart:
-    """Each figure in a row of its own, improvements in percent, positive is better."""
+    """Draw each figure in a row of its own, improvements in percent, positive is better."""
     rows = claim_rows(findings)
     flagged = sum(finding.flagged for finding in findings)
     badges = {badge(told["evidence"]) for finding in findings for told in finding.measured} - {""}
@@ -84,9 +84,9 @@ def claimed(findings: Sequence[Finding], source: str) -> Chart:
 
 
 def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
-    """One row per mark: ``place`` (the figure, in order), ``label`` (once per figure), ``kind``, ``arm``
-    (``baseline`` for marks that have no arm's colour), ``value``, ``low`` and ``high`` (%), ``solid``
-    (0: hollow, a single launch or a printed figure), ``told``."""
+    """Return one row per mark: ``place`` (the figure, in order), ``label`` (once per figure),
+    ``kind``, ``arm`` (``baseline`` for marks that have no arm's colour), ``value``, ``low`` and
+    ``high`` (%), ``solid`` (0: hollow, a single launch or a printed figure), ``told``."""
     return pd.DataFrame([mark for at, one in enumerate(findings) for mark in _marks(at, one)])
 
 

@@ -42,17 +42,18 @@ class View:
 
     @property
     def number(self) -> str:
-        """The format of its values."""
+        """The format of the chart's values."""
         return f",.{METRICS[self.line[0]].decimals}f" if self.absolute else "+.1%"
 
     def label(self, row: Any) -> str:
-        """What stands at the end of a line."""
+        """Return what stands at the end of a line: the arm and its value."""
         value = f"{row.value:{self.number}}" if self.absolute else f"{row.value * 100:+.1f} %"
         return f"{row.arm} {value}"
 
 
 def over_load(setting: Setting, view: View, beside: Sequence[Setting] = ()) -> Chart:
-    """A line per arm; ``beside``: settings whose charts share the scale."""
+    """Draw a metric over the load, a line per arm; ``beside``: settings whose charts share the
+    scale."""
     places = _places(setting, view.line)
     rows = _rows(setting, view, places)
     if rows.empty:
@@ -95,7 +96,7 @@ def _scale(rows: pd.DataFrame, absolute: bool) -> tuple[float, float]:
 
 
 def _zero() -> Chart:
-    """The line of no difference."""
+    """Draw the line of no difference."""
     return (
         alt.Chart(alt.InlineData(values=[{"zero": 0}]))
         .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
@@ -104,7 +105,7 @@ def _zero() -> Chart:
 
 
 def answer(setting: Setting, line: Line, chosen: str) -> str:
-    """What the chosen arm does: its smallest and largest improvement over the loads."""
+    """Say what the chosen arm does: its smallest and largest improvement over the loads."""
     found = [change for arm in setting.arms if arm.name == chosen for change in arm.changes
              if change.line == line and change.improvement is not None]  # fmt: skip
     if not found:
@@ -117,7 +118,7 @@ def answer(setting: Setting, line: Line, chosen: str) -> str:
 
 
 class _Lines:
-    """The layers that both kinds of charts share."""
+    """The layers that charts of values and charts of improvements share."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class _Lines:
         )  # fmt: skip
 
     def layers(self) -> list[Chart]:
-        """Bands, lines, points, names."""
+        """Return the layers of the chart: bands, lines, points, names."""
         base = alt.Chart(self.rows).encode(x=self.x, y=self.y)
         shade = alt.condition(self.picked, alt.value(1), alt.value(_FAINT))
         spread = {"y": alt.Y(field="low", type="quantitative"), "y2": alt.Y2(field="high")}
@@ -172,7 +173,7 @@ class _Lines:
 
 
 def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
-    """The axis of loads with room at its right for the names of the lines."""
+    """Return the axis of loads with room at its right for the names of the lines."""
     share = min((_LETTER * rows["end_label"].str.len().max() + 12) / _PLOT, _MOST_LABEL)
     part = share / (1 - share)
     if places.names:
@@ -186,7 +187,7 @@ def _places(setting: Setting, line: Line) -> LoadPlaces:
 
 
 def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
-    """Each arm and load that has a line."""
+    """Yield each arm with its change at each load, where the line has a value."""
     for arm in setting.arms:
         for change in arm.changes:
             if change.line == line:

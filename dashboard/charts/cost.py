@@ -29,8 +29,8 @@ BASELINE = "baseline"
 
 
 def cost_by_load(row: Money, slo: str | None) -> Chart:
-    """USD per million output tokens over the load, logarithmic both ways: the baseline and what the
-    decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
+    """Draw USD per million output tokens over the load, logarithmic both ways: the baseline and
+    what the decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
     rows = _marks(row)
     name = f"{from_to(row)}{_badge(row)}"
     if rows.empty:
@@ -93,7 +93,8 @@ def _mark(point: Point, strong: bool) -> dict[str, object]:
 
 
 def _labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """The name and the cost at the end of each line that is not faint, apart from one another."""
+    """Add the name and the cost at the end of each line that is not faint, apart from one
+    another."""
     rows = rows.sort_values(["arm", "concurrency"], ignore_index=True)
     last = rows.groupby("arm")["concurrency"].transform("max") == rows["concurrency"]
     texts = [
@@ -126,7 +127,7 @@ def _usd(rows: pd.DataFrame) -> alt.Y:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of every power of ten between two ends."""
+    """Return 1, 2 and 5 of every power of ten between two ends."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     return [value for value in every if low <= value <= high]
@@ -165,8 +166,8 @@ def _names(rows: pd.DataFrame, x: alt.X) -> Any:
 
 
 def saved_a_year(rows: Sequence[Money]) -> Chart:
-    """What each decision saves in a year for the demand (USD), with its 95 % interval, in the order
-    of ``rows``; zero: as many GPUs either way."""
+    """Draw what each decision saves in a year for the demand (USD), with its 95 % interval, in the
+    order of ``rows``; zero: as many GPUs either way."""
     sizes = {row.decision.subject.tensor_parallel_size for row in rows}
     known = [_year(row, len(sizes) > 1) for row in rows if row.usd_saved_per_year is not None]
     name = f"What a year of the demand saves{_badge(rows[0]) if rows else ''}"

@@ -34,8 +34,8 @@ _UNSETTLED = ("likely gain", "open", "likely loss")
 
 
 def load_map(overview: Overview, told: Decision) -> Chart:
-    """Loads across, traffic down: in each cell how much better the arm taken there is, and the word
-    for how sure that is. Outlined: the operating load of the decision that is ``told``."""
+    """Draw loads across, traffic down: in each cell how much better the arm taken there is, and the
+    word for how sure that is. Outlined: the operating load of the decision that is ``told``."""
     rows = pd.DataFrame(
         [_cell(overview, one, told, x) for one in overview.ordered for x in one.levels]
     )
@@ -77,8 +77,8 @@ def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> di
 
 
 def heat_map(one: Decision) -> Chart:
-    """Loads across, arms down, the expected improvement in each field. Exactly one field of a load
-    is outlined: the arm taken, or that nothing is drafted."""
+    """Draw loads across, arms down, the expected improvement in each field. Exactly one field of a
+    load is outlined: the arm taken, or that nothing is drafted."""
     found = fields(one)
     if not found:
         return nothing(f"{one.traffic.name}: nothing to compare")
@@ -157,7 +157,8 @@ def _clickable(base: Chart, names: list[str], **options: Any) -> Chart:
 
 
 def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
-    """A number that gets smaller in narrow fields, as on a phone, where it is a whole percent."""
+    """Draw a number in each field, smaller in narrow fields, as on a phone, where it is a whole
+    percent."""
     return base.mark_text(
         fontSize=alt.expr(f"max(8, min({points}, bandwidth('x') / 5))"), fontWeight=600,
         color=ON_THESE, dy=lower,
@@ -166,7 +167,7 @@ def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
 
 
 def _worded(base: Chart) -> Chart:
-    """The word for how sure it is; left out where it would run into its neighbours."""
+    """Draw the word for how sure it is; left out where it would run into its neighbours."""
     mark = base.mark_text(
         fontSize=alt.expr("min(11, bandwidth('x') / 5)"), fontWeight=600, color=ON_THESE, dy=9,
         opacity=alt.expr(f"bandwidth('x') < {_NARROW} ? 0 : 1"),

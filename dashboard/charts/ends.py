@@ -9,7 +9,8 @@ _LABEL_GAP = 0.085
 
 
 def panel_of(marks: pd.DataFrame, name: str, scales: Scales) -> pd.DataFrame:
-    """The marks of one panel, their end labels at least a line apart."""
+    """Return the marks of one panel, with the labels at the ends of lines moved at least a line
+    apart."""
     chosen = marks[marks["panel"] == name].copy()
     ends = chosen[chosen["end_label"] != ""].sort_values("value")
     gap = (scales.high - scales.low) * _LABEL_GAP
@@ -18,7 +19,8 @@ def panel_of(marks: pd.DataFrame, name: str, scales: Scales) -> pd.DataFrame:
 
 
 def apart(heights: list[float], gap: float) -> list[float]:
-    """Ascending heights -> heights at least ``gap`` apart, moved as little as one pass allows."""
+    """Move heights, given in ascending order, at least ``gap`` apart, as little as one pass
+    allows."""
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + gap) if placed else height)

@@ -46,7 +46,7 @@ class Axes:
 
 
 def axes(found: Marks, pick: Pick) -> Axes:
-    """One scale for all panels."""
+    """Return the scales that all panels share."""
     marks = found.all
     kind = _kind(pick)
     ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
@@ -65,7 +65,8 @@ def _kind(pick: Pick) -> Kind:
 
 
 def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
-    """One line per series with the extremes of its cells; points can be clicked. ``name``: title."""
+    """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
+    title."""
     rows = mark_rows(one.marks)
     base = alt.Chart(rows).encode(x=_x(shared), y=_y(shared))
     layers = [_extremes(base, shared), _points(base, shared)]
@@ -78,7 +79,7 @@ def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
 
 
 def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
-    """A row per mark; ``solid`` is 0 for a single cell."""
+    """Return a row per mark; ``solid`` is 0 for a single cell."""
     rows = pd.DataFrame({name: [getattr(m, name) for m in marks] for name in _COLUMNS})
     return rows.assign(solid=(rows["cells"] > 1).astype(int))
 

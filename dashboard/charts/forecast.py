@@ -37,18 +37,20 @@ class Sheet:
     note: str
 
     def arm(self, k: int) -> str:
-        """The name of an arm in a legend."""
+        """Return the name of an arm in a legend."""
         return arm_name(self.known.place.family, k)
 
 
 @dataclass(frozen=True)
 class _Predicted:
-    """Frames over ``x`` (``concurrency`` or ``k``), values in the metric's unit.
+    """What a chart of predictions draws: frames over ``x`` (``concurrency`` or ``k``), values in
+    the metric's unit.
 
-    ``line``: x, arm, value, low, high (NaN: error unknown), inside (whether nothing
-    of the question lies beyond what was measured), end_label and end_y (the arm's name at the end of its line, else empty);
-    ``points``: x, arm, value, repeats; ``asked``: as ``line``, the question alone; ``border``: the
-    lowest and highest x that was measured."""
+    ``line``: x, arm, value, low, high (NaN: error unknown), inside (whether nothing of the question
+    lies beyond what was measured), end_label and end_y (the arm's name at the end of its line, else
+    empty); ``points``: x, arm, value, repeats; ``asked``: as ``line``, the question alone;
+    ``border``: the lowest and highest x that was measured.
+    """
 
     x: str
     line: pd.DataFrame
@@ -58,7 +60,7 @@ class _Predicted:
 
 
 def over_load(sheet: Sheet, lines: Lines) -> Chart:
-    """One metric over the load for the chosen K and the baseline."""
+    """Draw one metric over the load for the chosen K and the baseline."""
     asked = sheet.asked
     both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
     rows = pd.concat(both, ignore_index=True).drop_duplicates(["arm", "concurrency"])
@@ -73,13 +75,13 @@ def over_load(sheet: Sheet, lines: Lines) -> Chart:
 
 
 def _apart(rows: pd.DataFrame) -> pd.DataFrame:
-    """Names at the ends of lines at least a line apart."""
+    """Move the names at the ends of lines at least a line apart."""
     scales = Scales((), 0.0, float(rows["value"].max()))
     return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
 
 
 def over_k(sheet: Sheet, lines: Lines) -> Chart:
-    """One metric over K at the chosen load."""
+    """Draw one metric over K at the chosen load."""
     asked = sheet.asked
     rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
     points = [point for point in sheet.known.points if point.load == asked.load]
@@ -105,7 +107,7 @@ def _told(sheet: Sheet, found: _Predicted, what: str, where: str) -> Chart:
 
 
 def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
-    """A row per prediction; ``over``: what it is drawn over."""
+    """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
         figure, at = step.of(sheet.metric), step.k if over == "k" else step.load
@@ -129,7 +131,8 @@ def _points(sheet: Sheet, points: Sequence[Measured], over: str) -> pd.DataFrame
 
 
 def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
-    """Line dashed beyond what was measured, solid within; points measured; a diamond: the question.
+    """Draw predictions, dashed beyond what was measured and solid within, the measured points, and
+    a diamond for the question.
 
     Over K the line joins several arms, so it has no arm's colour.
     """
@@ -171,7 +174,8 @@ def _ends(found: _Predicted, x: alt.X) -> Chart:
 
 
 def _toned(tone: object, fill: bool = False) -> dict[str, object]:
-    """One area or line per arm, whatever its colour."""
+    """Return the colour of an area or line as channels; ``fill``: of an area, whose colour is its
+    fill."""
     return {"color": tone} | ({"fill": tone} if fill else {})
 
 

@@ -21,7 +21,7 @@ _NAMED_AT = (0.2, 0.8)
 
 
 def distribution(known: Distribution, note: str) -> Chart:
-    """The share of requests that took at most so long, a line per arm. ``note``: badges."""
+    """Draw the share of requests that took at most so long, a line per arm. ``note``: badges."""
     metric = METRICS[known.metric]
     rows = pd.concat(
         [_named(arm, points, at) for (arm, points), at in zip(known.arms, _NAMED_AT, strict=True)],
@@ -49,15 +49,15 @@ def distribution(known: Distribution, note: str) -> Chart:
 
 
 def _named(arm: str, points: Sequence[tuple[float, float]], at: float) -> pd.DataFrame:
-    """arm, share, value, label: the arm's name where so many of its requests are done."""
+    """Return arm, share, value and label: the arm's name where so many of its requests are done."""
     rows = pd.DataFrame(list(points), columns=["share", "value"])
     place = (rows["share"] - at).abs().idxmin() if len(rows) else None
     return rows.assign(arm=arm, label=[arm if row == place else "" for row in rows.index])
 
 
 def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, float]) -> Chart:
-    """How many requests lie where: TTFT over prompt length, one arm. ``ends``: the largest of each
-    in any of the arms; ``note``: badges."""
+    """Draw how many requests lie where: TTFT over prompt length, one arm. ``ends``: the largest of
+    each in any of the arms; ``note``: badges."""
     rows = pd.DataFrame(list(known.points), columns=["prompt_tokens", "ttft"]).assign(arm=known.arm)
     of = "" if len(rows) == known.total else f" of {known.total:,}"
     title = f"{known.arm}: {len(rows):,}{of} requests{note}"

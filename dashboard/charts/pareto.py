@@ -31,7 +31,8 @@ _SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
 
 
 def slo_strips(arms: Sequence[Carried]) -> Chart:
-    """Each arm's loads in a row of its own: a bar over those up to the largest that meets the SLO.
+    """Draw each arm's loads in a row of its own: a bar over those up to the largest that meets the
+    SLO.
 
     ``arms``: of one setting, their loads on one axis.
     """
@@ -95,7 +96,7 @@ def _strip(arm: Carried) -> list[dict[str, Any]]:
 
 
 def pareto(group: Sequence[Point]) -> Chart:
-    """Output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
+    """Draw output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
     ``group``: points that compete. Those that another one beats in both are faint.
     """
@@ -128,8 +129,8 @@ def pareto(group: Sequence[Point]) -> Chart:
 
 
 def _points_of(group: Sequence[Point]) -> pd.DataFrame:
-    """A row per point. At its highest load stands the name of a path that has a point on the front,
-    and the baseline's, names at least a line apart."""
+    """Return a row per point. The name of a path that has a point on the front, and the baseline's,
+    stand at the path's highest load, at least a line apart."""
     named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
     order = {path: max(p.load.order for p in group if p.path == path) for path in _paths(group)}
     rows = pd.DataFrame(
@@ -158,7 +159,7 @@ def _paths(group: Sequence[Point]) -> list[str]:
 
 
 def _front(group: Sequence[Point]) -> str:
-    """Who is on the front, most points first."""
+    """Say which arms have points on the front, most points first."""
     on = [point for point in group if point.dominated_by is None]
     paths = pd.Series([point.path for point in on]).value_counts()
     names = [f"{path} ({times})" for path, times in paths.items()]
@@ -191,7 +192,7 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
 
 
 def _path_names(rows: pd.DataFrame, x: alt.X) -> Any:
-    """Names at the end of the highest load, where the paths lie furthest apart."""
+    """Draw the name of each path at its highest load, where the paths lie furthest apart."""
     return (
         alt.Chart(rows[rows["label"] != ""])
         .mark_text(align="right", dx=-11, fontSize=12, fontWeight=600)
@@ -215,5 +216,5 @@ def _rate(channel: Any, field: str, title: str) -> Any:
 
 
 def given(channel: Any, field: str) -> Any:
-    """A channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
+    """Return a channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
     return channel(field=field, type="quantitative", scale=None, legend=None)

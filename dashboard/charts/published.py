@@ -16,7 +16,7 @@ _PRINTED, _HERE = "published", "measured here"
 
 
 def printed_values(plot: Plot) -> Chart:
-    """One metric of a figure: a bar for each printed value and arm, from zero."""
+    """Draw one metric of a figure: a bar for each printed value and arm, from zero."""
     rows = bars(plot)
     y = alt.Y(
         field="of", type="nominal", title=None, sort=rows["of"].drop_duplicates().tolist(),
@@ -44,13 +44,14 @@ def printed_values(plot: Plot) -> Chart:
 
 
 def _notes(plot: Plot) -> list[str]:
-    """What is wrong in print, in lines that a narrow chart has room for; how the bars are read."""
+    """Say what is wrong in print, in lines that a narrow chart has room for, and how the bars are
+    read."""
     told = [part for note in plot.notes for part in note.split(": ")]
     return [*told, *(["full: measured here"] if plot.measured else [])]
 
 
 def bars(plot: Plot) -> pd.DataFrame:
-    """of, place (within it), arm, value, text, label, origin, solid: a row per bar."""
+    """Return a row per bar: of, place (within it), arm, value, text, label, origin, solid."""
     rows = [
         (one.of, one.arm, one.value, one.text, f"{one.arm} {one.text}", _PRINTED, 0.12)
         for one in plot.values

@@ -14,7 +14,7 @@ HEIGHT = 220
 
 
 def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
-    """Empirical distribution of a metric (the name of ``curve``) over the requests.
+    """Draw the empirical distribution of a metric (the name of ``curve``) over the requests.
 
     ``note`` is the badge of evidence other than a real GPU run.
     """
@@ -36,7 +36,8 @@ def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
 
 
 def acceptance_by_position(curve: Curve, colour: str, note: str = "") -> Chart:
-    """Share of drafts whose token at each position was accepted, a step each; ``name``: the source."""
+    """Draw the share of drafts whose token at each position was accepted, a step each; ``name``:
+    the source."""
     rows = pd.DataFrame(curve.points, columns=["position", "rate"])
     point = alt.OverlayMarkDef(color=colour, size=55)
     return (
@@ -60,7 +61,7 @@ def acceptance_by_position(curve: Curve, colour: str, note: str = "") -> Chart:
 
 
 def bracketed(note: str) -> str:
-    """A badge as the end of a title; nothing for nothing."""
+    """Return a badge as the end of a title; empty for no badge."""
     return f"  [{note}]" if note else ""
 
 

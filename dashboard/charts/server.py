@@ -28,7 +28,8 @@ CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {
 
 
 def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> Chart:
-    """One or several lines over the seconds since the first sample, each with its name at its end.
+    """Draw one or several lines over the seconds since the first sample, each with its name at its
+    end.
 
     The first has the arm's colour, others are grey; ``share``: values are ratios of 0-1.
     """
@@ -57,7 +58,7 @@ def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> 
 
 
 def sampled(curve: Curve, note: str) -> Chart:
-    """One server metric as it was sampled."""
+    """Draw one server metric as it was sampled."""
     rows = pd.DataFrame(curve.points, columns=["at", "value"])
     return (
         alt.Chart(rows)
@@ -85,6 +86,6 @@ def _scale(share: bool) -> alt.Scale:
 
 
 def _room(rows: pd.DataFrame, lines: int) -> alt.Scale:
-    """Place at the right for the names of several lines."""
+    """Return an axis of seconds that leaves room at the right for the names of several lines."""
     last = float(rows["at"].max()) or 1.0
     return alt.Scale(domain=[0, last * (1.25 if lines > 1 else 1.02)], nice=False)

@@ -44,7 +44,7 @@ schemapi.disable_debug_mode()
 
 
 def specification(chart: Any) -> Drawing:
-    """The chart as Vega-Lite whose ``datasets`` are Arrow streams."""
+    """Return the chart as Vega-Lite whose ``datasets`` are Arrow streams."""
     frames: _Frames = {}
     before = _FRAMES.set(frames)
     try:
@@ -57,7 +57,8 @@ def specification(chart: Any) -> Drawing:
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:
-    """The rows as Vega reads them: times as text, nothing where a number is none or infinite."""
+    """Return the rows as Vega reads them: times as text, null for a number that is unknown or
+    infinite."""
     told: dict[str, Any] = {}
     for name, values in rows.items():
         if pd.api.types.is_datetime64_any_dtype(values):

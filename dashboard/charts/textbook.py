@@ -14,8 +14,8 @@ _RATES = tuple(step / 20 for step in range(21))
 
 
 def textbook(given: Parameters) -> Chart:
-    """The speedup of both models over the acceptance rate, their names at their lines; a diamond:
-    what is asked."""
+    """Draw the speedup of both models over the acceptance rate, their names at their lines; a
+    diamond: what is asked."""
     rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
     rows = rows.assign(end=rows["model"].where(rows["rate"] == _RATES[-1], ""))
     names = (

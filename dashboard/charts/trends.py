@@ -28,8 +28,8 @@ _HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 
 
 def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
-    """One series over nights: noise band, levels, the reference, points, and ticks where something
-    changed, where the level moved, and where people wrote ``notes``."""
+    """Draw one series over nights: noise band, levels, the reference, points, and ticks where
+    something changed, where the level moved, and where people wrote ``notes``."""
     metric = METRICS[line.assessed.series.metric]
     rows = run_rows(line)
     base = alt.Chart(rows).encode(x=_nights(rows))
@@ -51,9 +51,9 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
 
 
 def run_rows(line: Line) -> pd.DataFrame:
-    """One row per night: ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``, ``low``,
-    ``high`` (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single repeat),
-    ``changed`` (empty: as the night before)."""
+    """Return one row per night: ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``,
+    ``low``, ``high`` (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single
+    repeat), ``changed`` (empty: as the night before)."""
     rows = [
         {
             # Vega reads a time from a number, not from a text.
@@ -68,7 +68,7 @@ def run_rows(line: Line) -> pd.DataFrame:
 
 
 def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
-    """One row per night of the chart's time of which something was said: ``at``, ``night``,
+    """Return one row per night of the chart's time of which something was said: ``at``, ``night``,
     ``said``. A night that has no point, or no longer, stands at its midnight."""
     points = dict(zip(rows["night"].str[:10][::-1], rows["at"][::-1], strict=True))
     told = [
@@ -90,7 +90,8 @@ def _bracketed(note: str) -> str:
 
 
 def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
-    """The level that the last nights are held against, from its first night to the last one."""
+    """Draw the level that the last nights are compared with, from its first night to the last
+    one."""
     if line.reference is None:
         return []
     first = rows.iloc[line.reference[0]]
@@ -106,7 +107,7 @@ def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
 
 
 def _levels(base: Any, metric: Metric) -> list[Any]:
-    """The noise around each level and the level itself."""
+    """Draw the noise around each level and the level itself."""
     part = alt.Detail(field="part", type="nominal")
     band = base.mark_area(opacity=0.16, color=QUIET).encode(
         y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
@@ -116,7 +117,7 @@ def _levels(base: Any, metric: Metric) -> list[Any]:
 
 
 def _changes(rows: pd.DataFrame, metric: Metric) -> list[Any]:
-    """A thin line where the configuration changed, and a bold one where the level moved."""
+    """Draw a thin line where the configuration changed, and a bold one where the level moved."""
     changed = rows[rows["changed"] != ""]
     moved = rows[rows["part"].diff() == 1]
     drawn = []
@@ -128,7 +129,8 @@ def _changes(rows: pd.DataFrame, metric: Metric) -> list[Any]:
 
 
 def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
-    """A triangle at the top of each night that people wrote a note on; pointing at it shows it."""
+    """Draw a triangle at the top of each night that people wrote a note on; pointing at it shows
+    it."""
     if notes.empty:
         return []
     mark = alt.Chart(notes).mark_point(
@@ -142,7 +144,7 @@ def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
 
 
 def forest(effects: Sequence[Effect]) -> Chart:
-    """The change of each series of one metric between two releases, with its interval."""
+    """Draw the change of each series of one metric between two releases, with its interval."""
     rows = forest_rows(effects)
     badges = sorted({_bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
     title = f"{effects[0].series.line}{''.join(badges)}"
@@ -181,7 +183,8 @@ def forest(effects: Sequence[Effect]) -> Chart:
 
 
 def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
-    """``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive is better), ``status``."""
+    """Return a row per series: ``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive
+    is better), ``status``."""
     return pd.DataFrame(
         {
             "series": _short(effects),
@@ -195,7 +198,8 @@ def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
 
 
 def _short(effects: Sequence[Effect]) -> list[str]:
-    """The names without the words that all of them begin with; they have to fit beside a chart."""
+    """Return the names without the words that all of them begin with; they have to fit beside a
+    chart."""
     told = [name.split(", ") for name in names([effect.series for effect in effects])]
     alike = len(os.path.commonprefix(told)) if len(told) > 1 else 0
     return [", ".join(words[alike:]) for words in told]

@@ -14,8 +14,8 @@ _SIGNED = "datum.value == 0 ? '0 %' : format(datum.value * 100, '+.0f') + ' %'"
 
 
 def withheld(sheet: Sheet) -> Chart:
-    """Predicted over measured, minus 1, of each point that was withheld; zero is exact. Filled: the
-    rest surrounds it; hollow: the model had to extrapolate."""
+    """Draw predicted over measured, minus 1, of each point that was withheld; zero is exact.
+    Filled: other points surround it; hollow: the model had to extrapolate."""
     label = METRICS[sheet.metric].label
     mine = [one for one in sheet.known.withheld if one.metric == sheet.metric]
     if not mine:

@@ -70,7 +70,7 @@ def one_metric() -> OneMetric:
 
 
 def _also() -> tuple[Line, ...]:
-    """The lines beside those of the study's table that the metric's controls ask for."""
+    """Return the lines beside those of the study's table that the metric's controls ask for."""
     key = _LABELS.get(str(st.session_state.get("metric", st.query_params.get("metric"))))
     told = str(st.session_state.get("statistic", st.query_params.get("statistic", "median")))
     line = None if key is None else (key, _shown(METRICS[key], _STATISTICS.get(told, "p50")))
@@ -78,5 +78,5 @@ def _also() -> tuple[Line, ...]:
 
 
 def _shown(metric: Metric, statistic: str) -> str:
-    """The chosen statistic where the metric has a distribution, else its mean."""
+    """Return the chosen statistic where the metric has a distribution, else its mean."""
     return statistic if metric.distribution else "mean"

@@ -229,7 +229,7 @@ def _title(line: Line) -> str:
 
 
 def _alt(setting: Setting, view: View) -> str:
-    """What a chart says to those who do not see it."""
+    """Describe a chart in words for those who do not see it."""
     told = said_by(setting, view.line, view.seen[0])
     return f"{words.with_unit(*view.line)} over the load on {setting.name}: {told}."
 
@@ -238,7 +238,7 @@ def _alt(setting: Setting, view: View) -> str:
 def _drawing(
     shelf: Shelf, question: Question, name: str, view: View, beside: tuple[str, ...] = ()
 ) -> Drawing:
-    """The chart of a setting, by its name."""
+    """Return the chart of a setting, by its name."""
     settings = {one.name: one for one in ask(shelf, compare, question).settings}
     others = [settings[other] for other in beside if other != name]
     return specification(over_load(settings[name], view, others))

@@ -55,7 +55,7 @@ def _draw(study: Study, figure: Figure) -> None:
 
 
 def _alt(plot: Plot) -> str:
-    """What a chart says to those who do not see it."""
+    """Describe a chart in words for those who do not see it."""
     values = "; ".join(f"{one.arm}, {one.of}: {one.text}" for one in plot.values)
     return f"{plot.name} in {plot.unit}, {BADGE}: {values}. {'; '.join(plot.notes)}"
 

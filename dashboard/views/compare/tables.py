@@ -66,7 +66,7 @@ def left_out(found: Comparison) -> None:
 
 
 def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
-    """One row per pair and line, values unrounded, for a file."""
+    """Return one row per pair and line, values unrounded, for a file."""
     return pd.DataFrame(
         {
             "setting": line.setting, "arm": line.arm,

@@ -175,7 +175,7 @@ def _strips(found: Capacity) -> None:
 
 
 def _file_rows(found: Capacity) -> pd.DataFrame:
-    """Every load of every arm, unrounded."""
+    """Return every load of every arm, unrounded."""
     about: list[str | list[str]] = [
         "arm_label",
         "model",
@@ -194,7 +194,7 @@ def text(rows: tables.Table, what: str) -> None:
 
 
 def cells_behind(shelf: Shelf, filters: Filters, ids: tuple[str, ...]) -> Shown:
-    """Cells, each with a link into their place among all runs."""
+    """Draw cells, each with a link to its place among all runs."""
     cells = there.cells(shelf, filters)
     chosen = cells.loc[cells["cell_id"].isin(ids), [*BEHIND, "cell_id"]]
     return linked(chosen.rename(columns=BEHIND))

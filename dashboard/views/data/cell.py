@@ -80,7 +80,7 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
 
 
 def server_drawings(known: Server, cell: CellRow) -> list[Drawing]:
-    """A chart for each thing that the samples tell."""
+    """Return a chart for each thing that the samples tell."""
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}
     return [

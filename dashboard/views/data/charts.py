@@ -74,7 +74,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 
 @cached(32, Pick)
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
-    """Panel -> its chart, all on one scale."""
+    """Return panel -> its chart, all on one scale."""
     known = ask(shelf, read.marks, pick, filters, most)
     if not known.panels:
         return {}
@@ -173,7 +173,7 @@ def _cells(
 
 
 def cell_rows(cells: Sequence[Behind], pick: Pick) -> pd.DataFrame:
-    """The cells of a chart under the names that it gives them."""
+    """Return the cells of a chart under the names that it gives them."""
     names = {"series": pick.series.label, "x": words.axis_title(pick.x)}
     if pick.panel:
         names = {"panel": pick.panel.label, **names}

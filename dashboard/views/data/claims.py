@@ -99,7 +99,8 @@ def _table() -> Table | None:
 
 
 def shipped() -> list[str]:
-    """The names of the tables that come along; none in an installation without the examples."""
+    """Return the names of the tables that come along; none in an installation without the
+    examples."""
     return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
 
 
@@ -112,7 +113,7 @@ def shipped_table(name: str) -> Table:
 
 
 def uploaded_table(name: str, sent: bytes) -> Table:
-    """An uploaded file as text. Raises InvalidInput where it is too large or no text."""
+    """Return an uploaded file as text. Raises InvalidInput where it is too large or no text."""
     if len(sent) > MOST_MB * 1_000_000:
         raise InvalidInput(
             f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
@@ -125,7 +126,7 @@ def uploaded_table(name: str, sent: bytes) -> Table:
 
 @cached(8, Table)
 def judged_table(table: Table) -> tuple[Tables, Claims]:
-    """A table, read and recomputed."""
+    """Read a table and recompute it."""
     tables = read_claims(table.text, table.name)
     return tables, judge(tables)
 
@@ -184,7 +185,7 @@ def _unclaimed(judged: Claims) -> None:
 
 
 def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Every figure, unrounded, for a file."""
+    """Return every figure, unrounded, for a file."""
     rows = [finding.as_json() for finding in findings]
     told = [{k: v for k, v in row.items() if k not in ("about", "measured")} for row in rows]
     about = [", ".join(f"{k} {v}" for k, v in finding.about.items()) for finding in findings]

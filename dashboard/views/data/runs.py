@@ -49,7 +49,7 @@ _FORMERLY = re.compile(r", concurrency (\d+)\b")
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the part. It shows the runs that are excluded by name too, as nobody else does."""
+    """Draw the part. Unlike other pages it shows the runs that are excluded by name as well."""
     shelf = shelf.with_excluded()
     known = ask(shelf, read.runs, filters)
     st.header(plain(known.headline))

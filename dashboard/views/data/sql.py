@@ -99,7 +99,8 @@ def _answer(shelf: Shelf, sql: str) -> None:
 
 
 def _asked(shelf: Shelf, sql: str) -> Answer:
-    """The answer to a reader's own question. Raises InvalidInput or TooManyWait, one sentence."""
+    """Return the answer to a reader's own question. Raises InvalidInput or TooManyWait, one
+    sentence."""
     known = _known(shelf, sql)
     if not known:
         place = st.empty()
@@ -112,7 +113,7 @@ def _asked(shelf: Shelf, sql: str) -> Answer:
 
 @cached(4)
 def _known(shelf: Shelf, sql: str) -> list[Answer]:
-    """A place for the answer, which all sessions share; empty until somebody has it.
+    """Return a list for the answer that all sessions share; empty until somebody has the answer.
 
     The cache may not hold the waiting itself, which draws.
     """
@@ -135,7 +136,7 @@ def named_once(rows: pa.Table) -> pa.Table:
 
 
 def flat(rows: pa.Table) -> pd.DataFrame:
-    """The rows for a table or CSV: what is not a number, text or time becomes text."""
+    """Return the rows for a table or CSV: what is not a number, text or time becomes text."""
     table_: pd.DataFrame = pa.table(
         {name: _plain_column(rows.column(name)) for name in rows.column_names}
     ).to_pandas()

@@ -121,7 +121,7 @@ def _read(reports: Sequence[Report]) -> Uploaded:
 
 
 def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]) -> Made:
-    """``make(reports)``, kept in the session until the reports are others."""
+    """Return ``make(reports)``, kept in the session until the reports are others."""
     kept = st.session_state.get(f"{_KEPT}: {name}")
     if kept is None or kept[0] != reports:
         kept = (reports, make(reports))

@@ -8,7 +8,7 @@ from answers.decide.values import Cell, Decision
 
 
 def rows_of(found: Sequence[Decision]) -> pd.DataFrame:
-    """Every arm at every load of every decision, unrounded."""
+    """Return every arm at every load of every decision, unrounded."""
     return pd.DataFrame([_row(one, cell) for one in found for cell in one.arms])
 
 

@@ -27,7 +27,7 @@ class Options:
 
 
 def options(reader: Reader) -> Options:
-    """GPUs and datasets that occur."""
+    """Return the GPUs and datasets that occur."""
     found: dict[str, set[str]] = {"gpu": set(), "dataset": set()}
     for row in queries.filter_options(reader).to_pylist():
         if row["field"] in found and row["value"] != "unknown":

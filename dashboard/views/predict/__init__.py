@@ -109,7 +109,7 @@ def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...]) -> None
 
 
 def _chosen(known: dict[str, Family]) -> tuple[Family, str] | None:
-    """The arm and the dataset of the boxes; None where the link names one that is gone."""
+    """Return the arm and the dataset of the boxes; None where the link names one that is gone."""
     left, right = st.columns([3, 1])
     with left:
         name = one_of("Arm", list(known), "whatif_arm")
@@ -139,7 +139,7 @@ def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, 
 
 @cached(32, Place)
 def _known(shelf: Shelf, place: Place) -> Known:
-    """What forecasts rest on. Raises InvalidInput where there is none."""
+    """Return what forecasts rest on. Raises InvalidInput where there is none."""
     wanted = (place.system, place.family, place.dataset)
     (subject,) = (
         one

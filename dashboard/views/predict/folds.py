@@ -52,7 +52,7 @@ def trust(found: Answer, sheet: Sheet) -> None:
 
 
 def _withheld(known: Known) -> pd.DataFrame:
-    """The withheld points with their predictions, for a file."""
+    """Return the withheld points with their predictions, for a file."""
     rows = [vars(one) | {"error": one.error, "held": one.held} for one in known.withheld]
     return pd.DataFrame(rows)
 

@@ -24,7 +24,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Known:
-    """``places``: metric -> the names of its judged series, worst first -> the series."""
+    """The judged trend. ``places``: metric -> the names of its judged series, worst first -> the
+    series."""
 
     trend: Trend
     places: dict[str, dict[str, Line]]
@@ -32,7 +33,7 @@ class Known:
 
 @cached(16, Asked)
 def trend_of(shelf: Shelf, asked: Asked) -> Known:
-    """Every series judged; raises UnknownKey for a budget that cannot be read."""
+    """Judge every series; raises UnknownKey for a budget that cannot be read."""
     allowed = budgets(asked.budget.replace(",", " ").split())
     trend = watch(ask(shelf, read.watched, asked.filters), allowed, asked.accepted)
     places: dict[str, dict[str, Line]] = {}
@@ -46,5 +47,5 @@ def trend_of(shelf: Shelf, asked: Asked) -> Known:
 def drawing(
     shelf: Shelf, asked: Asked, metric: str, name: str, noted: tuple[Placed, ...]
 ) -> Drawing:
-    """The run chart of one series, with what people noted."""
+    """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, asked).places[metric][name], noted))

@@ -151,7 +151,7 @@ def _nights(line: Line, noted: Sequence[Placed]) -> Shown:
 
 
 def file_rows(lines: Sequence[Line]) -> pd.DataFrame:
-    """Every series unrounded, for a file: what it is, how it is judged, since when."""
+    """Return every series unrounded, for a file: what it is, how it is judged, since when."""
     told = [
         {
             **dict(line.about), "metric": line.assessed.series.metric,
