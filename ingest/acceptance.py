@@ -11,7 +11,7 @@ _METRICS = ("acceptance_rate", "mean_acceptance_length")
 
 
 def finished(cell: Cell) -> Cell:
-    """The cell with its best acceptance among the measurements and with all flags."""
+    """Return the cell with its best acceptance among the measurements and with all flags."""
     counts = tuple(sorted(cell.acceptance, key=lambda a: _ORDER.index(a.source)))
     cell = replace(
         cell,
@@ -41,5 +41,5 @@ def _best(counts: tuple[Acceptance, ...]) -> tuple[Measurement, ...]:
 
 
 def _unique(flags: tuple[Flag, ...]) -> tuple[Flag, ...]:
-    """Each sentence once: a format and a lint may see the same doubt."""
+    """Keep each flag once: a format and a lint may raise the same doubt."""
     return tuple(dict.fromkeys(flags))

@@ -12,7 +12,8 @@ _METRIC = "request_attainment"
 
 
 def with_attainment(cell: Cell) -> Cell:
-    """The cell with its attainment; as it was where no rate was offered, or none is known."""
+    """Return the cell with its attainment; unchanged where no rate was offered, or none is
+    known."""
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
     if load is not None and load.kind == "trace":
@@ -32,8 +33,8 @@ def with_attainment(cell: Cell) -> Cell:
 
 
 def _of_trace(cell: Cell) -> Cell:
-    """The cell with the time in which its requests came over that in which they were completed: 1
-    where a server keeps up, less where they pile up."""
+    """Return the cell with its attainment: the time in which its requests came over that in which
+    they were completed; 1 where a server keeps up, less where they pile up."""
     came, done = (_span(cell, column) for column in ("start", "end"))
     if not came or not done:
         return cell
@@ -42,13 +43,14 @@ def _of_trace(cell: Cell) -> Cell:
 
 
 def _span(cell: Cell, column: str) -> float | None:
-    """Seconds between the first and the last completed request."""
+    """Return the seconds between the first and the last completed request."""
     times = _completed(cell, column)
     return float(np.ptp(times)) if times.size else None
 
 
 def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
-    """A column of the completed requests in the window; empty where not all requests are known."""
+    """Return a column of the completed requests in the window; empty where not all requests are
+    known."""
     if cell.requests is None or not cell.requests_complete:
         return np.empty(0)
     rows = cell.requests
@@ -58,7 +60,8 @@ def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
 
 
 def _completions_per_second(cell: Cell) -> float | None:
-    """From the first completion to the last: a server that keeps up completes what is offered.
+    """Return the rate of completions from the first to the last: a server that keeps up completes
+    what is offered.
 
     Over the whole window it would seem not to, for the time that its last requests take.
     """

@@ -19,12 +19,12 @@ _BY_PRODUCT = cast(
 
 
 def is_by_product(path: Path) -> bool:
-    """Whether a file in a folder is no result of its own, as a format knows by its name."""
+    """Return whether a file in a folder is no result of its own, as a format knows by its name."""
     return is_meta(path) or any(says(path) for says in _BY_PRODUCT)
 
 
 def with_companions(content: Content) -> Content:
-    """The content with the files that belong to it, whose hashes are then part of its own.
+    """Return the content with the files that belong to it, whose hashes are then part of its own.
 
     Raises InvalidInput where one of them cannot be a part of a result, OSError where it cannot be
     read.

@@ -27,7 +27,7 @@ _COUNTS = ("drafts", "draft_tokens", "accepted_tokens")
 
 
 def require_storable(cell: Cell) -> None:
-    """Raises InvalidInput with the first impossible number of the cell."""
+    """Raise InvalidInput with the first impossible number of the cell."""
     for wrong in _impossible(cell):
         raise InvalidInput(
             f"Benchmark {cell.index} of this report has {wrong}, which cannot be; the file was "
@@ -76,7 +76,7 @@ def _impossible_measurement(one: Measurement) -> Iterator[str]:
 
 
 def _disordered(cell: Cell) -> Iterator[str]:
-    """Percentiles that fall where they have to rise."""
+    """Say which percentiles fall where they have to rise."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for one in cell.measurements:
         found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
@@ -101,7 +101,7 @@ def _impossible_requests(cell: Cell) -> Iterator[str]:
 
 
 def _plausible(metric: Metric, value: float | None) -> bool:
-    """Whether a value may be true; an unknown one may. An infinite one never is."""
+    """Return whether a value may be true; an unknown one may. An infinite one never is."""
     if value is None:
         return True
     return metric.lowest - _CLOCK <= value <= metric.highest + _CLOCK and math.isfinite(value)

@@ -18,12 +18,13 @@ _TEXTS = ("error", "prompt", "output")
 
 
 def clean_text(text: str) -> str:
-    """One printable text without credentials."""
+    """Return a text without credentials and control characters."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", scrub_text(_encodable(text)))
 
 
 def clean_cell(cell: Cell, keep_text: bool) -> Cell:
-    """The cell without credentials in any of its texts, and without infinite measurements."""
+    """Return the cell without credentials in any of its texts, and without infinite
+    measurements."""
     told: dict[str, Any] = {
         name: clean_text(value) for name, value in vars(cell).items() if isinstance(value, str)
     }
@@ -47,7 +48,7 @@ def _clean_value(value: Any) -> Any:
 
 
 def _encodable(text: str) -> str:
-    """Lone surrogates, which JSON can spell, cannot be stored as UTF-8."""
+    """Replace lone surrogates, which JSON can spell and UTF-8 cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -63,7 +64,8 @@ def _clean_requests(requests: pa.Table, keep_text: bool) -> pa.Table:
 
 
 def _scrub_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Each distinct text is looked at once: thousands of requests share a few errors."""
+    """Return a column without credentials. Each distinct text is looked at once: thousands of
+    requests share a few errors."""
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)

@@ -132,7 +132,7 @@ def _require_guess(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
 
 
 def _guessed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Told | None":
-    """What to tell of each file beside what the user said; None: take in nothing."""
+    """Return what to tell of each file beside what the user said; None: take in nothing."""
     if not given["guess"]:
         return {}
     from ingest.guess_cli import agreed
@@ -141,7 +141,7 @@ def _guessed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any])
 
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
-    """The checked options; wrong usage ends the command with status 2."""
+    """Return the checked options; wrong usage ends the command with status 2."""
     from ingest.nursery import nursery
 
     for path in paths:
@@ -201,7 +201,7 @@ def _run(
 
 
 def table(outcome: "Outcome") -> str:
-    """What an ingest did, as the lines that end it."""
+    """Return what an ingest did, as the lines that end it."""
     held = f"{outcome.cells:,} cells, {outcome.requests:,} requests"
     counts = (
         ("accepted", outcome.accepted, held if outcome.accepted else ""),

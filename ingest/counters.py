@@ -39,7 +39,7 @@ _INCOMPLETE = Flag(
 
 
 def before_after(before: Snapshot | None, after: Snapshot | None) -> Found:
-    """Acceptance between two snapshots; None with a flag where the server restarted."""
+    """Return the acceptance between two snapshots; None with a flag where the server restarted."""
     there = [snapshot for snapshot in (before, after) if snapshot is not None]
     if _began_anew(there):
         return None, (RESTARTED,)
@@ -47,7 +47,8 @@ def before_after(before: Snapshot | None, after: Snapshot | None) -> Found:
 
 
 def over_window(series: Series, window: Window | None) -> Found:
-    """Acceptance over a window of unix seconds; None with a flag where it cannot be told."""
+    """Return the acceptance over a window of unix seconds; None with a flag where it cannot be
+    told."""
     if not series or window is None:
         return None, ()
     start, end = window
@@ -64,7 +65,7 @@ def over_window(series: Series, window: Window | None) -> Found:
 
 
 def samples_within(series: Series, window: Window | None) -> tuple[Sample, ...]:
-    """Every sampled value of a window, e.g. requests running and waiting."""
+    """Return every sampled value of a window, e.g. requests running and waiting."""
     if window is None:
         return ()
     chosen = slice(bisect_left(series.at, window[0]), bisect_right(series.at, window[1]))
@@ -76,7 +77,8 @@ def samples_within(series: Series, window: Window | None) -> tuple[Sample, ...]:
 
 
 def _began_anew(snapshots: Sequence[Snapshot]) -> bool:
-    """Whether tokens that a server counts fell, also on one that drafts nothing."""
+    """Return whether the server restarted: its counted tokens fell, also on a server that drafts
+    nothing."""
     pairs = list(itertools.pairwise(snapshots))
     return any(
         after.values[name] < before.values[name] - 0.5
@@ -87,7 +89,7 @@ def _began_anew(snapshots: Sequence[Snapshot]) -> bool:
 
 
 def _difference(counted: list[Counters]) -> Found:
-    """From the first to the last of counters in the order of time."""
+    """Return the acceptance from the first to the last of counters in the order of time."""
     if len(counted) < 2:
         return None, ()
     if any(_fell(a, b) for a, b in zip(counted, counted[1:], strict=False)):

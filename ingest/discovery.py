@@ -35,7 +35,7 @@ class Unit:
 
 
 def find_units(paths: Iterable[Path]) -> Iterator[Unit | Rejection]:
-    """Every unit under the given files and folders, in the order of their names.
+    """Yield every unit under the given files and folders, in the order of their names.
 
     A file named by the user is taken whatever its name; in folders only what ``is_wanted`` says
     counts. Hidden names are passed over. Something that cannot be looked at becomes a Rejection,
@@ -52,7 +52,7 @@ def find_units(paths: Iterable[Path]) -> Iterator[Unit | Rejection]:
 
 
 def is_wanted(path: Path) -> bool:
-    """Whether a file that lies in a folder is taken as a result."""
+    """Return whether a file that lies in a folder is taken as a result."""
     if is_table(path):
         return True
     if path.name.endswith(SUFFIXES):
@@ -70,13 +70,15 @@ def _is_result(path: Path) -> bool:
 
 @lru_cache(maxsize=4096)
 def _looked_at(path: Path, _written: int, _size: int) -> bool:
-    """Whether a format recognises a file; a watched folder is looked at again and again."""
+    """Return whether a format recognises a file. The answer is remembered, since a watched folder
+    is looked at again and again."""
     return is_report(path)
 
 
 @dataclass
 class _Search:
-    """One search; ``passed_over`` fills up with what may have been a result and is none."""
+    """One search for results. ``passed_over`` fills up with files that may have been a result and
+    are none."""
 
     passed_over: list[Path] = field(default_factory=list)
     _seen: set[tuple[int, int]] = field(default_factory=set)
@@ -138,6 +140,6 @@ def _nothing(looked_at: list[Path]) -> str:
 
 
 def unreadable(error: OSError) -> str:
-    """One sentence for a file that the system does not let us read."""
+    """Say in one sentence why the system does not let us read a file."""
     said = error.strerror or type(error).__name__
     return f"This cannot be read ({said}); check the path, its links and its permissions."

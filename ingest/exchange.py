@@ -42,7 +42,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Question:
-    """Whether the warehouse holds this content already; the answer is a bool."""
+    """A reading process asks whether the warehouse holds this content already; the answer is a
+    bool."""
 
     source_id: str
 
@@ -57,7 +58,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Known:
-    """Content that the warehouse holds already."""
+    """The answer of a reading process that the warehouse holds the content already."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Refused:
-    """The unit is no result, in one sentence."""
+    """The answer of a reading process that a unit is no result; one sentence says why."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class NotWritten:
-    """The warehouse cannot be written, in one sentence; that is no fault of the unit."""
+    """The answer of a reading process that the warehouse cannot be written; that is no fault of the
+    unit."""
 
     sentence: str
 

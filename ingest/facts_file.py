@@ -39,7 +39,8 @@ class FactsFile:
     told: tuple[tuple[re.Pattern[str], dict[str, Any]], ...]
 
     def of(self, path: PurePath) -> dict[str, Any]:
-        """What it says of the result at a path. Raises UnknownKey where a name's value cannot be."""
+        """Return the facts that the file states for the result at a path. Raises UnknownKey where a
+        name's value cannot be."""
         facts = dict(self.everywhere)
         text = "/" + path.as_posix().lstrip("/")
         for pattern in self.patterns:
@@ -51,7 +52,7 @@ class FactsFile:
         return facts
 
     def unused(self, paths: Iterable[PurePath]) -> list[str]:
-        """The patterns that no path fits, as they were written."""
+        """Return the patterns that no path fits, as they were written."""
         texts = ["/" + path.as_posix().lstrip("/") for path in paths]
         every = (*self.patterns, *(pattern for pattern, _ in self.told))
         return [_written(one) for one in every if not any(one.search(text) for text in texts)]
@@ -102,7 +103,7 @@ def _facts(said: Any, where: str) -> dict[str, Any]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """The end of a path; each name once."""
+    """Compile a pattern for the end of a path; each name may stand once."""
     parts, place, names = [], 0, set()
     for found in _PIECE.finditer(text):
         parts.append(re.escape(text[place : found.start()]))

@@ -15,7 +15,7 @@ _SHARED = ("dataset", "model", "gpu", "gpu_count", "tensor_parallel_size")
 
 
 def asked(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
-    """The files with what the user adds to them."""
+    """Ask for what is missing, and return the files with the user's answers."""
     files = _arms(tuple(files))
     for key in _SHARED:
         number = missing(files).get(key)
@@ -26,7 +26,7 @@ def asked(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
 
 
 def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
-    """Which files are the baseline, what the others speculate with, and how many tokens."""
+    """Ask which files are the baseline, what the others speculate with, and how many tokens."""
     if any(_method(one) is None for one in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:
@@ -76,7 +76,8 @@ def _lacks(key: str) -> Callable[[Guessed], bool]:
 
 
 def _prompt(what: str, key: str) -> Any:
-    """An answer with the contract's type; None for an empty one. Asks again where it does not fit."""
+    """Return an answer with the contract's type; None for an empty one. Asks again where it does
+    not fit."""
     while True:
         said = click.prompt(f"{what[:1].upper()}{what[1:]}", default="", type=str).strip()
         try:

@@ -34,13 +34,14 @@ _WIDTH = 80
 
 
 def with_told(unit: "Unit | Rejection", options: "Options", more: Told) -> "Options":
-    """The options for one unit; ``--set`` wins."""
+    """Return the options for one unit, with the facts told of it; ``--set`` wins."""
     own = more.get(clean_text(str(unit.path)), {})
     return replace(options, settings=own | options.settings) if own else options
 
 
 def agreed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> Told | None:
-    """Show what is known and guessed of the files; what to tell of each, None to take in nothing.
+    """Show what is known and guessed of the files; return what to tell of each, None to take in
+    nothing.
 
     Only on a terminal anybody is asked; elsewhere ``--yes`` agrees.
     """
@@ -95,7 +96,7 @@ def _looked_at(
 
 
 def _told(path: Path, options: "Options") -> dict[str, Any]:
-    """What the user says of a file."""
+    """Return what the user says of a file, by ``--facts`` and ``--set``."""
     try:
         facts = {} if options.facts is None else options.facts.of(path)
     except UnknownKey:
@@ -104,7 +105,8 @@ def _told(path: Path, options: "Options") -> dict[str, Any]:
 
 
 def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
-    """What all files share in one line, what tells them apart in a table, and what nobody says."""
+    """Show what all files share in one line, what tells them apart in a table, and what nobody
+    says."""
     from ingest.guessing import missing
 
     for rejection in outcome.rejected:

@@ -43,7 +43,7 @@ class Guessed:
 def guessed(
     rows: Iterable[Mapping[str, Any]], told: Callable[[Path], Mapping[str, Any]]
 ) -> tuple[Guessed, ...]:
-    """What is known of each file of some cells, and what its path and the other files add.
+    """Return what is known of each file of some cells, and what its path and the other files add.
 
     ``rows`` are cells as ``queries.cells`` gives them; ``told``: what the user said of a path.
     """
@@ -65,7 +65,7 @@ def guessed(
 
 
 def missing(files: Sequence[Guessed]) -> dict[str, int]:
-    """The facts that nobody says, and of how many files."""
+    """Return the facts that nobody states, and of how many files."""
     counted = Counter(
         key for one in files for key, found in one.facts.items()
         if found.value is None and not _is_of_a_baseline(key, one)
@@ -74,7 +74,7 @@ def missing(files: Sequence[Guessed]) -> dict[str, int]:
 
 
 def answered(one: Guessed, key: str, value: Any) -> Guessed:
-    """The file with a fact that the user added."""
+    """Return the file with a fact that the user added."""
     facts = {**one.facts, key: Found(value, "you")}
     return Guessed(one.path, one.format, facts, one.loads, one.load_by, {**one.more, key: value})
 
@@ -84,7 +84,8 @@ def _is_of_a_baseline(key: str, one: Guessed) -> bool:
 
 
 def _below_what_they_share(paths: list[str]) -> list[str]:
-    """The paths from where they part; that of a single file is its name."""
+    """Return the paths without the folders that all of them share; that of a single file is its
+    name."""
     if len(paths) == 1:
         return [Path(paths[0]).name]
     shared = Path(commonpath(paths))
@@ -92,7 +93,8 @@ def _below_what_they_share(paths: list[str]) -> list[str]:
 
 
 def _named(paths: list[str], below: list[str]) -> list[Guess]:
-    """What the paths say from where they part; where none says an arm, with the folder of all."""
+    """Guess from the paths without the folders that they share; where none of them says an arm,
+    with the last shared folder."""
     names = [named(name) for name in below]
     if any(one.method for one in names):
         return names
@@ -101,7 +103,7 @@ def _named(paths: list[str], below: list[str]) -> list[Guess]:
 
 
 def _agreed(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The facts that all cells of a file share."""
+    """Return the facts that all cells of a file share."""
     return {
         key: cells[0].get(key) if len({repr(cell.get(key)) for cell in cells}) == 1 else None
         for key in SHOWN
@@ -114,7 +116,7 @@ def _content(facts: Mapping[str, Any]) -> Guess:
 
 
 def _named_or_read(name: Guess, content: Guess) -> By:
-    """By whom the arm is said."""
+    """Return what says the arm: the file's contents, its name or the other files."""
     return "contents" if content.method else "name" if _own(name, content) else "others"
 
 
@@ -124,7 +126,7 @@ def _own(name: Guess, content: Guess) -> str | None:
 
 
 def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tuple[Any, By]]:
-    """What can be guessed of a file, and by what."""
+    """Return what can be guessed of a file, and from what."""
     return {
         "spec_method": (arm.method, by),
         "num_speculative_tokens": (arm.num_speculative_tokens, "name"),
@@ -156,7 +158,7 @@ def _file(
 def _load(
     cells: Sequence[Mapping[str, Any]], offers: Mapping[str, tuple[Any, By]]
 ) -> tuple[tuple[str, ...], dict[str, Any], By]:
-    """The loads of a file in words, what its name adds to them, and who says them."""
+    """Return the loads of a file in words, what its name adds to them, and who says them."""
     stated = [load_of(*(cell.get(key) for key in _LOAD)) for cell in cells]
     offer = {key: offers[key][0] for key in ("concurrency", "rate") if offers[key][0] is not None}
     # As many as it takes is no number: a name may say it.

@@ -83,7 +83,8 @@ class Level:
 
 
 def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
-    """The cell of a level. Raises InvalidInput where nothing succeeded or a fact is out of range."""
+    """Return the cell of a level. Raises InvalidInput where nothing succeeded or a fact is out of
+    range."""
     if level.completed is not None and level.completed <= 0:
         raise InvalidInput(
             "This report has no successful request; look at its errors and run the benchmark again."
@@ -123,7 +124,7 @@ def _made(level: Level) -> int | None:
 def reported(
     metric: str, said: Any, factor: float = 1.0, only: tuple[str, ...] = ()
 ) -> Iterator[Measurement]:
-    """What a mapping of statistics says of a metric, times ``factor``; each statistic once.
+    """Yield what a mapping of statistics says of a metric, times ``factor``; each statistic once.
 
     ``said`` may be a plain number, which is a mean. ``only``: these words and no others.
     """
@@ -139,7 +140,8 @@ def reported(
 
 
 def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """``mean_NAME``, ``p99_NAME`` … of flat members as a mapping of statistics."""
+    """Return the members ``mean_NAME``, ``p99_NAME`` … of a flat object as a mapping of
+    statistics."""
     return {
         key.removesuffix(f"_{name}"): value
         for key, value in members.items()
@@ -148,12 +150,12 @@ def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a number that can be stored."""
+    """Return whether a value is a number that can be stored."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def positive(value: Any) -> Any:
-    """The value where it is a number above zero; None elsewhere."""
+    """Return the value where it is a number above zero; None elsewhere."""
     return value if is_number(value) and value > 0 else None
 
 
@@ -193,7 +195,8 @@ def _floats(values: Any, n: int) -> NDArray[Any]:
 
 
 def _recomputed(level: Level, full: Columns | None) -> Iterator[Measurement]:
-    """What the requests say: without their times the latencies only."""
+    """Yield the measurements that follow from the requests: without their times the latencies
+    only."""
     if full is None or level.requests is None:
         return
     for one in canonical(full, Window(None, None), level.errored, level.completed or 0):

@@ -27,7 +27,8 @@ class Allowed:
 
 
 def _processes() -> int:
-    """One for each core, up to four; two on a single one, so that a slow unit stops no other."""
+    """Return how many processes read: one for each core, up to four; two on a single core, so that
+    a slow unit stops no other."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(2, min(4, cores or 1))
 
@@ -43,18 +44,18 @@ class Limits:
 
     @property
     def processes(self) -> int:
-        """How many processes read."""
+        """The number of processes that read."""
         return self.workers or _processes()
 
     def of(self, unit: Unit) -> Allowed:
-        """What this one may take."""
+        """Return what reading this unit may take."""
         seconds = self.seconds + weight(unit) / _SLOWEST
         memory = self.megabytes * _MEGABYTE + _TIMES_ITS_SIZE * weight(unit)
         return Allowed(int(seconds) + 1, max(_LEAST_S, seconds * _WAITING), memory)
 
 
 def weight(unit: Unit) -> int:
-    """About how many bytes a unit has when it is unpacked."""
+    """Return about how many bytes a unit has when it is unpacked."""
     return unit.bytes * (_UNPACKED if _is_packed(unit) else 1)
 
 

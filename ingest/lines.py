@@ -16,12 +16,12 @@ _Read = TypeVar("_Read")
 
 
 def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Every line that is not empty, with its number from 1."""
+    """Return every line that is not empty, with its number from 1."""
     return ((number, data[start:end]) for number, start, end in _spans(data))
 
 
 def former(data: memoryview) -> tuple[str, ...]:
-    """The hashes of what the file held before each of its lines was appended."""
+    """Return the hashes of what the file held before each of its lines was appended."""
     digest, done = hashlib.sha256(), 0
     found = []
     for _, _, end in list(_spans(data))[:-1]:
@@ -34,7 +34,7 @@ def former(data: memoryview) -> tuple[str, ...]:
 
 
 def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Number, begin and end of every line that is not empty."""
+    """Yield number, begin and end of every line that is not empty."""
     whole: Any = data.obj
     start, number, size = len(data) - len(json_bytes(data)), 0, len(data)
     while start < size:
@@ -49,7 +49,8 @@ def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
 def decoded(
     data: memoryview, decode: Callable[[bytes | memoryview], _Read], kind: str
 ) -> Iterator[tuple[_Read, tuple[Flag, ...]]]:
-    """What ``decode`` makes of each line. ``kind`` is the format's, for the sentence of InvalidInput."""
+    """Yield what ``decode`` makes of each line. ``kind`` is the format's, for the sentence of
+    InvalidInput."""
     for number, line in lines(data):
         try:
             yield not_a_number.decoded(line, decode)
@@ -61,15 +62,16 @@ def decoded(
 
 
 def head_of(data: memoryview, size: int = _HEAD) -> bytes:
-    """The beginning of a file, by which it is recognised."""
+    """Return the beginning of a file, by which it is recognised."""
     return bytes(json_bytes(data)[:size]).lstrip()
 
 
 def starts_object(head: bytes, *marks: bytes) -> bool:
-    """Whether a head begins a JSON object and names all of the keys."""
+    """Return whether a head begins a JSON object and names all of the keys."""
     return head[:1] == b"{" and all(b'"' + mark + b'"' in head for mark in marks)
 
 
 def members(data: memoryview | bytes) -> dict[str, Any]:
-    """One JSON object as a dictionary, as it stands: ``time_per_output_token`` is no credential."""
+    """Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
+    credential."""
     return msgspec.json.decode(data, type=dict[str, Any])

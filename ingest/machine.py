@@ -45,7 +45,7 @@ class Machine:
     values: tuple[Mapping[str, float], ...] = ()
 
     def within(self, window: Window | None) -> tuple[Sample, ...]:
-        """Every value of a window."""
+        """Return every value sampled in a window."""
         if window is None:
             return ()
         chosen = slice(bisect_left(self.at, window[0]), bisect_right(self.at, window[1]))
@@ -57,13 +57,14 @@ class Machine:
 
 
 def read_machine(data: bytes) -> Machine:
-    """The machine of a drop. A line that cannot be read, the last one of a killed run, is passed over."""
+    """Read the machine of a drop. A line that cannot be read, the last one of a killed run, is
+    passed over."""
     found = sorted(_moments(data), key=lambda one: one[0])
     return Machine(tuple(at for at, _ in found), tuple(values for _, values in found))
 
 
 def means(samples: Iterable[Sample]) -> tuple[Measurement, ...]:
-    """What samples say of a cell, as the catalogue's metrics."""
+    """Average what the machine's samples say of a cell, as the catalogue's metrics."""
     by_name: dict[str, list[float]] = {}
     for sample in samples:
         by_name.setdefault(sample.name, []).append(sample.value)

@@ -10,12 +10,14 @@ _NAMED = 4
 
 
 def circumstances(record: Record) -> tuple[Flag, ...]:
-    """What a reader should know of how it was measured."""
+    """Return what a reader should know of the circumstances in which a cell was measured, as
+    flags."""
     return tuple(flag for told in (_company, _unread, _cache) for flag in told(record))
 
 
 def _company(record: Record) -> Iterator[Flag]:
-    """Launches on the same machine: those it met, or how many an older record says there could be."""
+    """Yield a flag with the launches that ran on the same machine: those that the record names, or
+    how many an older record says there could be."""
     shared = "they share its processor, memory and power."
     met = record.environment.get("neighbours")
     if isinstance(met, list):

@@ -18,12 +18,13 @@ _LARGEST = 1 << 20
 
 
 def is_meta(path: Path) -> bool:
-    """Whether a file tells of others."""
+    """Return whether a file tells the facts of other files."""
     return path.name == META or path.name.endswith(_OWN)
 
 
 def facts_beside(report: Path) -> dict[str, Any]:
-    """What lies beside a report and tells of it; the report's own file wins. Raises InvalidInput."""
+    """Return what lies beside a report and tells of it; the report's own file wins. Raises
+    InvalidInput."""
     own = report.name.split(".")[0] + _OWN
     files = (report.with_name(name) for name in (META, own))
     found: dict[str, Any] = {}

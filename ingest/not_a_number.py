@@ -20,7 +20,7 @@ _Read = TypeVar("_Read")
 def decoded(
     data: memoryview, decode: Callable[[bytes | memoryview], _Read], infinity: bytes = b"null"
 ) -> tuple[_Read, tuple[Flag, ...]]:
-    """What ``decode`` makes of the data, read again with null for NaN where it is no JSON.
+    """Return what ``decode`` makes of the data, read again with null for NaN where it is no JSON.
 
     ``infinity`` stands for Infinity; texts stay as they are. Raises what ``decode`` raises.
     """

@@ -29,7 +29,7 @@ _GONE = (
 
 
 class Nursery:
-    """This side of it."""
+    """The command's side of the process that forks readers: it starts it, asks it, ends it."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -46,16 +46,16 @@ class Nursery:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id of the nursery."""
         return self._process.pid
 
     @property
     def lives(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process runs, so that it can be asked."""
         return self._process.poll() is None
 
     def fork(self) -> tuple[Connection, int]:
-        """A new process that reads: the connection to it, and its number."""
+        """Fork a process that reads; return the connection to it, and its process id."""
         ours, theirs = socket.socketpair()
         with theirs, self._asking():
             socket.send_fds(self._socket, [_FORK], [theirs.fileno()])
@@ -63,13 +63,14 @@ class Nursery:
         return Connection(ours.detach()), pid
 
     def reap(self, pid: int) -> int:
-        """The exit status of one that has ended, or will soon; negative: the signal's number."""
+        """Return the exit status of a reader that has ended, or will soon; negative: the signal's
+        number."""
         with self._asking():
             self._socket.sendall(_REAP + pid.to_bytes(_NUMBER, "big"))
             return self._answer()
 
     def close(self) -> None:
-        """End it; only its owner can."""
+        """End the process; only its owner can."""
         if self.owner != os.getpid():
             return
         self._socket.close()
@@ -78,7 +79,8 @@ class Nursery:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """One question and its answer; where they are torn apart, it is of no more use."""
+        """Hold the socket for one question and its answer; if one of them is cut off, end the
+        nursery."""
         try:
             with self._guard:
                 yield
@@ -102,7 +104,7 @@ _running: list[Nursery] = []
 
 
 def nursery() -> Nursery:
-    """The one of this process, started if it is not there; it ends with this process."""
+    """Return the nursery of this process, started if it is not there; it ends with this process."""
     if not _running or _running[-1].owner != os.getpid() or not _running[-1].lives:
         _running[:] = [Nursery()]
         atexit.register(_running[-1].close)
@@ -110,7 +112,8 @@ def nursery() -> Nursery:
 
 
 def main() -> None:
-    """The process itself: ``sys.argv`` holds where our code is, and the number of the socket."""
+    """Run the process itself: ``sys.argv`` holds where our code is, and the number of the
+    socket."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     from ingest.worker import prepare

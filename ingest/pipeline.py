@@ -56,7 +56,7 @@ class Outcome:
     generation: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {
             "accepted": self.accepted,
             "known": self.known,
@@ -94,7 +94,7 @@ def ingest_each(
     advance: Callable[[Unit], None] = _nothing,
     alive: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """``ingest_units``, each unit with options of its own."""
+    """Do what ``ingest_units`` does, each unit with options of its own."""
     intake = Intake(store, advance)
     with suppress(WarehouseBusy):
         while _one_turn(intake, found, store, alive):
@@ -103,7 +103,8 @@ def ingest_each(
 
 
 def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], None]) -> bool:
-    """Take in until there is no more, or somebody else wants to write; whether he does."""
+    """Take in until there is no more, or another process wants to write; return whether one
+    does."""
     began = published = time.monotonic()
     is_over = False
 

@@ -54,7 +54,8 @@ class _Worker:
 
 
 class Pool:
-    """Up to ``processes`` of them for the warehouse at ``root``; none is left when it is closed."""
+    """Up to ``processes`` processes that read for the warehouse at ``root``; none is left when the
+    pool is closed."""
 
     def __init__(self, root: Path, processes: int) -> None:
         self._job = Job(root.absolute(), Path.cwd())
@@ -74,7 +75,8 @@ class Pool:
     def results(
         self, tasks: Iterator[Task], is_known: Callable[[Task, str], bool]
     ) -> Iterator[tuple[Task, Result] | None]:
-        """Each task with what it came to, in the order in which they end; None now and then."""
+        """Yield each task with what came of it, in the order in which they end; None now and
+        then."""
         self._feed(tasks)
         while busy := [worker for worker in self._workers if worker.task is not None]:
             ready = wait([worker.connection for worker in busy], timeout=_TICK_S)
@@ -131,7 +133,8 @@ class Pool:
         return task, said
 
     def _mourned(self, worker: _Worker, task: Task) -> tuple[Task, Result] | None:
-        """The task of a dead process, refused; one that was killed from outside is read again."""
+        """Refuse the task of a process that died; one that was killed from outside is read
+        again."""
         status = self._dismiss(worker)
         if status == -signal.SIGKILL and not worker.is_late and task.number not in self._killed:
             self._killed.add(task.number)
@@ -140,7 +143,7 @@ class Pool:
         return task, Refused(_reason(status, worker.is_late, task))
 
     def _dismiss(self, worker: _Worker) -> int:
-        """End a process; its exit status."""
+        """End a process and return its exit status."""
         self._workers.remove(worker)
         # One that reads does not listen; one that is dead stays as it died.
         with suppress(ProcessLookupError):
@@ -157,7 +160,7 @@ class Pool:
 
 
 def _reason(status: int, is_late: bool, task: Task) -> str:
-    """Why a unit is refused whose process ended with this status."""
+    """Say why a unit is refused whose process ended with this status."""
     if is_late:
         return _LATE.format(task.allowed.wall_seconds)
     if status == -signal.SIGXCPU:

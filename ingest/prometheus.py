@@ -59,7 +59,7 @@ class Snapshot:
 
     @property
     def counters(self) -> Counters | None:
-        """The speculation counters, or None where the server exposes none."""
+        """Return the speculation counters, or None where the server exposes none."""
         if "spec_decode_num_drafts" not in self.values:
             return None
         return Counters(
@@ -101,7 +101,7 @@ def _gather(values: dict[str, float], name: str, value: float) -> None:
 
 
 def _number(text: str) -> float | None:
-    """A finite value, else None (``NaN`` stands for "nothing observed yet")."""
+    """Return a finite value, else None (``NaN`` stands for "nothing observed yet")."""
     try:
         value = float(text)
     except ValueError:
@@ -110,7 +110,8 @@ def _number(text: str) -> float | None:
 
 
 def _cache_tokens(labels: str) -> int | None:
-    """vLLM's ``kv_cache_size_tokens``; before it said that, blocks times their size."""
+    """Return the size of the KV cache in tokens: vLLM's ``kv_cache_size_tokens``; of releases that
+    lack it, blocks times their size."""
     said = {name: int(count) for name, count in _LABEL.findall(labels)}
     if "kv_cache_size_tokens" in said:
         return said["kv_cache_size_tokens"]

@@ -27,7 +27,7 @@ class Body(msgspec.Struct, gc=False):
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """``request_args`` of GuideLLM."""
+    """The arguments of a request as GuideLLM keeps them in ``request_args``."""
 
     body: Body | None = None
 
@@ -36,7 +36,8 @@ _decode = msgspec.json.Decoder(Arguments).decode
 
 
 def read_arguments(text: str) -> Arguments | None:
-    """``request_args`` as JSON (0.6 and later) or as a Python literal (0.4 and 0.5); None if neither."""
+    """Read ``request_args`` from JSON (0.6 and later) or from a Python literal (0.4 and 0.5); None
+    if it is neither."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -51,7 +52,7 @@ def _read_literal(text: str) -> Arguments | None:
 
 
 def prompt_text(body: Body) -> str | None:
-    """The flattened prompt of a request; None where there is none."""
+    """Return the flattened prompt of a request; None where there is none."""
     if isinstance(body.prompt, str):
         return body.prompt
     if isinstance(body.messages, str):
@@ -60,7 +61,7 @@ def prompt_text(body: Body) -> str | None:
 
 
 def flatten(messages: Any) -> str | None:
-    """Messages as one text; a single redacted text stands for the whole conversation."""
+    """Return messages as one text; a single redacted text stands for the whole conversation."""
     if not isinstance(messages, list) or not messages:
         return None
     texts = [_content(m) for m in messages]

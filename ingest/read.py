@@ -26,7 +26,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_content(path: Path) -> Content:
-    """The decompressed bytes of ``path`` (``.gz`` and ``.zst`` are known by their first bytes).
+    """Open the decompressed bytes of ``path`` (``.gz`` and ``.zst`` are known by their first
+    bytes).
 
     The hash is computed in a thread of its own. Raises InvalidInput for what cannot be a result.
     """
@@ -43,7 +44,7 @@ def open_content(path: Path) -> Content:
 
 
 def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
-    """The first decompressed bytes of a file. Raises OSError, InvalidInput."""
+    """Return the first decompressed bytes of a file. Raises OSError, InvalidInput."""
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)
@@ -60,12 +61,12 @@ def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
 
 
 def json_bytes(data: memoryview) -> memoryview:
-    """The content without a UTF-8 byte order mark."""
+    """Return the content without a UTF-8 byte order mark."""
     return data[3:] if bytes(data[:3]) == _BOM else data
 
 
 def check_text(data: memoryview, path: Path) -> None:
-    """Raises InvalidInput where the first bytes cannot start UTF-8 JSON or text."""
+    """Raise InvalidInput where the first bytes cannot start UTF-8 JSON or text."""
     head = bytes(data[:4096])
     if head[:2] in _UTF16:
         raise InvalidInput(f"{path} is UTF-16 text, not UTF-8: convert it to UTF-8 first.")
@@ -83,7 +84,7 @@ def check_text(data: memoryview, path: Path) -> None:
 
 
 def hashed(data: memoryview) -> Callable[[], str]:
-    """Starts hashing in a thread; the result waits for it."""
+    """Start hashing in a thread; return a function that waits for the hash."""
     digest = hashlib.sha256()
     thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
     thread.start()
@@ -121,7 +122,7 @@ def _unpacked(file: IO[bytes], path: Path) -> IO[bytes]:
 
 
 def _spool(stream: IO[bytes] | gzip.GzipFile, path: Path) -> IO[bytes]:
-    """Unpacks into a nameless temporary file, so that memory stays small."""
+    """Unpack into a nameless temporary file, so that memory stays small."""
     limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:

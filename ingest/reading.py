@@ -41,7 +41,8 @@ _SMALL = 4 << 20
 
 
 def read_unit(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
-    """What the unit holds; its requests are written into the warehouse at ``root``, privately."""
+    """Read a unit and return what it holds; its requests are written into the warehouse at
+    ``root``, privately."""
     told = _told(unit, options)
     if unit.is_drop:
         return _drop(unit, told, root, is_known)
@@ -78,7 +79,7 @@ def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
 
 
 def _table(unit: Unit) -> Result:
-    """A published table: read once to see that it can be, and kept as it is."""
+    """Return a published table, kept as it is; it is read once to see that it can be."""
     # Not above: it is rare, and takes as long to import as a hundred small reports to read.
     from analysis.published.claims import judge
     from analysis.published.claims_file import read_claims
@@ -158,7 +159,8 @@ def _draft(source: Source, cells: Iterator[Cell], options: Options, root: Path) 
 
 
 def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
-    """The cells as they are stored; whatever a broken report makes parsing raise is InvalidInput."""
+    """Yield the cells as they are stored; whatever a broken report makes parsing raise is
+    InvalidInput."""
     any_cell = False
     try:
         for cell in cells:
@@ -176,7 +178,7 @@ BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, A
 
 
 def sentence(error: BaseException) -> str:
-    """Why a unit is refused whose reading raised this."""
+    """Say why a unit is refused whose reading raised this."""
     if isinstance(error, InvalidInput):
         return str(error)
     if isinstance(error, RecursionError):

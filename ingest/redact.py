@@ -12,7 +12,7 @@ _TEXTS = ("output", "reasoning_output")
 
 
 def redact(report: bytes) -> bytes:
-    """A GuideLLM report (JSON) without prompt and output texts and without credentials.
+    """Return a GuideLLM report (JSON) without prompt and output texts and without credentials.
 
     Each prompt becomes ``sha256:<32 hex>`` of its flattened text, each output of its own text.
     """

@@ -21,7 +21,7 @@ class Series:
 
 
 def read_series(data: bytes) -> Series:
-    """The samples of a drop.
+    """Read the samples of a drop.
 
     A line that cannot be read is passed over: the last one is cut short when a run is killed.
     """

@@ -21,7 +21,7 @@ _HINT = "write it as it was called, e.g. 'vllm serve MODEL --tensor-parallel-siz
 
 
 def served_with(command: str) -> dict[str, Any]:
-    """The facts of a ``vllm serve`` command; without a speculation it served a baseline.
+    """Return the facts of a ``vllm serve`` command; without a speculation it served a baseline.
 
     Raises UnknownKey with one sentence where it is no such command.
     """
@@ -47,7 +47,7 @@ _OF_THE_ARM = ("model", "speculative-config", "enable-prefix-caching", "host", "
 
 
 def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
-    """The positional model, and options by their long names; ``--no-…`` is False."""
+    """Return the positional model, and options by their long names; ``--no-…`` is False."""
     model: str | None = None
     options: dict[str, Any] = {}
     while words:

@@ -9,8 +9,9 @@ _QUERIES, _HITS = "prefix_cache_queries", "prefix_cache_hits"
 
 
 def cache_measurements(before: Snapshot | None, after: Snapshot | None) -> Iterator[Measurement]:
-    """Size of the cache, and the share of looked-up prompt tokens that were in it, from the snapshots
-    around a report of one level. What was not counted, or fell because of a restart, is left out."""
+    """Yield the size of the cache, and the share of looked-up prompt tokens that were in it, from
+    the snapshots around a report of one level. What was not counted, or fell because of a restart,
+    is left out."""
     first = before or after
     if first is not None and first.cache_tokens:
         yield Measurement("canonical", "kv_cache_tokens", "mean", float(first.cache_tokens))

@@ -15,7 +15,7 @@ _OBJECTS = frozenset({"server_args", "speculative_config"})
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """Validated facts from ``key=value`` texts; the last one of a key wins.
+    """Return validated facts from ``key=value`` texts; the last one of a key wins.
 
     Raises UnknownKey with one sentence where a key is unknown or a value does not fit it.
     """
@@ -24,7 +24,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The same facts with the contract's types. Raises UnknownKey where one does not fit."""
+    """Return the same facts with the contract's types. Raises UnknownKey where one does not fit."""
     try:
         return Facts(**facts).model_dump(exclude_unset=True)
     except ValidationError as error:
@@ -49,7 +49,8 @@ def _nearest(key: str) -> str:
 
 
 def _value(key: str, text: str) -> Any:
-    """Objects are written as JSON; everything else is left to the contract to convert."""
+    """Parse the text of a key whose value is an object as JSON; leave every other text to the
+    contract to convert."""
     if key not in _OBJECTS:
         return text
     try:

@@ -9,7 +9,7 @@ from warehouse.errors import InvalidInput
 
 
 def sniff(content: Content) -> Format:
-    """The format that recognises the content. Raises InvalidInput where none does."""
+    """Return the format that recognises the content. Raises InvalidInput where none does."""
     found = recognised(content.data)
     if found is not None:
         return found
@@ -21,7 +21,8 @@ def sniff(content: Content) -> Format:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a format recognises a file by its first bytes; False where it cannot be read."""
+    """Return whether a format recognises a file by its first bytes; False where it cannot be
+    read."""
     try:
         return recognised(head_of_file(path)) is not None
     except (OSError, InvalidInput):
@@ -29,6 +30,6 @@ def is_report(path: Path) -> bool:
 
 
 def recognised(data: memoryview) -> Format | None:
-    """The format that recognises a file, also by its first bytes alone."""
+    """Return the format that recognises a file, also by its first bytes alone."""
     data = json_bytes(data)
     return next((known for known in FORMATS if known.sniff(data)), None)

@@ -11,7 +11,8 @@ _NAMES = {
 
 
 def facts_of(config: dict[str, Any] | None) -> dict[str, Any]:
-    """The facts that follow from a speculative configuration; empty where it says nothing."""
+    """Return the facts that follow from a speculative configuration; empty where it says
+    nothing."""
     if not config:
         return {}
     facts = {fact: config[key] for key, fact in _NAMES.items() if config.get(key) is not None}
@@ -22,6 +23,6 @@ def facts_of(config: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def completed(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts with what their ``speculative_config`` implies; what was said itself wins."""
+    """Add to facts what their ``speculative_config`` implies; what was stated itself wins."""
     config = facts.get("speculative_config")
     return facts_of(config if isinstance(config, dict) else None) | facts

@@ -12,7 +12,8 @@ _NEVER_ZERO = frozenset(
 
 
 def without_uncounted(cell: Cell) -> Cell:
-    """The cell without reported metrics whose mean of completed requests is 0: they are unknown.
+    """Return the cell without reported metrics whose mean of completed requests is 0: they are
+    unknown.
 
     A server without streaming has no first token, one that says no usage no tokens; GuideLLM and
     ``vllm bench`` then report 0 for every statistic.

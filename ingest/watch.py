@@ -82,7 +82,7 @@ class Watcher:
         )
 
     def run(self) -> None:
-        """Pass after pass until the end is asked for."""
+        """Make pass after pass until the end is asked for."""
         write_health(self._asked.root, self._health)
         pause = self._asked.interval
         while not self._stop.asked:
@@ -99,7 +99,7 @@ class Watcher:
         return min(2 * pause, _LONGEST_PAUSE * self._asked.interval)
 
     def _one_pass(self) -> bool:
-        """Whether something happened."""
+        """Look once, take in what is new, and return whether something happened."""
         self._start_anew_without_warehouse()
         scan = Scan(self._asked.folders, left_out=self._asked.root)
         outcome = trouble = None
@@ -118,7 +118,8 @@ class Watcher:
         return outcome is not None or self._memory.news or waited
 
     def _start_anew_without_warehouse(self) -> None:
-        """Whoever removed the warehouse, or put an older one there, wants the results again."""
+        """Take in everything again where somebody removed the warehouse, or put an older one in its
+        place."""
         with suppress(DraftboardError, OSError):
             if (current_generation(self._asked.root) or 0) < self._health.generation:
                 self._memory.forget()
@@ -139,7 +140,8 @@ class Watcher:
         return outcome
 
     def _until(self) -> float:
-        """It stands in line for the longest pause, then looks at its folders and reports."""
+        """Return until when the watcher waits for its turn to write: the longest pause; then it
+        looks at its folders and reports."""
         return time.monotonic() + _LONGEST_PAUSE * self._asked.interval
 
     def _at_work(self) -> None:
@@ -147,13 +149,14 @@ class Watcher:
         self._patience = self._until()
 
     def _in_line(self) -> None:
-        """Called while it stands in line, at the start and when it gave way."""
+        """Report while the watcher waits for its turn to write, and end the waiting when that lasts
+        too long."""
         self._say_alive()
         if self._stop.asked or time.monotonic() > self._patience:
             raise WarehouseBusy("Another process is writing.")
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
-        """What to read, each looked up when its turn comes; ends early when asked to stop."""
+        """Yield what to read, each looked up when its turn comes; ends early when asked to stop."""
         for sighting in ready:
             if self._stop.asked:
                 return
@@ -165,13 +168,14 @@ class Watcher:
                 yield unit
 
     def _alive(self, seen: Iterator[Sighting]) -> Iterator[Sighting]:
-        """A long look at a slow file system is not a stuck watcher."""
+        """Pass sightings on and report meanwhile: a long look at a slow file system is not a stuck
+        watcher."""
         for sighting in seen:
             self._say_alive()
             yield sighting
 
     def _say_alive(self) -> None:
-        """Promise the next report anew, where the last promise is more than some seconds old."""
+        """Report again before the promised moment of the next report comes near."""
         if datetime.now(UTC) + timedelta(seconds=_GRACE_S - 5) > self._health.due:
             self._report(_GRACE_S)
 
@@ -222,6 +226,7 @@ def _only_watcher(root: Path) -> Iterator[None]:
 
 
 def _require_writable(root: Path) -> None:
-    """At the start a wrong path or an outdated warehouse is an error; later it is waited out."""
+    """Raise an error for a wrong path or an outdated warehouse at the start; later such trouble is
+    waited out."""
     with suppress(WarehouseBusy), open_writer(root, wait=False):
         pass

@@ -18,7 +18,7 @@ _NOT_WITH_WATCH = ("replace", "rebuild")
 
 
 def require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
-    """Wrong usage of the options about watching ends the command with status 2."""
+    """End the command with status 2 where the options about watching are used wrongly."""
     if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
         raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
     if not given["watch"]:
@@ -51,7 +51,8 @@ def run_watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]
 
 
 def show_health(given: dict[str, Any]) -> int:
-    """Print how the watcher of this warehouse is; the exit status: 0 it works, 1 it does not."""
+    """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
+    not."""
     try:
         health = read_health(warehouse_path(given["warehouse"]))
     except DraftboardError as error:

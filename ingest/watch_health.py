@@ -15,7 +15,7 @@ _PRIVATE = ".watch.json.new"
 
 
 class Trouble(BaseModel):
-    """What went wrong last."""
+    """The last thing that went wrong, and when."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,7 +49,7 @@ class Health(BaseModel):
 
 
 def this_host() -> str:
-    """The name under which a watcher of this machine, or container, reports."""
+    """Return the name under which a watcher of this machine, or container, reports."""
     return socket.gethostname()
 
 
@@ -61,7 +61,8 @@ def write_health(root: Path, health: Health) -> None:
 
 
 def read_health(root: Path) -> Health:
-    """The last report. Raises DraftboardError where there is none, or none that can be read."""
+    """Read the last report. Raises DraftboardError where there is none, or none that can be
+    read."""
     path = root / NAME
     try:
         return Health.model_validate_json(path.read_bytes())
@@ -78,7 +79,7 @@ def read_health(root: Path) -> Health:
 
 
 def complaint(health: Health, now: datetime | None = None) -> str | None:
-    """Why this watcher does not work, in one sentence; None where it does."""
+    """Say why this watcher does not work, in one sentence; None where it does."""
     now = now or datetime.now(UTC)
     if health.stopped is not None:
         return f"The watcher was stopped {_ago(health.stopped, now)}; start it again."

@@ -10,18 +10,19 @@ from warehouse.secrets.texts import scrub_text
 
 
 class Lines:
-    """Lines for a log, each with its time; with ``as_json`` one object for each batch."""
+    """The lines that a watcher prints for a log, each with its time; with ``as_json`` one object
+    for each batch."""
 
     def __init__(self, as_json: bool = False) -> None:
         self._as_json = as_json
         self._trouble: str | None = None
 
     def say(self, text: str) -> None:
-        """One line for people; a reader of JSON gets it on stderr."""
+        """Print one line for people; a reader of JSON gets it on stderr."""
         click.echo(f"{_now()}  {scrub_text(text)}", err=self._as_json)
 
     def batch(self, outcome: Outcome) -> None:
-        """What one batch did, and why some of it was not taken in."""
+        """Print what one batch did, and why some of it was not taken in."""
         if self._as_json:
             click.echo(json.dumps({"at": _now(), **outcome.as_json()}))
             return
@@ -37,7 +38,7 @@ class Lines:
             self.say(f"rejected {rejection.path}: {rejection.reason}")
 
     def trouble(self, text: str | None) -> None:
-        """Why nothing can be taken in just now (None: all is well); the same is said once."""
+        """Print why nothing can be taken in just now (None: all is well); the same is said once."""
         if text == self._trouble:
             return
         self._trouble = text

@@ -22,16 +22,16 @@ class Memory:
 
     @property
     def waiting(self) -> int:
-        """How many were seen and are not settled."""
+        """How many paths were seen and are not settled."""
         return len(self._waiting)
 
     @property
     def rejected(self) -> int:
-        """How many lie there, rejected and unchanged since."""
+        """How many paths were rejected and are unchanged since."""
         return len(self._rejected)
 
     def rejections(self) -> dict[str, Fingerprint]:
-        """What lies there, rejected, as it was when it was read."""
+        """The rejected paths that are still there, each as it was when it was read."""
         return dict(self._rejected)
 
     def recall(self, rejected: dict[str, Fingerprint]) -> None:
@@ -39,11 +39,11 @@ class Memory:
         self._rejected |= rejected
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
-        """What is new and has been still since the last look.
+        """Return what is new and has been still since the last look.
 
-        Anything may have been written in place or copied file by file, so it is read when two
-        looks in a row saw the same. What is gone is forgotten, unless the look was not
-        ``complete``, which is known at its end: a folder could not be read.
+        Anything may have been written in place or copied file by file, so it is read when two looks
+        in a row saw the same. What is gone is forgotten, unless the look was not ``complete``,
+        which is known at its end: a folder could not be read.
         """
         self.news = False
         there: set[str] = set()
@@ -57,7 +57,7 @@ class Memory:
         return found
 
     def settle(self, sighting: Sighting, rejected: bool) -> None:
-        """It was read as it was seen; it is looked at again when it changes."""
+        """Note that a sighting was read, so that it is looked at again only when it changes."""
         path = str(sighting.path)
         fingerprint = self._waiting.pop(path, None)
         if rejected and fingerprint is not None:
@@ -67,7 +67,7 @@ class Memory:
             self._rejected.pop(path, None)
 
     def forget(self) -> None:
-        """Everything is new again."""
+        """Forget all paths, so that everything counts as new again."""
         for memory in (self._settled, self._rejected, self._waiting):
             memory.clear()
 

@@ -25,7 +25,7 @@ _READS = ("ingest", "analysis", "warehouse")
 
 
 def keep(root: Path, options: Options, rejected: dict[str, Fingerprint]) -> None:
-    """Replace what is remembered."""
+    """Write down which paths are rejected, in place of what was written before."""
     private = root / _PRIVATE
     # ASCII: a name that is no UTF-8 cannot be written otherwise.
     private.write_text(json.dumps({"by": _by(options), "rejected": rejected}), encoding="ascii")
@@ -33,7 +33,8 @@ def keep(root: Path, options: Options, rejected: dict[str, Fingerprint]) -> None
 
 
 def recall(root: Path, options: Options) -> dict[str, Fingerprint]:
-    """What was rejected for reasons that still hold, and is listed as rejected in the warehouse."""
+    """Return what was rejected for reasons that still hold, and is listed as rejected in the
+    warehouse."""
     with suppress(OSError, ValueError, TypeError, KeyError, DraftboardError):
         kept = json.loads((root / NAME).read_bytes())
         if kept["by"] == _by(options):
@@ -52,7 +53,8 @@ def _listed(root: Path) -> set[str]:
 
 
 def _by(options: Options) -> str:
-    """Changes with our code and with what was asked."""
+    """Return a hash of our code and of what was asked: with another hash, rejected files are read
+    again."""
     return hashlib.sha256(f"{_code()} {options}".encode()).hexdigest()
 
 

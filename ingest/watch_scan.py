@@ -31,7 +31,8 @@ class Sighting:
     mark: Mark
 
     def fingerprint(self) -> Fingerprint:
-        """Marks of all its files, the hidden ones too: ``rsync`` writes under hidden names."""
+        """Return the marks of all files of a sighting, the hidden ones too: ``rsync`` writes under
+        hidden names."""
         if not self.is_drop:
             return (("", self.mark),)
         try:
@@ -54,7 +55,8 @@ class Scan:
             self._was_met(left_out)
 
     def sightings(self) -> Iterator[Sighting]:
-        """Every drop and report under the folders, by name; the rules are those of ``find_units``."""
+        """Yield every drop and report under the folders, by name; the rules are those of
+        ``find_units``."""
         for folder in self._folders:
             yield from self._folder(folder)
 
@@ -93,7 +95,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _record(folder: Path) -> Mark | None:
-    """The mark of the record that makes a folder a drop; None where there is none."""
+    """Return the mark of the record that makes a folder a drop; None where there is none."""
     try:
         status = (folder / RECORD).stat()
     except FileNotFoundError:

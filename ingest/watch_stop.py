@@ -12,14 +12,14 @@ _PIECE_S = 0.2
 
 
 class Stop:
-    """Whether to end; ``asked`` never goes back."""
+    """Whether a signal has asked the command to end; once True, ``asked`` stays so."""
 
     def __init__(self) -> None:
         self.asked = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """The first signal is noted here; a second one ends the process at once."""
+        """Note the first signal that comes in the block; a second one ends the process at once."""
         before = {number: signal.signal(number, self._heard) for number in _SIGNALS}
         try:
             yield

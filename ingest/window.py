@@ -17,7 +17,7 @@ _SECONDS, _SHARE = 1.0, 0.01
 def active(
     columns: Columns, stated: Window, trimmed: tuple[float, float]
 ) -> tuple[Window, tuple[Flag, ...]]:
-    """The stated window, less what lies before the first and after the last request.
+    """Return the stated window, less what lies before the first and after the last request.
 
     ``columns`` are those of all requests. ``trimmed``: seconds of warm-up and cool-down, which are
     left out of the activity too. Flagged where much was cut off.
@@ -34,7 +34,8 @@ def active(
 
 
 def activity(columns: Columns) -> tuple[float, float]:
-    """First start and last end of the requests; unlimited where one of them is not known."""
+    """Return the first start and last end of the requests; unlimited where one of them is not
+    known."""
     begun = ~np.isnan(columns["start"])
     if not begun.any():
         return -math.inf, math.inf
@@ -44,7 +45,8 @@ def activity(columns: Columns) -> tuple[float, float]:
 
 
 def outlived(stated: float, found: float) -> Flag | None:
-    """A flag where a window of ``stated`` seconds had activity for only ``found`` of them."""
+    """Return a flag where a window of ``stated`` seconds had activity for only ``found`` of
+    them."""
     idle = stated - found
     if idle <= max(_SECONDS, _SHARE * stated):
         return None

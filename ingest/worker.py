@@ -37,7 +37,8 @@ def serve(connection: Connection) -> None:
 
 
 def answer(task: Task, root: Path, connection: Connection) -> Result:
-    """What a task comes to; whatever reading raises concerns this unit alone."""
+    """Read what a task names and return the result; whatever reading raises concerns this unit
+    alone."""
 
     def is_known(source_id: str) -> bool:
         try:
@@ -79,7 +80,8 @@ def _lower(kind: int, most: int) -> None:
 
 
 class _WithoutPandas:
-    """Arrow would import pandas at its first array: a third of a second and 40 MB, for nothing."""
+    """Keeps Arrow from importing pandas at its first array, which takes a third of a second and 40
+    MB for nothing."""
 
     @staticmethod
     def find_spec(

@@ -13,7 +13,7 @@ _LARGEST = 256 << 20
 
 
 def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
-    """One mapping. Raises InvalidInput; ``kind`` is what the file would be."""
+    """Read one mapping from YAML. Raises InvalidInput; ``kind`` is what the file would be."""
     if len(data) > _LARGEST:
         raise InvalidInput(
             f"This YAML, {kind}, is larger than {_LARGEST >> 20} MB: export it as JSON instead."

@@ -187,7 +187,7 @@ def _places(setting: Setting, line: Line) -> LoadPlaces:
 
 
 def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
-    """Yield each arm with its change at each load, where the line has a value."""
+    """Yield each arm with its change in the given line at each load."""
     for arm in setting.arms:
         for change in arm.changes:
             if change.line == line:

@@ -46,7 +46,8 @@ _DEGRADED = "The run ended before it was complete{}: what it measured is a part 
 
 
 def sniff(data: memoryview) -> bool:
-    """Its version, or the settings that only it and GenAI-Perf write; or lines of its requests."""
+    """Recognise AIPerf's version, the settings that only it and GenAI-Perf write, or lines of its
+    requests."""
     head = head_of(data, _HEAD)
     if aiperf_requests.is_line(head):
         return True
@@ -57,7 +58,7 @@ def sniff(data: memoryview) -> bool:
 
 
 def beside(path: Path) -> tuple[Path, ...]:
-    """The requests of a summary: next to it, under its name or the usual one."""
+    """Return the requests of a summary: next to it, under its name or the usual one."""
     if not path.name.endswith(".json"):
         return ()
     own = _REQUESTS if path.name == _SUMMARY else f"{path.stem}.jsonl"
@@ -66,7 +67,8 @@ def beside(path: Path) -> tuple[Path, ...]:
 
 
 def is_by_product(path: Path) -> bool:
-    """Requests whose summary is there, and what else AIPerf writes into its folder."""
+    """Return whether a file holds requests whose summary is there, or something else that AIPerf
+    writes into its folder."""
     summary = path.with_name(_SUMMARY)
     if path.name in {_SUMMARY, "record.json"}:
         return False
@@ -164,7 +166,8 @@ def _doubts(said: dict[str, Any]) -> Iterator[Flag]:
 
 
 def _moment(text: Any) -> datetime | None:
-    """Its start as it prints it: in local time without a zone, shown as if it were UTC."""
+    """Return the start as AIPerf prints it: in local time without a zone, shown as if it were
+    UTC."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except (TypeError, ValueError):

@@ -11,7 +11,7 @@ _RATES = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """The facts that a report states, in the contract's words; None for what it does not."""
+    """Return the facts that a report states, in the contract's words; None for what it does not."""
     config = _object(said.get("input_config"))
     endpoint = _object(config.get("endpoint"))
     return {
@@ -38,7 +38,7 @@ def _format(kind: Any) -> str | None:
 
 
 def _dataset(config: dict[str, Any]) -> str | None:
-    """A file by its name; synthetic prompts by the lengths asked for."""
+    """Name the dataset: a file by its name, synthetic prompts by the lengths asked for."""
     first = _first(config.get("datasets")) or _object(config.get("input"))
     for key in ("path", "file"):
         if isinstance(first.get(key), str) and first[key]:
@@ -65,7 +65,8 @@ def _seed(said: dict[str, Any]) -> int | None:
 
 
 def _extra(endpoint: dict[str, Any]) -> dict[str, Any]:
-    """Sampling that was sent with every request: an object, or pairs of name and value."""
+    """Return the sampling settings that were sent with every request: an object, or pairs of name
+    and value."""
     told = endpoint.get("extra")
     if isinstance(told, list):
         told = {pair[0]: pair[1] for pair in told if isinstance(pair, list) and len(pair) == 2}
@@ -80,7 +81,8 @@ def _extra(endpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load(config: dict[str, Any]) -> dict[str, Any]:
-    """The load of the measured phase; before 0.13 one block of settings for the whole run."""
+    """Return the load of the measured phase; before 0.13 one block of settings for the whole
+    run."""
     phase = _measured(config.get("phases")) or _object(config.get("loadgen"))
     limit = positive(phase.get("concurrency"))
     rate = positive(phase.get("rate") or phase.get("request_rate"))
@@ -95,7 +97,7 @@ def _load(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measured(phases: Any) -> dict[str, Any]:
-    """The phase whose results count."""
+    """Return the phase whose results count."""
     listed = list(phases.values()) if isinstance(phases, dict) else phases
     found = [one for one in listed or [] if isinstance(one, dict)]
     counted = [

@@ -68,12 +68,12 @@ _line = msgspec.json.Decoder(Line).decode
 
 
 def is_line(head: bytes) -> bool:
-    """Whether a head is that of such a file."""
+    """Return whether the head of a file is a line of AIPerf's requests."""
     return starts_object(head, b"metadata", b"metrics", b"request_start_ns", b"benchmark_phase")
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file at ``path``."""
+    """Return whether a file with AIPerf's requests lies at ``path``."""
     try:
         return path.is_file() and is_line(head_of(head_of_file(path)))
     except (OSError, InvalidInput):
@@ -81,7 +81,8 @@ def is_file(path: Path) -> bool:
 
 
 def read(data: memoryview) -> Found:
-    """The requests that were measured; those of a warm-up are left out. Raises InvalidInput."""
+    """Read the requests that were measured; those of a warm-up are left out. Raises
+    InvalidInput."""
     pairs = list(decoded(data, _line, "an AIPerf record of requests"))
     lines = [line for line, _ in pairs if line.metadata.benchmark_phase == _PROFILING]
     if not lines:
@@ -104,7 +105,7 @@ def read(data: memoryview) -> Found:
 
 
 def pooled(histogram: dict[int, int], drafted: int) -> tuple[Acceptance, ...]:
-    """Acceptance from how many steps accepted 0, 1, 2 … of their draft tokens."""
+    """Return acceptance from how many steps accepted 0, 1, 2 … of their draft tokens."""
     steps = sum(histogram.values())
     if not steps:
         return ()
@@ -145,7 +146,8 @@ def _requests(lines: list[Line]) -> Requests:
 
 
 def _tokens(lines: list[Line], counted: str, guessed: str) -> list[float | None]:
-    """As the server counted them, where it did so for every request; else AIPerf's tokenizer did."""
+    """Return token counts as the server told them, where it did so for every request; else those of
+    AIPerf's tokenizer."""
     known = all(counted in line.metrics for line in lines if _error(line) is None)
     return [_number(line, counted if known else guessed) for line in lines]
 

@@ -59,7 +59,7 @@ class Drop:
         return completed(stated)
 
     def source_id(self, report_hash: str | None) -> str:
-        """sha256 over the drop's file names and content hashes."""
+        """Return sha256 over the drop's file names and content hashes."""
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
         found = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
@@ -70,7 +70,7 @@ class Drop:
 
 
 def is_drop(folder: Path) -> bool:
-    """Whether a folder is one result drop."""
+    """Return whether a folder is one result drop."""
     return (folder / RECORD).is_file()
 
 
@@ -89,7 +89,8 @@ def open_drop(folder: Path) -> Drop:
 
 
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
-    """The report's cells with the record's status and the server's own counters and samples."""
+    """Yield the report's cells with the record's status and the server's own counters and
+    samples."""
     cells = (_timed(cell, drop.record) for cell in cells)
     first = next(cells, None)
     if first is None:
@@ -103,7 +104,7 @@ def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
 
 
 def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
-    """The cell of a run that failed before it left a report."""
+    """Return the cell of a run that failed before it left a report."""
     record = drop.record
     return Cell(
         cell_id=hashlib.sha256(f"{source_id}:0".encode()).hexdigest()[:20],
@@ -129,7 +130,8 @@ def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
 
 
 def how_it_went(record: Record) -> dict[str, Any]:
-    """What the record says of the run's course and is not a fact of its cells."""
+    """Return the record's attempt, failure cause, last log lines and times: what happened in the
+    run, apart from the facts of its cells."""
     said = record.model_dump(
         include={"attempt", "failure_cause", "log_excerpt", "timeline"}, exclude_defaults=True
     )
@@ -139,7 +141,7 @@ def how_it_went(record: Record) -> dict[str, Any]:
 
 
 def _timed(cell: Cell, record: Record) -> Cell:
-    """The record's start in place of one in local time, which no sample of the server shares."""
+    """Replace a start in local time, which fits no sample of the server, by the record's start."""
     if LOCAL_TIME not in cell.flags:
         return cell
     flags = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
@@ -180,7 +182,8 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
-    """The measured window, widened to the requests that warmed the level up or cooled it down.
+    """Return the measured window, widened to the requests that warmed the level up or cooled it
+    down.
 
     Acceptance does not depend on the time: every request of the level counts, as it does where the
     requests themselves say what was accepted.
@@ -232,7 +235,8 @@ def _refuse(constant: str) -> float:
 
 
 def _report(folder: Path, record: Record) -> Path | None:
-    """The report beside the record, also compressed; never a path that leads out of the folder."""
+    """Return the report beside the record, also compressed; never a path that leads out of the
+    folder."""
     if Path(record.report).name != record.report:
         raise InvalidInput(
             f"{RECORD} names the report {record.report!r}, which is not a file name in its folder."
@@ -250,7 +254,7 @@ def _report(folder: Path, record: Record) -> Path | None:
 
 
 def _beside(folder: Path, name: str) -> bytes | None:
-    """A file of the drop, unpacked; None where there is none."""
+    """Return a file of the drop, unpacked; None where there is none."""
     for suffix in _PACKED:
         path = folder / (name + suffix)
         if path.is_file():

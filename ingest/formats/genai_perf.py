@@ -33,7 +33,8 @@ _METRICS = {
 
 
 def sniff(data: memoryview) -> bool:
-    """The settings of Triton's perf analyzer, which it drives; AIPerf has none."""
+    """Recognise the settings of Triton's perf analyzer, which GenAI-Perf drives; AIPerf has
+    none."""
     head = head_of(data, _HEAD)
     return starts_object(head, b"input_config", b"perf_analyzer", b"request_latency")
 
@@ -76,7 +77,8 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load(stimulus: dict[str, Any]) -> dict[str, Any]:
-    """``{"concurrency": 8}`` or ``{"request_rate": 4}``, whose requests come evenly."""
+    """Return the facts of a load such as ``{"concurrency": 8}`` or ``{"request_rate": 4}``, whose
+    requests come evenly."""
     rate = positive(stimulus.get("request_rate"))
     if rate is not None:
         return {"load_profile": "constant", "rate": rate}

@@ -35,7 +35,7 @@ _decode = msgspec.json.Decoder(Report).decode
 
 
 def sniff(data: memoryview) -> bool:
-    """An object that names ``benchmarks``, at its head or after its configuration."""
+    """Recognise an object that names ``benchmarks``, at its head or after its configuration."""
     head = bytes(data[:_HEAD])
     return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
 
@@ -137,7 +137,8 @@ def _measured(columns: Columns, benchmark: Benchmark) -> tuple[Window, tuple[Fla
 
 
 def _made(benchmark: Benchmark) -> Totals:
-    """What the run says it made, else the totals of its metrics, else what its lists hold."""
+    """Return what the run says it made, else the totals of its metrics, else what its lists
+    hold."""
     run = benchmark.scheduler_metrics or benchmark.run_stats
     if run is not None and run.requests_made is not None:
         return run.requests_made
@@ -151,7 +152,8 @@ def _made(benchmark: Benchmark) -> Totals:
 
 
 def _complete(benchmark: Benchmark, old: bool) -> bool:
-    """False where the report kept fewer records than requests; G1 leaves out warm-up by design."""
+    """Return False where the report kept fewer records than requests; G1 leaves out warm-up by
+    design."""
     lists, made = benchmark.requests, _made(benchmark)
     total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
     least = (0, 0) if old else (made.successful, made.errored)
@@ -194,7 +196,8 @@ def _acceptance(records: list[Request]) -> tuple[Acceptance, ...]:
 
 
 def _by_position(histograms: list[list[int] | None]) -> tuple[int, ...]:
-    """Steps that accepted position i; a histogram counts the steps that accepted 0, 1, 2 … tokens."""
+    """Return how many steps accepted each position; a histogram counts the steps that accepted 0,
+    1, 2 … tokens."""
     if not histograms or None in histograms:
         return ()
     known = [h for h in histograms if h is not None]

@@ -24,19 +24,20 @@ class Adapter:
 
 
 def at(value: Any, *path: str) -> Any:
-    """The value at a path of keys; None where it ends early."""
+    """Return the value at a path of keys; None where it ends early."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def version(report: Report) -> tuple[int, ...]:
-    """``0.7.4`` as (0, 7, 4); () where the report does not say or it is no number."""
+    """Return GuideLLM's version as numbers, ``0.7.4`` as (0, 7, 4); () where the report does not
+    say or it is no number."""
     text = (report.metadata and report.metadata.guidellm_version) or ""
     numbers = text.split("+")[0].split(".")[:3]
     return tuple(int(n) for n in numbers) if all(n.isdecimal() for n in numbers) else ()
 
 
 def merged(*parts: Any) -> dict[str, Any]:
-    """Dictionaries laid over each other; later ones win where they say something."""
+    """Lay dictionaries over each other; later ones win where they say something."""
     return {k: v for p in parts if isinstance(p, dict) for k, v in p.items() if v not in (None, "")}

@@ -21,7 +21,7 @@ _SAMPLING = ("temperature", "top_p", "seed", "ignore_eos")
 def facts_of(
     adapter: Adapter, report: Report, benchmark: Benchmark, said: Asked, given: dict[str, Any]
 ) -> Facts:
-    """The report's own facts, then its labels, then what the user gave, which wins."""
+    """Return the report's own facts, then its labels, then what the user gave, which wins."""
     backend = adapter.backend(report, benchmark)
     own = _model(backend, said) | _load(report, benchmark) | _sampling(backend, said)
     own["request_format"] = _format(adapter, backend, benchmark, said)
@@ -57,7 +57,7 @@ def _load(report: Report, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _trace(report: Report, strategy: dict[str, Any]) -> str | None:
-    """The name of the file that was replayed, and how fast."""
+    """Return the name of the file that was replayed, and how fast."""
     data = at(report.config, "spec", "data")
     first = data[0] if isinstance(data, list) and data else None
     path = at(first, "path") or at(first, "source")

@@ -11,7 +11,7 @@ def _kwargs(report: Report, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def spec_backend(report: Report, benchmark: Benchmark) -> dict[str, Any]:
-    """The backend of 0.7 and later: the resolved one of the level over the one asked for."""
+    """Return the backend of 0.7 and later: the resolved one of the level over the one asked for."""
     asked = at(report.config, "spec", "backend")
     return merged(asked, at(benchmark.config, "backend"))
 

@@ -12,7 +12,7 @@ _LATE_S = 0.25
 
 
 def late(benchmark: Benchmark, records: list[Request]) -> tuple[Flag, ...]:
-    """A flag where arrivals were not those of the load that was asked for.
+    """Return a flag where arrivals were not those of the load that was asked for.
 
     A client that is starved, or starts after the first times are over, sends in heaps.
     """

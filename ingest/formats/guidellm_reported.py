@@ -22,7 +22,8 @@ _NAMES = {
 
 
 def reported(metrics: Metrics) -> Iterator[Measurement]:
-    """Successful requests only; of rates only the mean, since their rest is instantaneous."""
+    """Yield the values that the report states of successful requests; of rates only the mean, since
+    their other statistics are instantaneous."""
     for metric, name in _NAMES.items():
         group = getattr(metrics, name)
         if group is not None and group.successful is not None:

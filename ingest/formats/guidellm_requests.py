@@ -33,12 +33,12 @@ class Asked:
     """Whether these are all requests of the cell, so that their prompts are its prompt set."""
 
     def of_a_part(self) -> "Asked":
-        """The same, said of a part of the cell's requests."""
+        """Return the same, marked as said of a part of the cell's requests."""
         return replace(self, whole=False)
 
 
 def records_of(benchmark: Benchmark) -> tuple[list[Request], list[str]]:
-    """All records with their status, completed ones first."""
+    """Return all records with their status, completed ones first."""
     lists = benchmark.requests
     groups = [(lists.successful, COMPLETED), (lists.errored, ERRORED)]
     groups.append((lists.incomplete, INCOMPLETE))
@@ -48,7 +48,7 @@ def records_of(benchmark: Benchmark) -> tuple[list[Request], list[str]]:
 
 
 def columns_of(records: list[Request], status: list[str], old: bool) -> Columns:
-    """Times (unix s) and tokens as float64, NaN for unknown; ``old`` is 0.2 and 0.3."""
+    """Return times (unix s) and tokens as float64, NaN for unknown; ``old`` is 0.2 and 0.3."""
     values = _old_times(records) if old else _times(records)
     values |= {
         "prompt_tokens": [r.prompt_tokens for r in records],
@@ -100,7 +100,7 @@ def _check(columns: Columns) -> None:
 
 
 def asked(records: list[Request], keep_text: bool) -> Asked:
-    """Hashes of all prompts, decoding one request's arguments at a time."""
+    """Hash all prompts, decoding one request's arguments at a time."""
     hashes: list[str | None] = []
     texts: list[str | None] = []
     lengths: set[int] = set()
@@ -134,7 +134,7 @@ def _text(raw: msgspec.Raw) -> str | None:
 
 
 def table_of(cell_id: str, records: list[Request], full: Columns, said: Asked) -> pa.Table:
-    """The stored rows (REQUEST_SCHEMA); ``full`` holds the latencies too."""
+    """Return the stored rows (REQUEST_SCHEMA); ``full`` holds the latencies too."""
     names = REQUEST_SCHEMA.names
     arrays: dict[str, Any] = {n: values for n, values in full.items() if n in names}
     arrays |= _speculations(records)

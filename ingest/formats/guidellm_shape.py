@@ -13,7 +13,8 @@ ABSENT = Raw()
 
 
 class Shape(msgspec.Struct, gc=False):
-    """Base of all: not tracked by the garbage collector, since a report holds no cycles."""
+    """The base of all parts of a report: not tracked by the garbage collector, since a report holds
+    no cycles."""
 
 
 class Metadata(Shape):
@@ -79,7 +80,7 @@ class Totals(Shape):
 
 
 class Run(Shape):
-    """``run_stats`` (0.2, 0.3) or ``scheduler_metrics``."""
+    """The times and totals of a run: ``run_stats`` (0.2, 0.3) or ``scheduler_metrics``."""
 
     requests_made: Totals | None = None
     measure_start_time: float | None = None

@@ -18,7 +18,8 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def sniff(data: memoryview) -> bool:
-    """A mapping with ``benchmarks`` and what a report has in or beside them: its keys are sorted."""
+    """Recognise a mapping with ``benchmarks`` and what a report has in or beside them: its keys are
+    sorted."""
     head = b"\n" + head_of(data, _HEAD)
     marks = (b"\nargs:", b"\nconfig:", b"\nmetadata:", b"inter_token_latency_ms:")
     beside = any(mark in head for mark in marks)
@@ -26,7 +27,7 @@ def sniff(data: memoryview) -> bool:
 
 
 def is_by_product(path: Path) -> bool:
-    """The same report, written in JSON too."""
+    """Return whether the same report lies beside the file in JSON."""
     return path.suffix in _SUFFIXES and path.with_suffix(".json").is_file()
 
 

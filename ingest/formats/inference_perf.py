@@ -49,13 +49,14 @@ _NOT_DIVIDED = Flag(
 
 
 def sniff(data: memoryview) -> bool:
-    """Its three sections, or a list of its requests."""
+    """Recognise the three sections of a report, or a list of its requests."""
     head = head_of(data)
     return starts_object(head, b"load_summary", b"successes") or records.is_list(head)
 
 
 def beside(path: Path) -> tuple[Path, ...]:
-    """The settings, the requests, and the other stages, whose counts tell whose they are."""
+    """Return the files of the settings, the requests, and the other stages, whose counts tell which
+    requests are whose."""
     found = _NAMES.fullmatch(path.name)
     prefix = (
         found["prefix"] if found else path.name.removesuffix("per_request_lifecycle_metrics.json")
@@ -69,7 +70,7 @@ def beside(path: Path) -> tuple[Path, ...]:
 
 
 def is_by_product(path: Path) -> bool:
-    """What repeats the stages, or measures something else beside them."""
+    """Return whether a file repeats the stages, or measures something else beside them."""
     found = _NAMES.fullmatch(path.name)
     if found is not None:
         return not found["stage"] and bool(_stages(path, found["prefix"]))
@@ -81,7 +82,7 @@ def is_by_product(path: Path) -> bool:
 
 
 def _stages(path: Path, prefix: str) -> dict[int, Path]:
-    """The stage files in the folder of ``path``, in their order."""
+    """Return the stage files in the folder of ``path``, in their order."""
     named = (
         (_NAMES.fullmatch(one.name), one) for one in path.parent.glob("*_lifecycle_metrics.json")
     )
@@ -144,7 +145,7 @@ def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Lev
 
 
 def _own(content: Content, stage: int | None) -> records.Found | None:
-    """The requests of this stage: stages follow one another, so each has the next ones."""
+    """Return the requests of this stage: stages follow one another, so each has the next ones."""
     listed = [
         one for one in content.beside if one.path.name.endswith("request_lifecycle_metrics.json")
     ]

@@ -9,7 +9,7 @@ _SERVERS = ("vllm", "sglang", "tgi")
 
 
 def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """The facts; ``told`` is the report's own load. None for what neither says."""
+    """Return the facts; ``told`` is the report's own load. None for what neither says."""
     server, data = _object(settings.get("server")), _object(settings.get("data"))
     kind = server.get("type")
     ignore = server.get("ignore_eos")
@@ -25,7 +25,8 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
 
 
 def _dataset(data: dict[str, Any]) -> str | None:
-    """The kind of data; a file by its name, random texts by the lengths asked for."""
+    """Name the dataset by the kind of data: a file by its name, random texts by the lengths asked
+    for."""
     kind, path = data.get("type"), data.get("path")
     if isinstance(path, str) and path:
         return path.rstrip("/").rpartition("/")[2]
@@ -39,7 +40,7 @@ def _dataset(data: dict[str, Any]) -> str | None:
 
 
 def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """A stage of its own load; a summary of several stages has none."""
+    """Return the load of a stage; a summary of several stages has none."""
     stages = load.get("stages")
     listed = [one for one in stages if isinstance(one, dict)] if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage

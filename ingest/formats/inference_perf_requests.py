@@ -16,7 +16,7 @@ _LIST = re.compile(rb'\[\s*\{\s*"start_time":\s*[-+.\deE]+,\s*"end_time":')
 
 
 class Response(msgspec.Struct):
-    """What came back, since 0.6."""
+    """What the server answered to a request, since 0.6."""
 
     output_tokens: int | None = None
     output_token_times: list[float] | None = None
@@ -24,7 +24,7 @@ class Response(msgspec.Struct):
 
 
 class Info(msgspec.Struct):
-    """Counts and times: of their own since 0.6, flat before."""
+    """Counts and times of a request: in parts of their own since 0.6, flat before."""
 
     response_metrics: Response | None = None
     request_metrics: dict[str, Any] | None = None
@@ -59,12 +59,12 @@ _body = msgspec.json.Decoder(Body).decode
 
 
 def is_list(head: bytes) -> bool:
-    """Whether a head is that of such a list."""
+    """Return whether a head begins a list of inference-perf's requests."""
     return _LIST.match(head) is not None
 
 
 def read(data: memoryview, place: tuple[int, int] | None = None, total: int = 0) -> Found:
-    """The requests; with ``place`` those that started first to last of ``total``.
+    """Read the requests; with ``place`` those that started first to last of ``total``.
 
     Raises InvalidInput. A place that does not fit the list holds nothing.
     """
@@ -117,7 +117,7 @@ def _usage(entry: Entry, name: str) -> int | None:
 
 
 def _prompt_tokens(entry: Entry) -> int | None:
-    """As the server counted them, else as the client did."""
+    """Return the prompt tokens as the server counted them, else as the client did."""
     info = entry.info or Info()
     text = (info.request_metrics or {}).get("text")
     counted = text.get("input_tokens") if isinstance(text, dict) else info.input_tokens
@@ -159,7 +159,7 @@ def _read_body(request: Any) -> Body | None:
 
 
 def _facts(hashes: list[str | None], bodies: list[Body], whole: bool) -> dict[str, Any]:
-    """What every body says alike."""
+    """Return the facts in which the bodies of all requests agree."""
     first = bodies[0] if bodies else Body()
     lengths = {one.max_tokens for one in bodies}
     said = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}

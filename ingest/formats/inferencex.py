@@ -32,7 +32,7 @@ _FAILED = Flag("failed", "error", "This run failed: none of its requests succeed
 
 
 def sniff(data: memoryview) -> bool:
-    """Rows with a throughput per GPU; the collected form is an array."""
+    """Recognise rows with a throughput per GPU; the collected form is an array."""
     head = head_of(data)
     rows = head[:1] in (b"{", b"[") and b'"tput_per_gpu"' in head and b'"conc"' in head
     return rows and (b'"hw"' in head or b'"hardware"' in head)
@@ -58,7 +58,8 @@ def _cells(rows: list[Any], context: Context) -> Iterator[Cell]:
 
 
 def _cell(row: dict[str, Any], context: Context, index: int) -> Cell:
-    """The cell of a row; one of a run in which nothing succeeded is a failed one among others."""
+    """Return the cell of a row; one of a run in which nothing succeeded is a failed one among
+    others."""
     found = cell_of(_level(row), context, index)
     done = _counted(row, "completed")
     if done is None:
@@ -125,18 +126,19 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _engine(row: dict[str, Any]) -> str | None:
-    """The server's own name: InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-`` before one."""
+    """Return the server's own name: InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-``
+    before a name."""
     framework = (_text(row.get("framework")) or "").lower().removeprefix("dynamo-")
     return {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(framework, framework) or None
 
 
 def _is_split(row: dict[str, Any]) -> bool:
-    """Whether some of the GPUs only prefill and others only decode."""
+    """Return whether some of the GPUs only prefill and others only decode."""
     return row.get("disagg") in (True, "true") or row.get("is_multinode") is True
 
 
 def _gpus(row: dict[str, Any]) -> int | None:
-    """The GPUs by whose number its throughput was divided."""
+    """Return the number of GPUs by which the throughput was divided."""
     if _is_split(row):
         parts = row.get("num_prefill_gpu"), row.get("num_decode_gpu")
         known = [int(part) for part in parts if is_number(part)]

@@ -45,7 +45,7 @@ _RATES = {
 
 
 def sniff(data: memoryview) -> bool:
-    """Its version and its sections."""
+    """Recognise the version of a benchmark report and its sections."""
     head = head_of(data, _HEAD)
     if head[:1] == b"{":
         of_one = starts_object(head, b"version", b"scenario", b"metrics")
@@ -146,7 +146,7 @@ _ISO = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$")
 
 
 def _seconds(value: Any) -> float | None:
-    """A number of seconds, or ISO 8601's ``PT1M30.5S``."""
+    """Return a number of seconds, from a number or from ISO 8601's ``PT1M30.5S``."""
     if is_number(value):
         return float(value)
     found = _ISO.fullmatch(value) if isinstance(value, str) else None

@@ -11,7 +11,7 @@ _SPECULATIVE = ("--speculative-config", "speculative-config", "speculative_confi
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """The facts, in the contract's words; None for what the scenario does not say."""
+    """Return the facts, in the contract's words; None for what the scenario does not say."""
     scenario = _object(said.get("scenario"))
     if isinstance(scenario.get("stack"), list):
         return _of_stack(scenario) | _load(scenario)
@@ -19,7 +19,7 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.1: hosts and engines in lists of the same order."""
+    """Return the facts of version 0.1, whose hosts and engines stand in lists of the same order."""
     model, host = _object(scenario.get("model")), _object(scenario.get("host"))
     accelerators = _objects(host.get("accelerator"))
     engines = _objects(_object(scenario.get("platform")).get("engine"))
@@ -37,7 +37,7 @@ def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.2: components of which some are engines, each with replicas."""
+    """Return the facts of version 0.2: components of which some are engines, each with replicas."""
     stack = _objects(scenario["stack"])
     engines = [
         one for one in stack if _object(one.get("standardized")).get("kind") == "inference_engine"
@@ -61,7 +61,7 @@ def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _speculation(arguments: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the engines that say so were told to draft; one that says nothing stays unknown."""
+    """Return what the first engine that states it was told to draft; unknown where none does."""
     for args in arguments:
         told = next((args[name] for name in _SPECULATIVE if args.get(name)), None)
         try:
@@ -88,7 +88,8 @@ def _load(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load_before(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.1 passes the load generator's own settings on, each with words of its own."""
+    """Return the load of version 0.1, which passes the load generator's own settings on, each with
+    words of its own."""
     load = _object(scenario.get("load"))
     args = _object(load.get("args"))
     strategy = _object(args.get("strategy"))
@@ -103,13 +104,13 @@ def _load_before(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _engine(name: Any) -> str | None:
-    """An engine's own name; what packs it, as llm-d does, says nothing of it."""
+    """Return an engine's own name; what packs it, as llm-d does, says nothing of it."""
     text = str(name or "").lower()
     return next((known for known in _ENGINES if known in text), None)
 
 
 def _alike(values: list[Any]) -> Any:
-    """What all say; None where they differ or say nothing."""
+    """Return the value that all state; None where they differ or state nothing."""
     known = {value for value in values if isinstance(value, str | int | float)}
     return known.pop() if len(known) == 1 else None
 

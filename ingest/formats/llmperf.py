@@ -48,19 +48,19 @@ _responses = msgspec.json.Decoder(list[Response]).decode
 
 
 def sniff(data: memoryview) -> bool:
-    """The settings and results of a summary in one flat object."""
+    """Recognise the settings and results of a summary in one flat object."""
     return starts_object(head_of(data), b"num_concurrent_requests", b"results_ttft_s_mean")
 
 
 def beside(path: Path) -> tuple[Path, ...]:
-    """The requests of a summary."""
+    """Return the file with the requests of a summary."""
     if not path.name.endswith(_SUMMARY):
         return ()
     return (path.with_name(path.name.removesuffix(_SUMMARY) + _REQUESTS),)
 
 
 def is_by_product(path: Path) -> bool:
-    """Requests whose summary is there."""
+    """Return whether a file holds requests whose summary is there."""
     stem = path.name.removesuffix(_REQUESTS)
     return stem != path.name and path.with_name(stem + _SUMMARY).is_file()
 
@@ -118,7 +118,7 @@ def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
 
 
 def _number(value: Any) -> float | None:
-    """A number; it writes numpy's integers as texts."""
+    """Return a number; LLMPerf writes numpy's integers as texts."""
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
     except ValueError:
@@ -127,7 +127,7 @@ def _number(value: Any) -> float | None:
 
 
 def _moment(ended: float | None, length: float | None) -> datetime | None:
-    """When the run began: it is stamped when it has ended."""
+    """Return when the run began; the summary holds the moment at which it ended."""
     if ended is None or length is None:
         return None
     try:

@@ -17,7 +17,8 @@ _GENAI_PERF = ("profile_export.json", "inputs.json", "profile_export_genai_perf.
 
 @dataclass(frozen=True)
 class _Kind:
-    """A file by its head: what it is, what it lacks, and what to give."""
+    """A kind of file that holds too little, known by its head: what it is, what it lacks, and what
+    to give instead."""
 
     what: str
     lacks: str
@@ -72,12 +73,13 @@ _KINDS = (
 
 
 def sniff(data: memoryview) -> bool:
-    """Any of them."""
+    """Recognise any of the kinds of files that hold too little."""
     return _kind(data) is not None
 
 
 def is_by_product(path: Path) -> bool:
-    """A CSV whose report lies beside it, and what GenAI-Perf made its report from."""
+    """Return whether a file is a CSV whose report lies beside it, or what GenAI-Perf made its
+    report from."""
     if path.suffix == ".csv":
         return path.with_suffix(".json").is_file()
     made = path.with_name("profile_export_genai_perf.json")
@@ -85,7 +87,7 @@ def is_by_product(path: Path) -> bool:
 
 
 def parse(content: Content, context: Context) -> Parsed:
-    """Raise InvalidInput."""
+    """Raise InvalidInput, which says what to give instead."""
     kind = _kind(content.data)
     assert kind is not None
     raise InvalidInput(f"This is {kind.what}: {kind.lacks}; give {kind.instead}.")

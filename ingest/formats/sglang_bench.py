@@ -48,7 +48,7 @@ Run = tuple[dict[str, Any], Details]
 
 
 def sniff(data: memoryview) -> bool:
-    """Its arguments, which stand before anything that can be long."""
+    """Recognise the arguments of a run, which stand before anything that can be long."""
     return starts_object(head_of(data, _HEAD), *_MARKS)
 
 
@@ -116,7 +116,7 @@ def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]
 
 
 def _requests(details: Details) -> Requests | None:
-    """The requests of ``--output-details``, which do not say when they began."""
+    """Return the requests of ``--output-details``, which do not say when they began."""
     if details.ttfts is None or details.output_lens is None:
         return None
     lengths = details.output_lens

@@ -15,7 +15,8 @@ _SPECULATIVE = ("speculative_algorithm", "speculative_num_steps", "speculative_e
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """The facts that a line states or implies, in the contract's words; None for what it does not."""
+    """Return the facts that a line states or implies, in the contract's words; None for what it
+    does not."""
     backend = str(said.get("backend") or "")
     return {
         "engine": _ENGINES.get(backend.split("-")[0]),
@@ -34,7 +35,7 @@ def _request_format(backend: str) -> str | None:
 
 
 def _dataset(said: dict[str, Any]) -> str | None:
-    """The dataset's name; random texts are told apart by the lengths asked for."""
+    """Return the dataset's name; random texts are told apart by the lengths asked for."""
     name = said.get("dataset_name")
     if not isinstance(name, str):
         return None
@@ -46,7 +47,8 @@ def _dataset(said: dict[str, Any]) -> str | None:
 
 
 def _load(said: dict[str, Any]) -> dict[str, Any]:
-    """Its arrivals at a rate are Poisson's; a trace brings its own."""
+    """Return the load: requests at a rate come as a Poisson process, a trace brings its own
+    times."""
     limit, rate = positive(said.get("max_concurrency")), said.get("request_rate")
     if rate == "trace":
         return {"load_profile": "trace", "trace": said.get("dataset_name"), "concurrency": limit}
@@ -57,7 +59,8 @@ def _load(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(told: Any) -> dict[str, Any]:
-    """The server's own arguments, which SGLang's ``/server_info`` tells; nothing of other servers."""
+    """Return the server's own arguments, which SGLang's ``/server_info`` tells; nothing of other
+    servers."""
     if not isinstance(told, dict) or not isinstance(told.get("model_path"), str):
         return {}
     radix = told.get("disable_radix_cache")
@@ -74,7 +77,8 @@ def _server(told: Any) -> dict[str, Any]:
 
 
 def _speculation(told: dict[str, Any]) -> dict[str, Any]:
-    """The arm: a chain of drafts is as long as its steps; a tree is told by its whole size."""
+    """Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole
+    size."""
     if "speculative_algorithm" not in told:
         return {}
     algorithm = told["speculative_algorithm"]

@@ -84,12 +84,12 @@ class Bench(msgspec.Struct, kw_only=True):
 
 
 def sniff(data: memoryview) -> bool:
-    """A result by itself, not one of a sweep."""
+    """Recognise a result by itself, not one of a sweep."""
     return is_result(data) and not is_of_sweep(data)
 
 
 def is_result(data: memoryview) -> bool:
-    """Whether the head of the file carries the keys that every result has."""
+    """Return whether the head of the file carries the keys that every result has."""
     head = bytes(data[:_HEAD])
     return all(mark in head for mark in _MARKS) and _PER_GPU not in head
 
@@ -101,13 +101,14 @@ def is_by_product(path: Path) -> bool:
 
 
 def is_of_sweep(data: memoryview) -> bool:
-    """Whether a sweep has added its run number. It stands at the end, after any per-request lists."""
+    """Return whether a sweep has added its run number, which stands at the end, after any
+    per-request lists."""
     return b'"run_number"' in bytes(data[-_HEAD:])
 
 
 @dataclass(frozen=True)
 class Result:
-    """A result that was read."""
+    """A result that was read: its typed fields, its other members, its flags."""
 
     bench: Bench
     members: dict[str, Any]
@@ -134,14 +135,15 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _results(data: memoryview) -> list[memoryview]:
-    """``--append-result`` writes each result as one line; otherwise a file is one result."""
+    """Split a file into its results: ``--append-result`` writes each as one line; otherwise a file
+    is one."""
     parts = [part for _, part in lines(data)]
     appended = len(parts) > 1 and bytes(parts[0][-64:]).rstrip().endswith(b"}")
     return parts if appended else [data]
 
 
 def read(data: memoryview) -> Result:
-    """The typed result. Raises InvalidInput with what is missing or out of range."""
+    """Read the typed result. Raises InvalidInput with what is missing or out of range."""
     try:
         (bench, members), flags = not_a_number.decoded(data, _decode, infinity=b'"inf"')
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -169,7 +171,7 @@ def _check(bench: Bench) -> None:
 
 
 def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int = 0) -> Cell:
-    """The cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+    """Return the cell of a result; ``extra`` facts (of a sweep) override the result's own."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     columns, started = request_columns(bench), vllm_facts.started_at(bench)
@@ -223,7 +225,8 @@ def _reported(result: Result, errored: int) -> Iterator[Measurement]:
 
 
 def _latencies(members: dict[str, Any]) -> dict[tuple[str, str], float]:
-    """Each once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the same number."""
+    """Return each latency once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the
+    same number."""
     found: dict[tuple[str, str], float] = {}
     for key, value in members.items():
         match = _STATISTIC.match(key)

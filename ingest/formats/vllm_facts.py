@@ -24,7 +24,7 @@ LOCAL_TIME = Flag(
 
 
 def facts_of(bench: "Bench") -> dict[str, Any]:
-    """The facts that the result states or implies, in the contract's words."""
+    """Return the facts that the result states or implies, in the contract's words."""
     interface = bench.endpoint_type or bench.backend or ""
     facts = {
         "model": bench.model_id,
@@ -37,7 +37,8 @@ def facts_of(bench: "Bench") -> dict[str, Any]:
 
 
 def started_at(bench: "Bench") -> datetime | None:
-    """When the load began, by the clock of its machine: ``date`` is written when it has ended."""
+    """Return when the load began, by the clock of its machine: ``date`` is written when it has
+    ended."""
     try:
         ended = datetime.strptime(bench.date or "", "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
         return ended - timedelta(seconds=bench.duration)
@@ -46,7 +47,8 @@ def started_at(bench: "Bench") -> datetime | None:
 
 
 def _engine(bench: "Bench") -> str | None:
-    """Only a vLLM server counts drafts under the names that the bench asks for."""
+    """Return the engine, where it is known: only a vLLM server counts drafts under the names that
+    the bench asks for."""
     if bench.spec_decode_num_drafts is not None:
         return "vllm"
     return bench.backend if bench.backend in _SERVERS else None
@@ -59,12 +61,12 @@ def _request_format(interface: str) -> str | None:
 
 
 def _positions(bench: "Bench") -> int | None:
-    """Draft tokens at most: the server has one counter for each position."""
+    """Return the most draft tokens of a step: the server has one counter for each position."""
     return len(bench.spec_decode_per_position_acceptance_rates or ()) or None
 
 
 def _load(bench: "Bench") -> dict[str, Any]:
-    """The load's facts; a rate that grows is a trace of its own."""
+    """Return the load's facts; a rate that grows is a trace of its own."""
     limit, rate = bench.max_concurrency, _number(bench.request_rate)
     if bench.ramp_up_strategy is not None:
         grows = f"from {bench.ramp_up_start_rps} to {bench.ramp_up_end_rps} requests/s"
@@ -78,7 +80,8 @@ def _load(bench: "Bench") -> dict[str, Any]:
 
 
 def _arrivals(bench: "Bench") -> str | None:
-    """Gaps between requests follow a gamma distribution: Poisson's at burstiness 1."""
+    """Return how requests arrive: gaps between them follow a gamma distribution, Poisson's at
+    burstiness 1."""
     burstiness = _number(bench.burstiness)
     if burstiness is None or burstiness <= 0:
         return None

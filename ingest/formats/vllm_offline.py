@@ -31,7 +31,7 @@ _BATCHES = Flag(
 
 
 def sniff(data: memoryview) -> bool:
-    """The few keys of either."""
+    """Recognise the few keys of a throughput or a latency result."""
     head = head_of(data)
     return starts_object(head, *_THROUGHPUT) or starts_object(head, *_LATENCY)
 

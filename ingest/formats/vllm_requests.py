@@ -19,7 +19,8 @@ _MOMENTS = ("start", "first_token", "last_token", "end")
 
 
 def request_columns(bench: "Bench") -> Columns | None:
-    """Times (monotonic s), tokens, latencies and status of every request; None without the lists.
+    """Return times (monotonic s), tokens, latencies and status of every request; None without the
+    lists.
 
     Raises InvalidInput where the lists differ in length or a time is negative.
     """
@@ -45,7 +46,7 @@ def request_columns(bench: "Bench") -> Columns | None:
 def request_table(
     cell_id: str, bench: "Bench", columns: Columns | None, keep_text: bool
 ) -> pa.Table | None:
-    """The rows in REQUEST_SCHEMA; outputs only where texts are kept."""
+    """Return the rows in REQUEST_SCHEMA; outputs only where texts are kept."""
     if columns is None:
         return None
     n = len(columns["start"])
@@ -94,7 +95,7 @@ def _completed(bench: "Bench") -> np.ndarray[Any, Any]:
 
 
 def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
-    """Request sent to last token, s: as stated, else first token plus the gaps after it."""
+    """Return request sent to last token, s: as stated, else first token plus the gaps after it."""
     if bench.latencies is not None:
         return np.asarray(bench.latencies, dtype=np.float64)
     gaps = bench.itls or [[] for _ in bench.ttfts or ()]

@@ -41,7 +41,7 @@ _BENCH_PREFIXES = ("random_", "sharegpt_", "sonnet_", "hf_", "spec_bench_", "cus
 
 
 def sniff(data: memoryview) -> bool:
-    """A ``vllm bench serve`` result with the sweep's run number."""
+    """Recognise a ``vllm bench serve`` result with the sweep's run number."""
     return vllm_bench.is_result(data) and vllm_bench.is_of_sweep(data)
 
 
@@ -53,7 +53,7 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def is_by_product(path: Path) -> bool:
-    """Whether a file of a sweep's folder repeats or warms up what its ``run=N.json`` say."""
+    """Return whether a file of a sweep's folder repeats or warms up what its ``run=N.json`` say."""
     if path.name not in {"summary.json", "warmup.json"}:
         return False
     return next(path.parent.glob("run=*.json"), None) is not None
@@ -87,7 +87,8 @@ def _spelled(key: str) -> str:
 
 
 def _speculation(config: Any) -> dict[str, Any]:
-    """``speculative_config`` as an object or as JSON text; empty or null is a baseline."""
+    """Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
+    baseline."""
     if isinstance(config, str) and config.strip():
         try:
             config = msgspec.json.decode(config)

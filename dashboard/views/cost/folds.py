@@ -194,7 +194,7 @@ def text(rows: tables.Table, what: str) -> None:
 
 
 def cells_behind(shelf: Shelf, filters: Filters, ids: tuple[str, ...]) -> Shown:
-    """Draw cells, each with a link to its place among all runs."""
+    """Return cells, each with a link to its place among all runs."""
     cells = there.cells(shelf, filters)
     chosen = cells.loc[cells["cell_id"].isin(ids), [*BEHIND, "cell_id"]]
     return linked(chosen.rename(columns=BEHIND))
