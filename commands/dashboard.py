@@ -35,7 +35,7 @@ _ALWAYS = (
 
 
 def app_file() -> Path:
-    """The Streamlit entry file of the installed ``dashboard`` package."""
+    """Return the Streamlit entry file of the installed ``dashboard`` package."""
     spec = find_spec("dashboard")
     assert spec is not None
     assert spec.submodule_search_locations is not None

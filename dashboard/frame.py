@@ -67,7 +67,7 @@ def _refused(refusal: Refused, _: ModuleType) -> None:
 
 
 def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
-    """One page for each view; ``draw`` is called with the one that is shown."""
+    """Return one page for each view; ``draw`` is called with the one that is shown."""
     return [
         st.Page(
             functools.partial(draw, view),

@@ -31,7 +31,7 @@ class Memory:
         return len(self._rejected)
 
     def rejections(self) -> dict[str, Fingerprint]:
-        """The rejected paths that are still there, each as it was when it was read."""
+        """Return the rejected paths that are still there, each as it was when it was read."""
         return dict(self._rejected)
 
     def recall(self, rejected: dict[str, Fingerprint]) -> None:

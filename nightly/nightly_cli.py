@@ -154,7 +154,7 @@ def _gate_options(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def name_of(study: Path) -> str:
-    """The name that a study file states; StudyError where it states none."""
+    """Return the name that a study file states; StudyError where it states none."""
     import re
 
     import yaml

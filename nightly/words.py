@@ -63,7 +63,7 @@ def cost(night: NightSummary) -> str:
 
 
 def troubles(night: NightSummary) -> list[str]:
-    """A line for each stage that did not do its work, then for each cell that failed."""
+    """Return a line for each stage that did not do its work, then for each cell that failed."""
     stages = [
         f"{stage.name} {stage.status}: {stage.said}"
         for stage in night.stages
@@ -73,7 +73,7 @@ def troubles(night: NightSummary) -> list[str]:
 
 
 def markdown(night: NightSummary) -> str:
-    """The summary for people: what happened first, the stages last."""
+    """Return the summary for people: what happened first, the stages last."""
     lines = [f"# {night.study}, night {night.night}: {night.outcome}", ""]
     lines += [f"{cells(night)}; {cost(night)}. {_gate(night)}", ""]
     lines += _section("Became worse", [_worse(one) for one in night.regressions])

@@ -35,13 +35,14 @@ class Tails:
         return np.asarray(self.dof > 0)
 
     def above(self, t: Floats) -> Floats:
-        """The probability (0-1) of an error above ``t`` standard errors; NaN where not known."""
+        """Return the probability (0-1) of an error above ``t`` standard errors; NaN where not
+        known."""
         first, rest = (stdtr(np.maximum(dof, 1), -t) for dof in (self.dof, self.rest_dof))
         return np.where(self.known, self.share * first + (1 - self.share) * rest, np.nan)
 
     def reach(self, rate: Floats | float) -> Floats:
-        """The standard errors that leave ``rate`` (0-1) outside, half on each side; NaN where not
-        known."""
+        """Return the standard errors that leave ``rate`` (0-1) outside, half on each side; NaN
+        where not known."""
         half = np.broadcast_to(np.asarray(rate, dtype=np.float64) / 2, self.share.shape)
         ends = [stdtrit(np.maximum(dof, 1), 1 - half) for dof in (self.dof, self.rest_dof)]
         low, high = np.minimum(*ends), np.maximum(*ends)

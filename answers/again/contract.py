@@ -9,5 +9,5 @@ SCHEMA_VERSION = 1
 
 
 def as_json(found: Again) -> dict[str, Any]:
-    """All that the answer holds, and ``schema_version``."""
+    """Return all that the answer holds, and ``schema_version``."""
     return {"schema_version": SCHEMA_VERSION, **asdict(found)}

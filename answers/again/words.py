@@ -72,7 +72,7 @@ def is_shown(line: Line) -> bool:
 
 
 def row(line: Line) -> tuple[str, ...]:
-    """A line of the table under HEADER."""
+    """Return a line of the table under HEADER."""
     span = f"{number(line.lowest, line.metric)} to {number(line.highest, line.metric)}"
     return (
         with_unit(line.metric, line.statistic), number(line.original, line.metric),

@@ -52,7 +52,7 @@ def compare_on(known: Ground, question: Question) -> Comparison:
 
 
 def pair_lines(reader: Reader, question: Question) -> tuple[PairLine, ...]:
-    """Every pair behind ``compare`` in every line that is shown, unrounded."""
+    """Return every pair behind ``compare`` in every line that is shown, unrounded."""
     known = seen(reader, question)
     names = _Names(known)
     rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
@@ -91,7 +91,7 @@ class _Names:
         return self._loads[place].short if place >= 0 else "unknown"
 
     def pair(self, row: dict[str, Any]) -> Pair:
-        """The two cells of a row of pairs."""
+        """Return the two cells of a row of pairs."""
         repeat = plain(row["repeat"])
         return Pair(
             self.load(row["load"]), None if repeat is None else int(repeat),
@@ -151,7 +151,7 @@ class _Parts:
         self._set_by_hand = frozenset(cells.loc[set_by_hand, "cell_id"])
 
     def arm(self, setting: int, arm_id: int) -> Arm:
-        """One arm of a setting."""
+        """Put together one arm of a setting."""
         rows = _Rows(
             *(x.get((setting, arm_id), []) for x in (self._levels, self._means, self._pairs))
         )
@@ -202,7 +202,7 @@ def _mean(row: dict[str, Any]) -> Mean:
 
 
 def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
-    """The distinct flags of pairs, most serious first."""
+    """Yield the distinct flags of pairs, most serious first."""
     found: dict[tuple[int, str, str], list[int]] = {}
     for row in pairs:
         for flag in row["flags"]:
@@ -221,7 +221,7 @@ def _subject(facts: dict[str, Any]) -> Subject:
 
 
 def _unmatched(known: Ground) -> Iterator[Unmatched]:
-    """The shown cells without a partner."""
+    """Yield the shown cells without a partner."""
     told = known.found.unmatched
     told = told[told["cell_id"].isin(known.shown)]
     facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(told["cell_id"])

@@ -82,7 +82,7 @@ class Requests:
 
 
 def pairs(found: Comparison, setting: Setting) -> tuple[Pair, ...]:
-    """Every pair of a setting by arm, load and repeat; those of one name are numbered."""
+    """Return every pair of a setting by arm, load and repeat; those of one name are numbered."""
     named: dict[str, Pair] = {}
     for arm in setting.arms:
         for met in arm.pairs:
@@ -131,7 +131,8 @@ def _said(value: Any) -> str | None:
 
 
 def requests(reader: Reader, pair: Pair) -> Requests:
-    """The requests of both cells. Raises WarehouseDamaged where a file of them is missing."""
+    """Return the requests of both cells. Raises WarehouseDamaged where a file of them is
+    missing."""
     columns = list(dict.fromkeys((*_REQUESTS, *COLUMNS)))
     rows = {arm: queries.requests(reader, cell, columns).to_pandas() for arm, cell in pair.cells}
     one, other = rows.values()

@@ -43,7 +43,7 @@ def seen(reader: Reader, question: Question) -> Seen:
 
 
 def lines_shown(question: Question) -> tuple[Line, ...]:
-    """The study's table, then what was asked for beside it."""
+    """Return the study's table, then what was asked for beside it."""
     return tuple(dict.fromkeys((*STUDY_TABLE, ATTAINED, *question.also)))
 
 

@@ -136,7 +136,7 @@ class Arm:
     launches_stated: bool
 
     def at(self, load: Load | None, metric: str, statistic: str) -> Change | None:
-        """The line at a load; None where there is none."""
+        """Return the line at a load; None where there is none."""
         wanted = (load, metric, statistic)
         return next((c for c in self.changes if (c.load, c.metric, c.statistic) == wanted), None)
 

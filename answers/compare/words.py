@@ -119,13 +119,13 @@ def means_over(arm: Arm) -> str:
 
 
 def doubts(arm: Arm) -> Iterator[str]:
-    """The flags of an arm's pairs, a line each."""
+    """Yield the flags of an arm's pairs, a line each."""
     for doubt in arm.doubts:
         yield f"{doubt.severity}: {doubt.name} at {', '.join(doubt.loads)}: {doubt.sentence}"
 
 
 def title(setting: Setting, arm: Arm, reference: str) -> str:
-    """What a table is about, in one line."""
+    """Return what a table is about, in one line."""
     about = setting.subject
     parts = [
         known(setting.dataset), known(about.model), f"TP {known(about.tensor_parallel_size)}",

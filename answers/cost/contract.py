@@ -71,7 +71,7 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def capacity_json(found: Capacity) -> dict[str, Any]:
-    """Every arm's largest load under a service level, and each of its loads."""
+    """Return every arm's largest load under a service level, and each of its loads."""
     return {
         "slo": found.slo.text,
         "arms": [
@@ -93,7 +93,7 @@ def capacity_json(found: Capacity) -> dict[str, Any]:
 
 
 def trade_json(found: Trade, front: bool = False) -> dict[str, Any]:
-    """Every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
+    """Return every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
     return {
         "points": [
             {

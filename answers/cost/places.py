@@ -60,7 +60,7 @@ def _text(value: object) -> str | None:
 
 
 def _set_by_hand(levels: ArmLevels, cells: pd.DataFrame) -> set[Keys]:
-    """The arms with a cell whose acceptance nobody measured."""
+    """Return the arms with a cell whose acceptance nobody measured."""
     marked = cells.loc[cells["synthetic_acceptance"].fillna(False).astype(bool), "cell_id"]
     mine = levels.values["cell_id"].isin(set(marked))
     rows = levels.values.loc[mine, ["setting", "arm_id"]].drop_duplicates()

@@ -8,7 +8,8 @@ from warehouse.filters import UNKNOWN, Filters
 
 
 def kept_to(one: Decision, chosen: Filters) -> Filters:
-    """The chosen filters, kept to a decision's subject and datasets; arms keep the baseline."""
+    """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
+    baseline."""
     names = tuple(name for name, _ in one.traffic.mix)
     return replace(
         narrowed(one.subject, chosen),

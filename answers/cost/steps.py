@@ -121,7 +121,7 @@ def _rate(value: float | None) -> str:
 
 
 def _hourly(side: Side, basis: Basis) -> str:
-    """Tokens that a server makes in a paid hour."""
+    """Return the tokens that a server makes in a paid hour."""
     rate = side.output_throughput
     return UNKNOWN if rate is None else f"{rate * SECONDS_PER_HOUR * basis.utilisation:,.0f}"
 

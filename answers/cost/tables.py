@@ -20,7 +20,8 @@ _WHO = ["traffic", "model", "GPU", "TP", "at", "arm"]
 
 
 def costs(rows: Sequence[Money]) -> Table:
-    """A row per decision: what output and all tokens cost with both arms, and what is saved."""
+    """Return a row per decision: what output and all tokens cost with both arms, and what is
+    saved."""
     header = [
         *_WHO, "USD per million output tokens: baseline", "with it", "of all tokens: baseline",
         "all tokens with it", "saved", "95 % interval", "how sure", "basis",
@@ -36,7 +37,8 @@ def costs(rows: Sequence[Money]) -> Table:
 
 
 def demands(rows: Sequence[Money]) -> Table:
-    """A row per decision: whole replicas, GPUs and money for the demand, and how sure they are."""
+    """Return a row per decision: whole replicas, GPUs and money for the demand, and how sure they
+    are."""
     header = [
         *_WHO, "GPUs", "GPUs saved", "busy", "USD a month", "USD a year", "saved a year, USD",
         "95 % interval", "how sure",
@@ -56,7 +58,7 @@ def demands(rows: Sequence[Money]) -> Table:
 
 
 def others(rows: Sequence[Money]) -> Table:
-    """A row per decision: break-even and energy, where they are known."""
+    """Return a row per decision: break-even and energy, where they are known."""
     header = [*_WHO, "break-even, if the saving is as expected", "J per output token"]
     return header, [
         [
@@ -121,7 +123,7 @@ def _joules(side: Side | None) -> str:
 
 
 def arms(found: Capacity) -> Table:
-    """A row per arm: how far it keeps the service level, what it yields and costs there."""
+    """Return a row per arm: how far it keeps the service level, what it yields and costs there."""
     counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
     header = [
         "setting", "arm", "largest load", "output tok/s", "USD per million output tokens",
@@ -139,7 +141,7 @@ def arms(found: Capacity) -> Table:
 
 
 def loads(found: Capacity) -> Table:
-    """A row per arm and load: whether it keeps the service level, and why not."""
+    """Return a row per arm and load: whether it keeps the service level, and why not."""
     counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
     header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
     return [*header, *counted], [
@@ -168,7 +170,7 @@ def why(level: Level) -> str:
 
 
 def trade_points(points: Sequence[Point]) -> Table:
-    """A row per point of the trade between a GPU and a user."""
+    """Return a row per point of the trade between a GPU and a user."""
     header = [
         "arm", "load", "tok/s per user", "tok/s per GPU", "GPUs", "dominated by", "dataset",
         "evidence",

@@ -36,7 +36,7 @@ def short_usd(value: float) -> str:
 
 
 def per_million(side: Side | None) -> str:
-    """USD per million output tokens of one arm."""
+    """Return USD per million output tokens of one arm."""
     priced = None if side is None else side.cost
     return usd(None if priced is None else priced.usd_per_million_output_tokens)
 

@@ -57,7 +57,7 @@ class Rule:
 
 
 def accepted(reader: Reader, filters: Filters) -> tuple[Accepted, ...]:
-    """The acceptance of every arm that the filters keep."""
+    """Return the acceptance of every arm that the filters keep."""
     from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
     from analysis.frames import records
 
@@ -156,7 +156,7 @@ def _gains(one: Decision, level: Accepted) -> dict[int, float]:
 
 
 def acceptance_rows(found: Sequence[Accepted]) -> Rows:
-    """A row per dataset, arm and load."""
+    """Return a row per dataset, arm and load."""
     header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
     return header, [
         [
@@ -176,7 +176,8 @@ def _shares(values: Sequence[float | None]) -> str:
 
 
 def rule_rows(found: Iterator[Rule]) -> Rows:
-    """A row per rule of thumb and arm: what it says of it, and at which loads it is right."""
+    """Return a row per rule of thumb and arm: what it says of it, and at which loads it is
+    right."""
     grouped: dict[tuple[str, str, str], list[tuple[int, bool | None]]] = {}
     for one in found:
         grouped.setdefault((one.arm, one.says, one.rule), []).append((one.concurrency, one.agrees))

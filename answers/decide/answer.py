@@ -47,7 +47,7 @@ Table = tuple[Entry, ...]
 
 
 def decide(reader: Reader, question: Question) -> Decisions:
-    """The decisions that the filters show, each standing on its whole study.
+    """Return the decisions that the filters show, each standing on its whole study.
 
     Raises InvalidInput for an SLO, a load or a mix that does not fit the results.
     """
@@ -143,7 +143,7 @@ class Case:
         return Rule(self.question.load)
 
     def keys(self, setting: int) -> dict[str, Any]:
-        """The facts of a setting; None for unknown."""
+        """Return the facts of a setting; None for unknown."""
         table = self.known.found.keys
         row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
         return {str(name): plain(value) for name, value in row.items()}

@@ -14,7 +14,7 @@ _MOVED = 0.02
 
 
 def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
-    """The decisions as they are recorded, at a moment (UTC)."""
+    """Return the decisions as they are recorded, at a moment (UTC)."""
     return tuple(_recorded(one, at) for one in found)
 
 

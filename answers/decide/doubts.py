@@ -16,7 +16,7 @@ _SAME = ("study", "model", "gpu", "dataset")
 
 
 def settings_excluded(known: Ground, keys: dict[str, Any]) -> Iterator[Excluded]:
-    """The cells of the same study, model, hardware and dataset that decide nothing."""
+    """Yield the cells of the same study, model, hardware and dataset that decide nothing."""
     if not known.excluded:
         return
     cells = known.cells[known.cells["cell_id"].isin(known.excluded)]

@@ -42,7 +42,7 @@ class Behind:
 
 
 def fields(one: Decision) -> tuple[Field, ...]:
-    """Every field: the choice to draft nothing first, then the arms by method and K."""
+    """Return every field: the choice to draft nothing first, then the arms by method and K."""
     order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
     return (*_without_drafts(one), *map(_field, order))
 
@@ -65,7 +65,7 @@ def _without_drafts(one: Decision) -> tuple[Field, ...]:
 
 
 def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[Behind, ...]:
-    """The cells of these ids."""
+    """Return the cells of these ids."""
     rows = queries.cells(reader, Filters()).select(
         ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
     )

@@ -46,7 +46,7 @@ def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
 
 
 def mix_weights(names: Sequence[str], mix: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Dataset -> its share of the output tokens; equal where the reader gave none.
+    """Return dataset -> its share of the output tokens; equal where the reader gave none.
 
     Raises InvalidInput for a dataset that was not measured or shares that are no shares.
     """
@@ -67,7 +67,8 @@ def mix_weights(names: Sequence[str], mix: Sequence[tuple[str, float]]) -> dict[
 
 
 def forgone(parts: dict[str, Judged], blend: Judged, picked: Pick, rule: Rule) -> Iterator[Forgone]:
-    """What one arm gives up on each dataset against that dataset's own choice, over the loads."""
+    """Yield what one arm gives up on each dataset against that dataset's own choice, over the
+    loads."""
     for name, part in parts.items():
         own = part.picked(rule)
         if own is None:

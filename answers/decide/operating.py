@@ -10,10 +10,10 @@ from warehouse.loads import Load
 def operating_level(
     levels: tuple[Level, ...], judged: Judged, wanted: float | None
 ) -> tuple[Level | None, str | None]:
-    """The level at the operating load, and a sentence where there is none.
+    """Return the level at the operating load, and a sentence where there is none.
 
-    Without a wish: the largest load at which an arm meets the SLO. A load that was not measured lies
-    between two that were: where both are settled alike, it is told by the worse of the two.
+    Without a wish: the largest load at which an arm meets the SLO. A load that was not measured
+    lies between two that were: where both are settled alike, it is told by the worse of the two.
     """
     if wanted is None:
         meets = {load for at, load in enumerate(judged.loads) if judged.allowed[:, at].any()}
@@ -28,7 +28,7 @@ def operating_level(
 
 
 def _between(levels: tuple[Level, ...], wanted: float) -> Level | None:
-    """The worse of two measured neighbours that are settled alike, at the wanted load."""
+    """Return the worse of two measured neighbours that are settled alike, at the wanted load."""
     known = [one for one in levels if one.load.value is not None]
     below = [one for one in known if (one.load.value or 0) < wanted]
     above = [one for one in known if (one.load.value or 0) > wanted]

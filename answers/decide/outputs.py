@@ -48,7 +48,7 @@ def outputs_of(reader: Reader, cell: Cell) -> Outputs | None:
 
 
 def operating_cell(one: Decision) -> Cell | None:
-    """The field of the map at the operating load whose arm is told there."""
+    """Return the field of the map at the operating load whose arm is told there."""
     level = one.operating
     if level is None:
         return None

@@ -70,7 +70,7 @@ class Speeds:
 
 
 def speeds(found: Comparison) -> Speeds:
-    """The throughputs of a comparison."""
+    """Return the throughputs of a comparison."""
     return Speeds(
         {load: place for place, load in enumerate(found.loads)},
         {metric: _means(found.levels, metric) for metric in (_OUTPUT, _TOTAL)},

@@ -44,7 +44,7 @@ class Shown:
         return self.picked.fixed if place is None else place
 
     def levels(self) -> tuple[Level, ...]:
-        """The load map."""
+        """Return the load map."""
         return tuple(
             Level(
                 load, self._k(at), self.judged.field.candidates[self.place_at(at)].label,
@@ -61,7 +61,7 @@ class Shown:
         return OFF if place is None else self.judged.field.candidates[place].k
 
     def cells(self) -> Iterator[Cell]:
-        """Every arm at every load."""
+        """Yield every arm at every load."""
         for place, one in enumerate(self.judged.field.candidates):
             for at, load in enumerate(self.judged.loads):
                 if np.isfinite(self.judged.field.log[place, at]):
@@ -77,7 +77,7 @@ class Shown:
             yield from self.pairs.get((setting, arm_id, load), ())
 
     def taken_at(self) -> Iterator[tuple[Load, int]]:
-        """Each load with the arm_id that is shown there."""
+        """Yield each load with the arm_id that is shown there."""
         for at, load in enumerate(self.judged.loads):
             yield load, self.judged.field.candidates[self.place_at(at)].arm_id
 

@@ -14,7 +14,8 @@ NO_DRAFTS = "no drafts"
 
 
 def summary(decisions: Sequence[Decision]) -> Rows:
-    """A line per traffic and tensor parallel size: what to do, at which loads, and for what."""
+    """Return a line per traffic and tensor parallel size: what to do, at which loads, and for
+    what."""
     loads = {one.operating_load.short for one in decisions if one.operating_load is not None}
     where = f" at {loads.pop()}" if len(loads) == 1 else ""
     header = ["traffic", "TP", "answer", "take", "loads", f"gain{where}", "95 %", "costs", "stake"]
@@ -70,7 +71,7 @@ def size(told: Difference) -> str:
 
 
 def by_load(one: Decision) -> Rows:
-    """The load map: what to draft at each load, and what that brings."""
+    """Return the load map: what to draft at each load, and what that brings."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
     return header, [
         [
@@ -104,7 +105,7 @@ def line_name(told: Difference) -> str:
 
 
 def by_arm(one: Decision) -> Rows:
-    """Every arm at every load; ``take`` marks what the decision takes."""
+    """Return every arm at every load; ``take`` marks what the decision takes."""
     header = ["load", "arm", "gain", "certainty", "launches", ""]
     return header, [_cell(cell) for cell in sorted(one.arms, key=lambda x: x.load.order)]
 
@@ -135,12 +136,12 @@ def table_notes(one: Decision) -> Iterator[str]:
 
 
 def left_out(one: Decision) -> Iterator[str]:
-    """The cells that decide nothing, and why."""
+    """Return the cells that decide nothing, and why."""
     return (f"{cell.cell}: {cell.why}" for cell in one.excluded)
 
 
 def entries(one: Decision) -> str | None:
-    """The table of K by batch size as vLLM takes it."""
+    """Return the table of K by batch size as vLLM takes it."""
     if one.table is None:
         return None
     told = ", ".join(f"[{start}, {end}, {k}]" for start, end, k in one.table)

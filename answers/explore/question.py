@@ -18,8 +18,8 @@ _SUBJECT = (
 
 
 def cells_sql(pick: Pick, filters: Filters) -> str:
-    """One row per cell: cell_id, panel, series, x, y, load, setting, subject, evidence,
-    synthetic."""
+    """Return the SQL of one row per cell: cell_id, panel, series, x, y, load, setting, subject,
+    evidence, synthetic."""
     parts = [f"select\n{_columns(pick)}", "from cells", _join("own", pick.y)]
     if isinstance(pick.x, Amount):
         parts.append(_join("other", pick.x))
@@ -29,10 +29,12 @@ def cells_sql(pick: Pick, filters: Filters) -> str:
 
 
 def marks_sql(pick: Pick, filters: Filters) -> str:
-    """One row per mark: panel, series, x, y with its extremes, and how many cells it pools.
+    """Return the SQL of one row per mark: panel, series, x, y with its extremes, and how many cells
+    it pools.
 
     Over another amount a mark is a load, which stands in ``load``, at the mean of that amount.
-    ``settings`` and ``subjects`` count the different ones among them, ``evidence`` names their kinds.
+    ``settings`` and ``subjects`` count the different ones among them, ``evidence`` names their
+    kinds.
     """
     along = "avg(x) as x,\n    load" if isinstance(pick.x, Amount) else "x"
     by = ["panel", "series", "load" if isinstance(pick.x, Amount) else "x"]
@@ -52,7 +54,7 @@ def marks_sql(pick: Pick, filters: Filters) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as an SQL literal."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -102,14 +102,14 @@ def pooled(marks: Sequence[Mark]) -> str:
 
 
 def badges_of(marks: Sequence[Mark]) -> tuple[str, ...]:
-    """The badges of all that is drawn."""
+    """Return the badges of all that is drawn."""
     kinds = {kind for mark in marks for kind in mark.evidence.split(", ")}
     by_hand = any(mark.synthetic for mark in marks)
     return tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
 
 
 def axis_title(x: Key | Amount) -> str:
-    """What stands along the x axis, with its unit."""
+    """Return what stands along the x axis, with its unit."""
     if isinstance(x, Amount):
         return f"{metric_name(x.metric, x.statistic)}, {METRICS[x.metric].unit}"
     return x.label if x.label.isupper() else x.label[:1].lower() + x.label[1:]

@@ -38,8 +38,8 @@ from warehouse.store_read import Reader
 def predict(
     reader: Reader, filters: Filters, asked: Asked, paying: Paying
 ) -> Iterator[Answer | Refused]:
-    """The answer of every family and dataset that the filters keep, or why there is none; with its
-    cost where ``paying`` names a price."""
+    """Yield the answer of every family and dataset that the filters keep, or why there is none;
+    with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
             found = known(subject, lengths=asked.prompt is not None)
@@ -56,7 +56,7 @@ def known(subject: Subject, lengths: bool = False) -> Known:
 
 
 def answer(found: Known, asked: Asked, paying: Paying | None = None) -> Answer:
-    """The answer to one question.
+    """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
     """
@@ -88,8 +88,8 @@ def _cost(place: Place, throughput: Figure, paying: Paying | None) -> Cost | Ref
 
 
 def lines(found: Known, asked: Asked) -> Lines:
-    """Predictions around one question, none beside its baseline. Raises InvalidInput as ``answer``
-    does."""
+    """Return predictions around one question, none beside its baseline. Raises InvalidInput as
+    ``answer`` does."""
     offer = found.offer
     plain = Asked(0, 0, prompt=asked.prompt, output=asked.output)
     return Lines(

@@ -182,7 +182,7 @@ class Step:
     beyond: bool
 
     def of(self, metric: str) -> Figure:
-        """The figure of one metric."""
+        """Return the figure of one metric."""
         return next(figure for figure in self.figures if figure.metric == metric)
 
 

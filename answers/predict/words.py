@@ -48,7 +48,7 @@ def headline(asked: Asked, throughput: Figure) -> str:
 
 
 def numbers(found: Answer) -> Table:
-    """A row per predicted metric, then what the acceptance is and what a token costs."""
+    """Return a row per predicted metric, then what the acceptance is and what a token costs."""
     rows = [_row(figure, found.asked) for figure in found.figures]
     length = number(found.mean_length, 2)
     rows.append(("Mean acceptance length (tokens/step), higher is better", length, *_rest("1.00")))

@@ -34,7 +34,7 @@ from warehouse.store_read import Reader
 
 
 def studies(reader: Reader, version: str = "") -> tuple[Study, ...]:
-    """Every published study that the warehouse keeps, by name.
+    """Return every published study that the warehouse keeps, by name.
 
     ``version`` is ``published.version(root)``: for whoever remembers the answer, since a new table
     makes no new generation.
@@ -48,7 +48,7 @@ def _study(reader: Reader, kept: published.Kept) -> Study:
 
 
 def study(tables: Tables, judged: Claims, ours: Ours) -> Study:
-    """What a published table says, with our own measurements beside it."""
+    """Return what a published table says, with our own measurements beside it."""
     return _Printed(tables, judged, ours).study()
 
 
@@ -91,7 +91,7 @@ class _Printed:
         return tuple(one for one in self.judged.findings if "usd_per_hour" in one.about)
 
     def _tables(self) -> Iterator[Table]:
-        """A table for each section, dataset and size whose rows are means."""
+        """Yield a table for each section, dataset and size whose rows are means."""
         means = [row for row in self.rows if row.of == MEAN]
         for (place, _, arms), rows in groupby(
             means, lambda one: (one.place, one.row.section, self.arms(one.row))

@@ -75,8 +75,8 @@ def _words(name: str) -> str:
 def measured_here(
     reader: Reader, judged: Claims, model: str | None, filters: Filters
 ) -> tuple[Finding, ...]:
-    """The figures, each with what the filters show of the same thing; nothing is read of models that
-    no figure is about. ``model``: of the claims."""
+    """Return the figures, each with what the filters show of the same thing; nothing is read of
+    models that no figure is about. ``model``: of the claims."""
     asked = _models(judged.findings, model)
     if asked is not None:
         options = queries.filter_options(reader).to_pylist()
@@ -90,7 +90,7 @@ def measured_here(
 
 
 def _models(findings: Sequence[Finding], model: str | None) -> set[str] | None:
-    """The models that figures are about; None where one of them does not say."""
+    """Return the models that figures are about; None where one of them does not say."""
     named = {finding.about.get("model", model) for finding in findings}
     return None if None in named else {str(name).strip().casefold() for name in named}
 

@@ -52,7 +52,7 @@ class Read:
         return old, new
 
     def printed(self, arms: tuple[str, str]) -> tuple[Value, ...]:
-        """The two values, each with the name of its arm."""
+        """Return the two values, each with the name of its arm."""
         return tuple(
             Value(arm, self.of, value, grouped(self.row.fields[name]))
             for arm, name, value in zip(arms, _VALUES, self.values, strict=True)

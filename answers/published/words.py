@@ -31,7 +31,7 @@ def name(facts: Mapping[str, str]) -> str:
 
 
 def about(facts: Mapping[str, str]) -> str:
-    """What was run, in a line."""
+    """Return what was run, in a line."""
     draft = facts.get("draft_model")
     told = [
         known(facts.get("target_model")), f"draft {draft}" if draft else "", facts.get("gpu", ""),
@@ -41,7 +41,8 @@ def about(facts: Mapping[str, str]) -> str:
 
 
 def headline(means: Sequence[Read], arm: str, loads: Sequence[object]) -> str:
-    """What the tables print of output throughput, over all datasets; recomputed from their rows."""
+    """Return what the tables print of output throughput, over all datasets; recomputed from their
+    rows."""
     speeds = [_gain(row) for row in means if row.named.metric == _SPEED]
     if not speeds:
         return f"Published: {counted(len(means), 'mean')}, none of output throughput."
@@ -59,7 +60,7 @@ def _gain(row: Read) -> float:
 
 
 def answer(plots: Sequence[Plot], rows: Sequence[Read]) -> str:
-    """What a figure's means say: ``Output throughput +20.7 %, total throughput +21.0 %.``"""
+    """Return what a figure's means say: ``Output throughput +20.7 %, total throughput +21.0 %.``"""
     wanted = [(plot.metric, plot.statistic) for plot in plots]
     told = {
         (row.named.metric, row.named.statistic): f"{_short(row)} {_said(row):+.1f} %"
@@ -101,7 +102,7 @@ def flag_note(line: Line) -> str:
 
 
 def money(findings: Sequence[Finding]) -> Iterator[Sum]:
-    """Every printed sum, as printed and recomputed."""
+    """Yield every printed sum, as printed and recomputed."""
     for one in findings:
         per_gpu = one.reason.partition("On the per-GPU basis it is ")[2].rstrip(".")
         price = f" at {float(one.about['usd_per_hour']):,.2f} USD/h"
@@ -118,7 +119,7 @@ def _sum(metric: str) -> str:
 
 
 def mistakes(judged: Claims) -> Iterator[Mistake]:
-    """Every error in print with the figures that are wrong with it."""
+    """Yield every error in print with the figures that are wrong with it."""
     for error in judged.errors:
         yield Mistake(in_words(error.sentence, judged), tuple(map(figure, error.findings)))
 

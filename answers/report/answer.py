@@ -38,10 +38,10 @@ _NOTED = 8
 
 
 def report(reader: Reader, wanted: Wanted) -> Report:
-    """The report on one subject of what the filters keep.
+    """Return the report on one subject of what the filters keep.
 
-    Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can be
-    decided.
+    Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can
+    be decided.
     """
     overview = _overview(reader, wanted)
     chosen = wanted.question.filters
@@ -125,7 +125,7 @@ def _pays(overview: Overview) -> Section:
 
 
 def _loads(overview: Overview) -> Section:
-    """What to draft at each load, and what to paste."""
+    """Return what to draft at each load, and what to paste."""
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     printed = order[:_TABLES]
     texts = [text for one in printed for text in (tables.entries(one), one.serve) if text]
@@ -138,7 +138,7 @@ def _loads(overview: Overview) -> Section:
 
 
 def _cost(money: Costs) -> Section:
-    """What a token costs and what is saved, with the basis."""
+    """Return what a token costs and what is saved, with the basis."""
     return Section(
         "What does it cost, and what is saved?",
         paragraphs=(money.headline,),
@@ -148,7 +148,7 @@ def _cost(money: Costs) -> Section:
 
 
 def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
-    """Each metric of the study's table over the load, for the setting with most loads."""
+    """Yield each metric of the study's table over the load, for the setting with most loads."""
     there = [setting for one in compared(found) for setting in one.settings]
     if not there:
         return
@@ -171,7 +171,7 @@ def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
 
 
 def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs) -> Section:
-    """What a reader must know before repeating a number."""
+    """Return what a reader must know before repeating a number."""
     doubts = [text for one in overview.decisions for text in tables.doubts(one)]
     left = [text for one in overview.decisions for text in tables.left_out(one)]
     same = filter(None, (outputs(reader, one) for one in overview.leads))
@@ -210,7 +210,7 @@ def _noted(reader: Reader, filters: Filters) -> Iterator[Section]:
 
 
 def _provenance(runs: pd.DataFrame) -> Section:
-    """Where the numbers come from: what was run, with what, and what was said about it."""
+    """Return where the numbers come from: what was run, with what, and what was said about it."""
     names = {
         "model": "model", "gpu": "hardware", "dataset": "dataset", "evidence": "evidence",
         "load_generator": "load generator", "load_generator_version": "version",

@@ -39,7 +39,7 @@ _LABELS = {
 
 
 def definitions() -> tuple[str, ...]:
-    """What the metrics of the study's table are."""
+    """Return what the metrics of the study's table are."""
     keys = dict.fromkeys(metric for metric, _ in STUDY_TABLE)
     return tuple(
         f"{METRICS[key].label} ({METRICS[key].unit}, {METRICS[key].better} is better): "
@@ -49,14 +49,14 @@ def definitions() -> tuple[str, ...]:
 
 
 def question(overview: Overview, filters: Filters) -> str:
-    """What the report answers."""
+    """Return what the report answers."""
     where = f" on {', '.join(filters.dataset)}" if filters.dataset else ""
     model = known(overview.decisions[0].subject.model)
     return f"Should {model} be served with speculative decoding{where}?"
 
 
 def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
-    """The gain at the operating load, what it saves, and what is at stake."""
+    """Return the gain at the operating load, what it saves, and what is at stake."""
     if one.operating is None:
         return ()
     level, gain = one.operating, one.operating.difference
@@ -71,7 +71,7 @@ def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
 
 
 def against(overview: Overview) -> tuple[str, ...]:
-    """What became worse, of the decisions that lead."""
+    """Return what became worse, of the decisions that lead."""
     sentences = (loss.sentence for one in overview.leads for loss in one.against)
     return first(tuple(dict.fromkeys(sentences))) or ("nothing that was measured",)
 
@@ -79,7 +79,7 @@ def against(overview: Overview) -> tuple[str, ...]:
 def scope(
     overview: Overview, filters: Filters, period: str, cells: int
 ) -> tuple[tuple[str, str], ...]:
-    """What the report is about, and how many cells that is."""
+    """Return what the report is about, and how many cells that is."""
     narrowed = [(label, _text(getattr(filters, name))) for name, label in _LABELS.items()]
     about = overview.decisions[0].subject
     arms = dict.fromkeys(tables.arm_taken(one) for one in overview.leads)
@@ -105,14 +105,14 @@ def first(sentences: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown_of(drawn: int, there: int, what: str) -> tuple[str, ...]:
-    """How many of something are shown, where it is not all."""
+    """Say how many of something are shown; empty where all are."""
     if drawn >= there:
         return ()
     return (f"{drawn} of {there} {what} are shown; the others stand in the dashboard.",)
 
 
 def grid(rows: Rows, caption: str) -> Grid:
-    """The first rows of a table; an empty place is a dash."""
+    """Return the first rows of a table; an empty place is a dash."""
     header, lines = rows
     texts = [tuple(text or "–" for text in line) for line in lines[:MOST_ROWS]]
     right = {i for i in range(len(header)) if _numeric([row[i] for row in texts])}
@@ -127,7 +127,7 @@ def _numeric(texts: list[str]) -> bool:
 
 
 def costs(rows: Sequence[Money]) -> Rows:
-    """What a million output tokens cost with both arms, what is saved, and the fleet."""
+    """Return what a million output tokens cost with both arms, what is saved, and the fleet."""
     demanded = any(row.baseline is not None and row.baseline.fleet is not None for row in rows)
     header = ["traffic", "at", "arm", "baseline, USD per million", "with it", "saved", "95 %",
               "how sure"]  # fmt: skip

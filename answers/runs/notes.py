@@ -101,7 +101,8 @@ def night_of(started: datetime | None) -> str:
 
 
 def of_run(reader: Reader, target: Target, night: str, study: str | None) -> tuple[Annotation, ...]:
-    """Everything that was ever said of a run, and the notes on its ``night``, oldest first."""
+    """Return everything that was ever said of a run, and the notes on its ``night``, oldest
+    first."""
     return tuple(
         event
         for event in annotations.read(reader.root)
@@ -112,7 +113,7 @@ def of_run(reader: Reader, target: Target, night: str, study: str | None) -> tup
 def of_series(
     reader: Reader, filters: Filters, about: tuple[tuple[str, object], ...], noted: str
 ) -> tuple[Placed, ...]:
-    """The notes on the nights of a series and on its runs, and the exclusions of its runs.
+    """Return the notes on the nights of a series and on its runs, and the exclusions of its runs.
 
     ``about``: what makes it this series; ``noted``: the version of what people said, for caches.
     """
@@ -125,8 +126,8 @@ def of_series(
 
 
 def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[Placed, ...]:
-    """The notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions of its
-    runs; a night that measured nothing can be noted on as well. ``noted``: as above."""
+    """Return the notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions
+    of its runs; a night that measured nothing can be noted on as well. ``noted``: as above."""
     if not noted:
         return ()
     of_itself = [

@@ -36,7 +36,7 @@ _RUN = {field.name for field in fields(Run)}
 
 
 def runs(reader: Reader, filters: Filters) -> Runs:
-    """Every run that the filters keep, newest first, and every file that was refused."""
+    """Return every run that the filters keep, newest first, and every file that was refused."""
     rows = queries.runs(reader, filters).to_pylist()
     names = _numbered([(row["run_id"], row["source_id"]) for row in rows])
     found = tuple(_run(row, name) for row, name in zip(rows, names, strict=True))
@@ -56,7 +56,7 @@ def _run(row: dict[str, Any], name: str) -> Run:
 
 
 def run_of_cell(reader: Reader, cell_id: str) -> tuple[str, str] | None:
-    """The source and run of a cell; None where there is no such cell."""
+    """Return the source and run of a cell; None where there is no such cell."""
     for row in queries.run_of_cell(reader, cell_id).to_pylist():
         return row["source_id"], row["run_id"]
     return None
@@ -104,7 +104,7 @@ def _numbered(named: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def requests(reader: Reader, cell_id: str) -> Requests:
-    """The distributions of a cell's requests, and its acceptance by position."""
+    """Return the distributions of a cell's requests, and its acceptance by position."""
     found = []
     for metric in DISTRIBUTIONS:
         rows = queries.request_distribution(reader, cell_id, metric).to_pydict()
@@ -119,7 +119,7 @@ def requests(reader: Reader, cell_id: str) -> Requests:
 
 
 def server(reader: Reader, cell_id: str) -> Server:
-    """What the server did during a cell; nothing where it was not sampled."""
+    """Return what the server did during a cell; nothing where it was not sampled."""
     samples = queries.samples(reader, cell_id).to_pandas()
     known = lines(samples)
     told = [_curve(str(name), part) for name, part in known.groupby("line", sort=False)]
@@ -138,5 +138,5 @@ def _curve(name: str, rows: pd.DataFrame) -> Curve:
 
 
 def numbers(reader: Reader, cell_id: str) -> tuple[Number, ...]:
-    """Everything that is stored of a cell, reported values too."""
+    """Return everything that is stored of a cell, reported values too."""
     return tuple(Number(**row) for row in queries.cell_measurements(reader, cell_id).to_pylist())

@@ -76,7 +76,7 @@ def _more(more: Settling | None) -> str:
 
 
 def steps(one: Played) -> Rows:
-    """A line per launch: what, where, for how long, why, and what was open before it."""
+    """Return a line per launch: what, where, for how long, why, and what was open before it."""
     header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
     return header, [
         [str(at), step.arm, step.where, f"{step.minutes:.1f}", _WHY[step.why],
@@ -86,7 +86,8 @@ def steps(one: Played) -> Rows:
 
 
 def places(found: Sequence[Found]) -> Rows:
-    """A line per dataset and load: who leads, how sure that is, and what every launch says."""
+    """Return a line per dataset and load: who leads, how sure that is, and what every launch
+    says."""
     header = ["dataset", "load", "take", "gain", "state", "rival", "chance", "by all launches"]
     return header, [
         [one.dataset, f"{one.load:g}", one.arm, percent(one.gain),

@@ -51,7 +51,8 @@ class Part:
 
 
 def chosen(nights: Sequence[NightSummary], filters: Filters) -> tuple[NightSummary, ...]:
-    """The nights of the chosen studies and days; other filters are about cells, not nights."""
+    """Return the nights of the chosen studies and days; other filters are about cells, not
+    nights."""
     return tuple(
         night
         for night in nights
@@ -78,7 +79,7 @@ def counts(nights: Sequence[NightSummary]) -> str:
 
 
 def row(night: NightSummary) -> NightRow:
-    """One night in a row."""
+    """Return one night as a row of a table."""
     return NightRow(
         night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
         _duration(night.seconds), _worse(night),
@@ -89,7 +90,7 @@ def row(night: NightSummary) -> NightRow:
 
 
 def sentence(night: NightSummary) -> str:
-    """One night in a sentence or three."""
+    """Return one night in a sentence or three."""
     known = night.cells
     ended = f" to {night.ended:%Y-%m-%d %H:%M}" if night.ended else ""
     parts = [

@@ -52,7 +52,7 @@ def _series(reader: Reader, filters: Filters, cells: pd.DataFrame) -> list[Serie
 
 
 def accepted(root: Path) -> tuple[Acceptance, ...]:
-    """The nights that people accepted, in the order in which they said so."""
+    """Return the nights that people accepted, in the order in which they said so."""
     return tuple(
         Acceptance(
             night=str(event.target.night), why=event.text, by=event.author, at=event.at,

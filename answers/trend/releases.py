@@ -39,7 +39,7 @@ class Release:
         return tuple(dict.fromkeys(known))
 
     def of(self, line: str) -> tuple[Effect, ...]:
-        """What is known of one metric line, the worst first."""
+        """Return what is known of one metric line, the worst first."""
         known = [
             (effect.improvement, effect)
             for effect in self.effects
@@ -49,7 +49,7 @@ class Release:
 
 
 def comparable(known: Watched) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each engine version, oldest first, with those that it can be held against."""
+    """Return each engine version, oldest first, with those that it can be held against."""
     return tuple(releases.comparable(known.series).items())
 
 

@@ -54,7 +54,7 @@ class Drop:
     machine: Machine
 
     def facts(self) -> dict[str, Any]:
-        """The facts that the record states or implies; they override the report's own."""
+        """Return the facts that the record states or implies; they override the report's own."""
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
         return completed(stated)
 

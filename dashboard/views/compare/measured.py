@@ -67,7 +67,7 @@ class _Shown:
     arm: str
 
     def link(self, figure: str) -> dict[str, str]:
-        """The parameters that show a figure again."""
+        """Return the parameters that show a figure again."""
         return {
             "subject": self.subject.name, "setting": self.setting.name, "chart": figure,
             "in_colour": self.arm,
