@@ -40,7 +40,7 @@ def cluster() -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """One launch in the table."""
+    """One launch as a row of the table."""
 
     launch: str
     job: str

@@ -28,7 +28,7 @@ _LOGS = "logs/*.log"
 
 @dataclass
 class Collected:
-    """What became of everything that was found, by its path under the results folder."""
+    """What was done with everything that was found, by its path under the results folder."""
 
     copied: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ def _failed(error: OSError, results: Path) -> RunnerError:
 
 
 def _studies(source: Path) -> list[Path]:
-    """The folders of studies in a source."""
+    """Return the folders of studies in a source. Raises RunnerError where there are none."""
     if not source.is_dir():
         raise RunnerError(f"There is no folder {source}; name the results folder of a node.")
     source = source.resolve()
@@ -95,7 +95,7 @@ def _refuse_itself(sources: list[Path], results: Path) -> None:
 
 @dataclass
 class _Merge:
-    """One study of one source, and where it goes."""
+    """Copies one study of one source into the results folder."""
 
     root: Path
     layout: Layout
@@ -191,7 +191,8 @@ class _Merge:
 
 
 def _facts(folder: Path) -> tuple[tuple[Any, ...], str] | None:
-    """Dataset and load of a cell with the hash of its prompts; None where it does not say."""
+    """Return dataset and load of a cell with the hash of its prompts; None where it does not
+    say."""
     try:
         said = json.loads((folder / RECORD).read_bytes())
         digest_said = said.get("prompt_set_hash")
@@ -203,12 +204,12 @@ def _facts(folder: Path) -> tuple[tuple[Any, ...], str] | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The plain files of a cell; a link could lead anywhere."""
+    """Return the plain files of a cell; a link could lead anywhere."""
     return sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink())
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether two cells hold the same files, byte for byte."""
+    """Return whether two cells hold the same files, byte for byte."""
     ours, theirs = _files(one), _files(other)
     if [(p.name, p.stat().st_size) for p in ours] != [(p.name, p.stat().st_size) for p in theirs]:
         return False
@@ -216,7 +217,7 @@ def same(one: Path, other: Path) -> bool:
 
 
 def digest(path: Path) -> str:
-    """sha256 of a file."""
+    """Return sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

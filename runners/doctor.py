@@ -66,7 +66,8 @@ _ENGINE_S, _HUB_S = 300.0, 120.0
 
 
 def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding]]:
-    """The machine as it is and what every check says of it; without a study only the general ones.
+    """Return the machine as it is and what every check says of it; without a study only the general
+    checks.
 
     Takes seconds, most of them for importing vLLM. Starts no server and downloads no weights.
     """
@@ -77,7 +78,7 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding
 
 
 def look(study: Study | None, results: Path) -> Situation:
-    """Everything that the checks need to know."""
+    """Find out everything that the checks need to know."""
     env = {**os.environ, **(study.environment if study is not None else {})}
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
@@ -97,7 +98,7 @@ def look(study: Study | None, results: Path) -> Situation:
 
 
 def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
-    """What vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
+    """Return what vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
     if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
         return Engine()
     launches = [] if plan is None else configurations(plan)
@@ -119,7 +120,7 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
 
 
 def _words(study: Study, launch: Launch) -> list[str]:
-    """The words after ``vllm serve``, with a port in place of the open one."""
+    """Return the words after ``vllm serve``, with a port in place of the open one."""
     command = server_command(study, launch.variant, launch.tensor_parallel_size)
     return [word.replace("{port}", "8000") for word in command[2:]]
 
@@ -133,7 +134,8 @@ def _models(
 
 
 def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, str]) -> ModelFiles:
-    """The files on this machine, else the small ones from the hub, where it can be reached."""
+    """Return the model's files on this machine, else the small ones from the hub, where it can be
+    reached."""
     model, revision = key
     found = model_files.find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.

@@ -73,7 +73,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
 
 
 def _node(laid_out: Plan, gpus: int | None, servers: int | None) -> Node:
-    """The node that is planned for."""
+    """Return the node that is planned for."""
     study = laid_out.study
     if (servers or 1) > 1 and study.cpus is not None:
         raise RunnerError(
@@ -169,7 +169,7 @@ def _beside(costs: Estimate) -> str:
 
 
 def _one_after_the_other(costs: Estimate) -> list[str]:
-    """What a sequential run takes instead, and what it would leave idle."""
+    """Say what a sequential run takes instead, and what it would leave idle."""
     if costs.side_by_side == 1:
         return []
     money = "" if costs.sequential_usd is None else f" and {costs.sequential_usd:,.0f} USD"

@@ -81,7 +81,8 @@ def reproduce(drop: Path, as_json: bool, **given: Any) -> None:
 
 
 def _measured(original: Original, wanted: Wanted) -> list[Path]:
-    """The drops of the repetition, all of them good. RunnerError where one is not."""
+    """Measure the repetition and return its drops, all of them good. RunnerError where one is
+    not."""
     layout = Layout(wanted.results.resolve(), original.study.name)
     if layout.root in original.drop.parents:
         raise RunnerError(

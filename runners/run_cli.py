@@ -122,7 +122,8 @@ def run(
 def _asked(
     plan: Plan, results: Path, cells: tuple[PlannedCell, ...], remote: tuple[str | None, str | None]
 ) -> Asked:
-    """With what is needed to tell whether a result is still the one that the study asks for."""
+    """Return what the run is asked for, with what tells whether a result is still the one that the
+    study asks for."""
     layout, (url, key) = Layout(results, plan.study.name), remote
     if url is not None and key is not None:
         use_key(url, key)
@@ -136,8 +137,8 @@ def _base(url: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class _Went:
-    """Why some cells are not good and what to do then, whether jobs were submitted and not waited for, and where the
-    results lie if not here."""
+    """How a run ended: why some cells are not good and what to do then, whether jobs were submitted
+    and not waited for, and where the results lie if not here."""
 
     reasons: list[str]
     next_step: str = ""
@@ -162,7 +163,8 @@ def _run(asked: Asked, executor: Executor | None, where: tuple[Job, str]) -> _We
 
 
 def _spread(asked: Asked, target_url: str | None) -> Local | None:
-    """What runs the missing launches on the free GPUs of this machine, where several fit at a time."""
+    """Return what runs the missing launches on the free GPUs of this machine, where several fit at
+    a time."""
     found = None
     if target_url is None:
         launches = [launch for launch, _ in by_launch(asked)]
@@ -177,7 +179,7 @@ def _spread(asked: Asked, target_url: str | None) -> Local | None:
 
 
 def _lasts(plan: Plan, executor: Executor | None) -> Callable[[Mapping[str, float]], float]:
-    """How long cells take together, by where they run."""
+    """Return a function that tells how long cells take together, by where they run."""
     if not isinstance(executor, Local):
         return duration_of(plan, Node())
     settings = executor.settings
@@ -208,7 +210,8 @@ def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
 
 
 def _confirm(found: resume.Progress, replaced: Sequence[PlannedCell], yes: bool) -> None:
-    """Good cells are hours of work: nobody sets them aside by a slip. Raises RunnerError."""
+    """Ask before good cells are set aside, since they are hours of work. Raises RunnerError where
+    nobody can be asked."""
     differ = f" (they differ in: {', '.join(found.reasons)})" if found.changed else ""
     how = "under another version of the study" if found.changed else "well"
     _say(

@@ -9,7 +9,7 @@ CHECK = "cores"
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """What the study says of cores, against those that this process may use."""
+    """Compare the cores that the study names with those that this process may use."""
     study = situation.study
     if study is not None and study.cpus is not None:
         yield _named({*study.cpus.engine, *study.cpus.client})

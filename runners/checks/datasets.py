@@ -16,7 +16,7 @@ CHECK = "datasets"
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each dataset that a cell needs; then levels whose prompts are few."""
+    """Check each dataset that a cell needs; then levels whose prompts are few."""
     plan = situation.plan
     if plan is None:
         return

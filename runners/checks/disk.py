@@ -17,7 +17,7 @@ _SHARED = Path("/dev/shm")
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each place that a run writes to."""
+    """Check each place that a run writes to."""
     yield _results(situation)
     missing = [m for m in situation.models.values() if m.origin == "hub" and m.weight_bytes]
     if missing:
@@ -93,6 +93,6 @@ def _shared_memory(situation: Situation) -> Iterator[Finding]:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder itself, or the nearest thing above it that exists."""
+    """Return the folder itself, or the nearest folder above it that exists."""
     folder = folder.absolute()
     return next(place for place in (folder, *folder.parents) if place.exists())

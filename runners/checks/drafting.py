@@ -16,7 +16,7 @@ _MASKS = ("mask_token_id", "dflash_config", "dspark_noise_token_id", "pard_token
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each arm once."""
+    """Check the drafting settings of each arm once."""
     if situation.plan is None:
         return
     found = [

@@ -10,7 +10,8 @@ CHECK = "engine"
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each server command is put together; more is known of vLLM alone."""
+    """Check that the engine can be asked for each arm: each server command is put together. More is
+    known of vLLM alone."""
     plan = situation.plan
     if plan is None or plan.study.engine == "vllm":
         return

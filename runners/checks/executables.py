@@ -16,7 +16,7 @@ _CANONICAL = (0, 7, 4)
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each executable by itself, then both together."""
+    """Check each executable by itself, then both together."""
     for tool in (situation.vllm, situation.guidellm):
         yield _present(tool)
     if situation.engine.problem is not None:
@@ -121,7 +121,8 @@ def _together(situation: Situation) -> Iterator[Finding]:
 
 
 def numbers(version: str | None) -> tuple[int, ...] | None:
-    """ "0.32.0+cpu" → (0, 32, 0); None for what is no release number."""
+    """Return a version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release
+    number."""
     parts = (version or "").partition("+")[0].split(".")[:3]
     digits = [
         "".join(c for c in part if c.isdigit()) if i else part for i, part in enumerate(parts)

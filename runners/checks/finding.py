@@ -70,22 +70,22 @@ class Situation:
         return None if for_cpu is None else not for_cpu
 
     def target(self) -> ModelFiles | None:
-        """The files of the study's target."""
+        """Return the files of the study's target."""
         return None if self.study is None else self.models.get(target_key(self.study))
 
     def draft(self, launch: Launch) -> ModelFiles | None:
-        """The files of a launch's draft; None where it has none of its own."""
+        """Return the files of a launch's draft; None where it has none of its own."""
         key = None if self.study is None else draft_key(self.study, launch)
         return None if key is None else self.models.get(key)
 
 
 def target_key(study: Study) -> tuple[str, str | None]:
-    """(model, revision) of the target."""
+    """Return (model, revision) of the target."""
     return study.located(study.target.model), study.target.revision
 
 
 def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
-    """(model, revision) of a launch's draft; None where nothing is loaded for it."""
+    """Return (model, revision) of a launch's draft; None where nothing is loaded for it."""
     config: dict[str, Any] = speculative_config(study, launch.variant) or {}
     if config.get("model") is None:
         return None
@@ -94,7 +94,7 @@ def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
 
 
 def configurations(plan: Plan) -> list[Launch]:
-    """One launch of each server configuration: repeats ask for the same again."""
+    """Return one launch of each server configuration: repeats ask for the same again."""
     first: dict[tuple[str, int], Launch] = {}
     for launch in plan.launches:
         first.setdefault((launch.variant.name, launch.tensor_parallel_size), launch)
@@ -102,11 +102,12 @@ def configurations(plan: Plan) -> list[Launch]:
 
 
 def name_of(launch: Launch) -> str:
-    """An arm as a reader knows it: "eagle3-k3 at TP 2"."""
+    """Return an arm as a reader knows it: "eagle3-k3 at TP 2"."""
     return f"{launch.variant.name} at TP {launch.tensor_parallel_size}"
 
 
 def engine_arguments(study: Study, launch: Launch) -> dict[str, Any]:
-    """A launch's arguments of ``vllm serve``, by names with dashes, however the study spells them."""
+    """Return a launch's arguments of ``vllm serve``, by names with dashes, however the study spells
+    them."""
     given = {**study.target.engine_args, **launch.variant.engine_args}
     return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}

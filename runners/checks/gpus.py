@@ -14,7 +14,7 @@ _FULL_POWER = 0.99
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """The cards by themselves, then against the study and against vLLM's build."""
+    """Check the GPUs by themselves, then against the study and against vLLM's build."""
     if situation.on_gpu is False:
         yield _cpu_build(situation)
         return
@@ -140,7 +140,7 @@ def _one(gpu: Gpu) -> Iterator[Finding]:
 
 
 def _kinds(gpus: tuple[Gpu, ...]) -> str:
-    """ "2 x NVIDIA H200 (139.8 GiB)", each kind once."""
+    """Count the GPUs of each kind: "2 x NVIDIA H200 (139.8 GiB)"."""
     kinds: dict[tuple[str, int | None], int] = {}
     for gpu in gpus:
         key = (gpu.name, gpu.memory_bytes)

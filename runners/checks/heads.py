@@ -13,7 +13,7 @@ _WITH_A_DRAFT = ("eagle", "eagle3", "medusa", "mlp_speculator", "draft_model")
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each arm once."""
+    """Check once for each arm that its draft is of the kind that its method needs."""
     if situation.plan is None:
         return
     found = [

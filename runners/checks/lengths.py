@@ -13,7 +13,7 @@ _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each server configuration's --max-model-len; a sentence is said once."""
+    """Check each server configuration's --max-model-len; a sentence is said once."""
     study, plan, target = situation.study, situation.plan, situation.target()
     if study is None or plan is None or target is None:
         return
@@ -53,7 +53,8 @@ def _one(
 
 
 def _answers(study: Study, launch: Launch) -> list[tuple[str, int]]:
-    """Datasets that a launch is measured on, with the cap of their answers where there is one."""
+    """Return the datasets that a launch is measured on, with the cap of their answers where there
+    is one."""
     names = dict.fromkeys(cell.dataset for cell in launch.cells)
     caps = [(name, study.dataset(name).max_tokens or study.request.max_tokens) for name in names]
     return [(name, cap) for name, cap in caps if cap is not None]

@@ -10,7 +10,7 @@ CHECK = "loads"
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Each load that cannot be run, then each that says less than it seems to."""
+    """Yield each load that cannot be run, then each that says less than it seems to."""
     plan = situation.plan
     if plan is None:
         return

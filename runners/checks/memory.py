@@ -20,7 +20,7 @@ _PROMPT, _ANSWER = 1024, 1024
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """One finding for each server configuration; the same sentence is not said twice."""
+    """Yield one finding for each server configuration; the same sentence is not said twice."""
     study, plan, target = situation.study, situation.plan, situation.target()
     if study is None or plan is None or target is None:
         return
@@ -37,7 +37,8 @@ def check(situation: Situation) -> Iterator[Finding]:
 
 
 def _absent(situation: Situation) -> Iterator[Finding]:
-    """Models whose configuration or weights are neither here nor to be had."""
+    """Yield a finding for each model whose configuration or weights are neither here nor to be
+    had."""
     for model in situation.models.values():
         if model.config is not None and (model.weight_bytes or _is_dummy(situation)):
             continue
@@ -52,7 +53,7 @@ def _absent(situation: Situation) -> Iterator[Finding]:
 
 
 def _is_dummy(situation: Situation) -> bool:
-    """Whether vLLM makes up the weights itself, the draft's too."""
+    """Return whether vLLM makes up the weights itself, the draft's too."""
     given = {} if situation.study is None else situation.study.target.engine_args
     return "dummy" in {given.get("load-format"), given.get("load_format")}
 
@@ -117,7 +118,8 @@ def _on_gpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
 
 
 def _room(situation: Situation, launch: Launch, needed: Estimate, budget: int) -> int:
-    """Bytes of KV cache on a GPU: what is asked for, else what the rest of the budget is."""
+    """Return the bytes of KV cache on a GPU: what is asked for, else what the rest of the budget
+    is."""
     asked = tokens(_argument(situation, launch, "kv-cache-memory-bytes"))
     left = needed.left_for_cache(budget)
     return asked if asked is not None else left or 0
@@ -148,7 +150,7 @@ def _on_cpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
 
 
 def _verdict(situation: Situation, launch: Launch, needed: Estimate, room: int) -> Finding:
-    """Whether the cache holds one longest sequence (vLLM insists) and the highest load."""
+    """Say whether the cache holds one longest sequence (vLLM insists) and the highest load."""
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     one = needed.cache_bytes(longest) if longest is not None else None
     parts = f"{name_of(launch)}: {_parts(needed)}"

@@ -28,7 +28,7 @@ _ALIKE = 0.75
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """Methods, settings and command lines of every server configuration."""
+    """Check the methods, settings and command lines of every server configuration."""
     if situation.plan is None:
         return
     launches = configurations(situation.plan)
@@ -102,7 +102,7 @@ def _refusals(situation: Situation, launches: list[Launch]) -> Iterator[Finding]
 
 
 def method(launch: Launch) -> str | None:
-    """The method that an arm names; vLLM derives it from the draft where it is left out."""
+    """Return the method that an arm names; vLLM derives it from the draft where it is left out."""
     named = (launch.variant.speculative_config or {}).get("method")
     return None if named is None else str(named)
 

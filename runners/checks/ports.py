@@ -13,7 +13,8 @@ _OWN = ("VLLM_PORT", "MASTER_PORT")
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """A free port for the server, the ports that the study names, and no proxy in between."""
+    """Check for a free port for the server, the ports that the study names, and that no proxy
+    stands in between."""
     try:
         _bind(0)
     except OSError as error:

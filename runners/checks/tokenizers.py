@@ -16,7 +16,7 @@ _SAME_MODEL = "Take a draft that was made for this target, or a target and draft
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    """The target's own tokenizer, then each draft against it, once."""
+    """Check the target's own tokenizer, then each draft against it, once."""
     study, plan, target = situation.study, situation.plan, situation.target()
     if study is None or plan is None or target is None:
         return
@@ -61,7 +61,7 @@ def _names(study: Study) -> set[str]:
 
 
 def _tokenizer_folder(study: Study, target: ModelFiles) -> Path | None:
-    """Where the server takes its tokenizer from; None where that is not on this machine."""
+    """Return where the server takes its tokenizer from; None where that is not on this machine."""
     named = study.target.tokenizer
     if named is None:
         return target.folder
@@ -89,7 +89,8 @@ def _pair(
 
 
 def _sizes(launch: Launch, target: ModelFiles, draft: ModelFiles) -> Iterator[Finding]:
-    """What the two configurations say of each other."""
+    """Compare the hidden sizes and the sizes of the vocabularies that the two configurations
+    state."""
     ours, theirs = text_config(target.config or {}), text_config(draft.config or {})
     wanted = theirs.get("target_hidden_size")
     if wanted is not None and wanted != ours.get("hidden_size"):
@@ -112,7 +113,7 @@ def _sizes(launch: Launch, target: ModelFiles, draft: ModelFiles) -> Iterator[Fi
 
 
 def _words(launch: Launch, draft: ModelFiles, own: Path) -> Iterator[Finding]:
-    """The tokens themselves. A head without a tokenizer of its own uses the target's."""
+    """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
     assert draft.folder is not None
     ours, theirs = vocabulary.read(own), vocabulary.read(draft.folder)
     if theirs is None or ours is None or _mixes(launch):
@@ -137,7 +138,8 @@ def _words(launch: Launch, draft: ModelFiles, own: Path) -> Iterator[Finding]:
 
 
 def _is_model(launch: Launch) -> bool:
-    """Whether the draft is a language model of its own, not a head on the target's vocabulary."""
+    """Return whether the draft is a language model of its own, not a head on the target's
+    vocabulary."""
     return method(launch) in {None, "draft_model"} and not _mixes(launch)
 
 

@@ -42,7 +42,7 @@ Measured = Callable[[PlannedCell, float], None]
 
 
 def keep_quiet(cell: PlannedCell, seconds: float) -> None:
-    """Say nothing of cells."""
+    """Do nothing with a cell that became good, for callers who only want the outcome."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Job:
     """What cells are measured with: those of another version are others."""
 
     def command(self, launch: Launch) -> list[str]:
-        """The command line that measures one launch, with absolute paths."""
+        """Return the command line that measures one launch, with absolute paths."""
         study, results = str(self.study.absolute()), str(self.results.absolute())
         asked = ["run", study, "--results", results, "--launch", launch.launch_id]
         return [*self.program, *asked, *self.arguments]
@@ -70,7 +70,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the launches, each named once."""
+    """What became of the launches; each is named once."""
 
     done: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -94,7 +94,7 @@ _MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
 
 
 def gpus_needed(study: Study, launch: Launch) -> int:
-    """GPUs of one launch; 0 where the study says that a CPU does the work."""
+    """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
     if study.cpus is not None or study.evidence in ("cpu", "mock"):
         return 0
     given = study.target.engine_args | launch.variant.engine_args
@@ -106,7 +106,7 @@ def gpus_needed(study: Study, launch: Launch) -> int:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log that says something; empty where there is none."""
+    """Return the last line of a log that says something; empty where there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))

@@ -32,7 +32,7 @@ _LOG_LINES = 2000
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """The executor. ``wait=False`` submits and returns."""
+    """The executor for Kubernetes. ``wait=False`` submits and returns."""
 
     settings: KubernetesSettings = KubernetesSettings()
     wait: bool = True
@@ -61,7 +61,7 @@ class Kubernetes:
         return watch.outcome()
 
     def _wanted(self, plan: Plan, job: Job) -> dict[str, Wanted]:
-        """What each launch asks for. RunnerError where a pod could not do it."""
+        """Return what each launch asks for. RunnerError where a pod could not do it."""
         if self.settings.image is None:
             raise RunnerError(
                 "Kubernetes needs an image with draftboard, vLLM and GuideLLM: --image, or "
@@ -79,7 +79,8 @@ class Kubernetes:
     def _submit(
         self, plan: Plan, job: Job, place: Place, wanted: dict[str, Wanted]
     ) -> dict[str, str]:
-        """Names of the Jobs by launch, for all launches of the job."""
+        """Submit what does not run yet; return the names of the Jobs by launch, for all launches of
+        the job."""
         known = _known(place, instance(plan.study.name, self.settings))
         trusted = not _any_here(plan, job)
         names: dict[str, str] = {}
@@ -104,12 +105,13 @@ class Kubernetes:
 
 
 def _stands(found: Seen, name: str, trusted: bool) -> bool:
-    """Whether a Job that is over counts: the same one, done, and results are not seen from here."""
+    """Return whether a Job that is over need not run again: it is the same Job, it is done, and
+    this machine cannot see results."""
     return found.job == name and found.stage == "done" and trusted
 
 
 def _study_text(plan: Plan, job: Job) -> str:
-    """The study file as the pods get it. RunnerError where it cannot be sent along."""
+    """Return the study file as the pods get it. RunnerError where it cannot be sent along."""
     hidden = sorted(name for name in plan.study.environment if is_secret_name(name))
     if hidden:
         raise RunnerError(
@@ -126,7 +128,8 @@ def _study_text(plan: Plan, job: Job) -> str:
 
 
 def _any_here(plan: Plan, job: Job) -> bool:
-    """Whether this machine sees results of the study: then they are asked, and not the Jobs."""
+    """Return whether this machine sees results of the study: then they are asked, and not the
+    Jobs."""
     layout = Layout(job.results.absolute(), plan.study.name)
     return bool(look(plan, layout, None, Now(job.software)).good)
 
@@ -156,7 +159,7 @@ class _Watch:
         return Place(self.settings.context, self.settings.namespace)
 
     def look(self) -> bool:
-        """Ask Kubernetes once; True when every launch is over."""
+        """Ask Kubernetes once; return True when every launch is over."""
         try:
             known = seen(objects(self.place, instance(self.plan.study.name, self.settings)))
         except KubernetesSilent as error:
@@ -209,7 +212,7 @@ class _Watch:
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
 
     def _missing(self, launch_id: str) -> bool:
-        """Whether cells of a launch are not good in the results folder of this machine."""
+        """Return whether cells of a launch are not good in the results folder of this machine."""
         cells = self._launch(launch_id).cells
         found = look(self.plan, self.book.layout, cells, Now(self.job.software))
         return len(found.good) < len(cells)

@@ -22,15 +22,15 @@ class Book:
 
     @property
     def path(self) -> Path:
-        """The file in which it is kept."""
+        """The file in which place and label are kept."""
         return self.layout.root / ".kubernetes.json"
 
     def log(self, launch_id: str) -> Path:
-        """What a launch printed, kept when its Job was over."""
+        """Return the file with what a launch printed, kept when its Job was over."""
         return self.layout.root / "logs" / f"{launch_id}.kubernetes.log"
 
     def read(self) -> tuple[Place, str]:
-        """The place and the label. RunnerError where there are none."""
+        """Read the place and the label. RunnerError where there are none."""
         try:
             said = json.loads(self.path.read_bytes())
             return Place(said["context"], said["namespace"]), str(said["instance"])

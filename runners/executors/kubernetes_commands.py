@@ -29,12 +29,12 @@ class Place:
     namespace: str | None = None
 
     def words(self) -> list[str]:
-        """kubectl's arguments for it."""
+        """Return kubectl's arguments for the place."""
         given = {"--context": self.context, "--namespace": self.namespace}
         return [f"{option}={value}" for option, value in given.items() if value is not None]
 
     def argv(self, *words: str) -> list[str]:
-        """A command line of kubectl."""
+        """Return a command line of kubectl for the place."""
         return ["kubectl", *self.words(), *words]
 
 
@@ -58,7 +58,7 @@ def create(place: Place, manifest: Mapping[str, Any]) -> None:
 
 
 def objects(place: Place, instance: str) -> Objects:
-    """Everything of a study's Jobs. Raises KubernetesSilent."""
+    """Return everything of a study's Jobs. Raises KubernetesSilent."""
     chosen = f"{APP}={NAME},{INSTANCE}={instance}"
     said = _call(place.argv("get", "jobs,pods", "-l", chosen, "-o", "json"))
     if said.returncode != 0:
@@ -87,7 +87,7 @@ def delete(place: Place, names: Sequence[str], wait: bool = False) -> None:
 
 
 def log(place: Place, job: str, lines: int) -> list[str]:
-    """What a Job's newest pod printed last; nothing where it cannot be had."""
+    """Return what a Job's newest pod printed last; nothing where it cannot be had."""
     try:
         said = _call(place.argv("logs", f"job/{job}", f"--tail={lines}"))
     except KubernetesSilent:
@@ -125,6 +125,6 @@ def _call(argv: list[str], given: str = "") -> "subprocess.CompletedProcess[str]
 
 
 def _words(text: str) -> str:
-    """kubectl's message in one line, without its own beginning and the full stop."""
+    """Return kubectl's message in one line, without its own beginning and the full stop."""
     lines = [_WORD.sub("", line.strip()) for line in text.splitlines() if line.strip()]
     return "; ".join(lines)[:600].rstrip(".") or "no reason given"

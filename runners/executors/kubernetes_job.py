@@ -40,13 +40,14 @@ class Wanted:
 
 
 def instance(study: str, settings: KubernetesSettings) -> str:
-    """The label that all Jobs of a study in one results folder share."""
+    """Return the label that all Jobs of a study in one results folder share."""
     told = json.dumps([study, settings.claim, settings.results])
     return f"{_slug(study)[:40].strip('-')}-{_hash(told)}"
 
 
 def manifest(wanted: Wanted, settings: KubernetesSettings) -> dict[str, Any]:
-    """The Job. Its name follows from all that it is: another study or image is another Job."""
+    """Return the Job. Its name follows from all that it is: another study or image is another
+    Job."""
     labels = {
         APP: NAME,
         INSTANCE: instance(wanted.study, settings),
@@ -80,7 +81,7 @@ def manifest(wanted: Wanted, settings: KubernetesSettings) -> dict[str, Any]:
 
 
 def command(wanted: Wanted, settings: KubernetesSettings) -> list[str]:
-    """What the pod runs."""
+    """Return what the pod runs."""
     study = settings.study or f"{_FOLDER}/study.yaml"
     return [
         "draftboard", "run", study, "--results", settings.results, "--launch", wanted.launch_id,
@@ -129,7 +130,8 @@ def _resources(wanted: Wanted, settings: KubernetesSettings) -> dict[str, Any]:
 def _volumes(
     wanted: Wanted, settings: KubernetesSettings
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes and where they are mounted: claims, the study, and what vLLM writes besides."""
+    """Return volumes and where they are mounted: claims, the study, and what vLLM writes
+    besides."""
     claims = {settings.claim: settings.results, **settings.mounts}
     volumes: list[dict[str, Any]] = [
         {"name": f"claim-{at}", "persistentVolumeClaim": {"claimName": name}}
@@ -154,7 +156,7 @@ def _volumes(
 
 
 def label(text: str) -> str:
-    """A text as the value of a label: unchanged where it can be."""
+    """Return a text as the value of a label: unchanged where it can be."""
     if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
         return text
     return f"{_slug(text)[:50].strip('-')}-{_hash(text)}"

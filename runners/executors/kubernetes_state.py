@@ -34,12 +34,12 @@ class Seen:
 
     @property
     def over(self) -> bool:
-        """Whether its Job will do nothing more."""
+        """Whether the launch's Job will do nothing more."""
         return self.stage in ("done", "failed")
 
 
 def seen(found: Objects) -> dict[str, Seen]:
-    """Launch to what is seen of it: of several Jobs the one at work, else the newest."""
+    """Return launch -> what is seen of it: of several Jobs the one at work, else the newest."""
     jobs = sorted(found.jobs, key=lambda job: str(_meta(job).get("creationTimestamp", "")))
     told: dict[str, Seen] = {}
     for job in jobs:
@@ -87,7 +87,7 @@ def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, An
 
 
 def _waits(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Reason and message of a pod that does not run yet."""
+    """Return reason and message of a pod that does not run yet."""
     status = pod.get("status", {})
     for container in status.get("containerStatuses", []):
         waiting = container.get("state", {}).get("waiting")

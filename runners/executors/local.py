@@ -75,7 +75,7 @@ class _Running:
 
 @dataclass
 class _Side:
-    """What runs, what waits, and which GPUs are free."""
+    """Launches side by side on this machine: what runs, what waits, and which GPUs are free."""
 
     plan: Plan
     job: Job

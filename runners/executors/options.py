@@ -77,9 +77,11 @@ def executor_options(command: Command) -> Command:
 def executor_from(
     given: dict[str, Any], unsaid: Callable[[], Executor | None] = lambda: None
 ) -> Executor | None:
-    """The executor that the options ask for; None: this process runs one launch after the other.
+    """Return the executor that the options ask for; None: this process runs one launch after the
+    other.
 
-    ``unsaid`` is asked for a run on this machine that nobody said more of. Wrong usage is a click.UsageError, settings that cannot be used a RunnerError.
+    ``unsaid`` is asked for a run on this machine that nobody said more of. Wrong usage is a
+    click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
     _refuse_strangers(place, given)

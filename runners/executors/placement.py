@@ -11,7 +11,8 @@ PARALLEL = "DRAFTBOARD_PARALLEL"
 
 
 def placement(environ: Mapping[str, str] | None = None) -> dict[str, str | int]:
-    """``executor``, and ``launches_side_by_side`` where this machine may run several at once."""
+    """Return ``executor``, and ``launches_side_by_side`` where this machine may run several at
+    once."""
     given = os.environ if environ is None else environ
     by = given.get(EXECUTOR, "slurm" if "SLURM_JOB_ID" in given else "local")
     found: dict[str, str | int] = {"executor": by}

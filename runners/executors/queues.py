@@ -31,7 +31,7 @@ class Queue(Protocol):
     """The jobs of one study."""
 
     def all(self) -> Mapping[str, Submitted]:
-        """By launch. Raises RunnerError where nobody answers."""
+        """Return what was submitted, by launch. Raises RunnerError where nobody answers."""
         ...
 
     def cancel(self, jobs: Sequence[str]) -> None:
@@ -39,16 +39,16 @@ class Queue(Protocol):
         ...
 
     def log(self, launch_id: str, lines: int) -> list[str] | None:
-        """What a launch printed last; None where it has not started."""
+        """Return what a launch printed last; None where it has not started."""
         ...
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """Yield what it prints from now on."""
+        """Yield what a launch prints from now on."""
         ...
 
 
 def queue_of(layout: Layout) -> Queue:
-    """Where the study was last submitted; Slurm where it was never."""
+    """Return the queue to which the study was last submitted; Slurm where it was never."""
     kubernetes, slurm = KubernetesBook(layout), SlurmBook(layout)
     if not kubernetes.path.exists():
         return SlurmQueue(slurm)
@@ -63,7 +63,7 @@ class SlurmQueue:
     book: SlurmBook
 
     def all(self) -> Mapping[str, Submitted]:
-        """Those that Slurm still knows, and those that it has forgotten."""
+        """Return the jobs that Slurm still knows, and those that it has forgotten, by launch."""
         try:
             known = self.book.mine(slurm_commands.jobs_of_mine())
         except slurm_commands.SlurmSilent as error:
@@ -81,11 +81,11 @@ class SlurmQueue:
         slurm_commands.cancel(jobs)
 
     def log(self, launch_id: str, lines: int) -> list[str] | None:
-        """The end of the job's file."""
+        """Return the end of the job's file."""
         return end_of(self.book.log(launch_id), lines)
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """What is appended to the job's file, for ever."""
+        """Yield what is appended to the job's file, for ever."""
         return news(self.book.log(launch_id))
 
 
@@ -96,7 +96,7 @@ class KubernetesQueue:
     book: KubernetesBook
 
     def all(self) -> Mapping[str, Submitted]:
-        """Those that Kubernetes still knows."""
+        """Return the Jobs that Kubernetes still knows, by launch."""
         place, instance = self.book.read()
         try:
             found = kubernetes_state.seen(kubectl.objects(place, instance))
@@ -111,13 +111,13 @@ class KubernetesQueue:
         kubectl.delete(self.book.read()[0], jobs)
 
     def log(self, launch_id: str, lines: int) -> list[str] | None:
-        """What the pod printed last, else what was kept of it."""
+        """Return what the pod printed last, else what was kept of it."""
         known = self.all().get(launch_id)
         found = [] if known is None else kubectl.log(self.book.read()[0], known.job, lines)
         return found or end_of(self.book.log(launch_id), lines)
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """What the pod prints, until it ends. RunnerError where there is none."""
+        """Yield what the pod prints, until it ends. RunnerError where there is none."""
         known = self.all().get(launch_id)
         if known is None:
             raise RunnerError(f"There is no Job of {launch_id}, so nothing can be followed.")
@@ -125,7 +125,7 @@ class KubernetesQueue:
 
 
 def end_of(path: Path, lines: int) -> list[str] | None:
-    """The last lines of a file; None where there is none."""
+    """Return the last lines of a file; None where there is none."""
     if not path.exists():
         return None
     with path.open(encoding="utf-8", errors="replace") as file:

@@ -34,7 +34,7 @@ _CANCEL_S = 90.0
 
 @dataclass(frozen=True)
 class RayTasks:
-    """The executor."""
+    """The executor for a Ray cluster."""
 
     settings: RaySettings = RaySettings()
 
@@ -63,7 +63,8 @@ class RayTasks:
 
 @contextmanager
 def _cluster(settings: RaySettings) -> Iterator[Any]:
-    """A connection to the cluster; one that stands already (tests, notebooks) is used and left."""
+    """Connect to the cluster for the block; a connection that is there already (tests, notebooks)
+    is used and kept."""
     try:
         ray = importlib.import_module("ray")
     except ImportError:

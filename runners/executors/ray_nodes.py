@@ -12,14 +12,14 @@ _LOOK_S = 2.0
 
 @dataclass(frozen=True)
 class Need:
-    """What one launch takes of one node."""
+    """What one launch takes of a node."""
 
     gpus: int
     cpus: float
     resources: Mapping[str, float]
 
     def fits(self, node: Mapping[str, float]) -> bool:
-        """Whether a node with these resources could ever run it."""
+        """Return whether a node with these resources could ever run the launch."""
         asked = {"GPU": float(self.gpus), "CPU": self.cpus, **self.resources}
         return all(node.get(name, 0.0) >= amount for name, amount in asked.items())
 

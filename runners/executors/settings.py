@@ -84,9 +84,10 @@ class ClusterSettings(Part):
 
 
 def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> ClusterSettings:
-    """The file's settings, each overridden by the flag that was given for it.
+    """Read the file's settings, each overridden by the flag that was given for it.
 
-    ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises RunnerError.
+    ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises
+    RunnerError.
     """
     said = {} if path is None else _read(path)
     for executor, given in flags.items():

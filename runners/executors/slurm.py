@@ -38,7 +38,7 @@ _FAILURES = {
 
 @dataclass(frozen=True)
 class Slurm:
-    """The executor. ``wait=False`` submits and returns."""
+    """The executor for Slurm. ``wait=False`` submits and returns."""
 
     settings: SlurmSettings = SlurmSettings()
     wait: bool = True
@@ -64,7 +64,8 @@ class Slurm:
         return watch.outcome()
 
     def _submit(self, plan: Plan, job: Job, book: Book) -> dict[str, str]:
-        """Job numbers by launch, for all launches of the job."""
+        """Submit what does not run yet; return the job numbers by launch, for all launches of the
+        job."""
         running = {name: found.job_id for name, found in _active(book).items()}
         new: dict[str, str] = {}
         try:
@@ -111,7 +112,7 @@ class _Watch:
     gone_at: dict[str, float] = field(default_factory=dict)
 
     def look(self) -> bool:
-        """Ask Slurm once; True when every launch is over."""
+        """Ask Slurm once; return True when every launch is over."""
         try:
             known = self.book.mine(jobs_of_mine())
         except SlurmSilent as error:
@@ -162,7 +163,7 @@ class _Watch:
             self._fail(launch_id, self._why(launch_id, found))
 
     def _cells(self, launch_id: str) -> tuple[int, int]:
-        """Good cells of a launch, and all that were asked for."""
+        """Return how many cells of a launch are good, and how many were asked for."""
         cells = next(x.cells for x in self.job.launches if x.launch_id == launch_id)
         found = look(self.plan, self.book.layout, cells, Now(self.job.software))
         return len(found.good), len(cells)

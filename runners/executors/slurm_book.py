@@ -31,15 +31,15 @@ class Book:
         return self.layout.root / ".slurm.json"
 
     def name(self, launch_id: str) -> str:
-        """The name that a launch's job bears in squeue."""
+        """Return the name that a launch's job bears in squeue."""
         return f"{self.layout.study}:{launch_id}"
 
     def log(self, launch_id: str) -> Path:
-        """What a launch's job prints, all its starts one after the other."""
+        """Return the file with what a launch's job prints, all its starts one after the other."""
         return self.layout.root / "logs" / f"{launch_id}.slurm.log"
 
     def read(self) -> dict[str, str]:
-        """Launch to job number. RunnerError where the file is damaged."""
+        """Read launch -> job number. RunnerError where the file is damaged."""
         try:
             said = json.loads(self.path.read_bytes())
             return {str(launch): str(job) for launch, job in said["jobs"].items()}
@@ -68,7 +68,7 @@ class Book:
             yield
 
     def mine(self, known: Mapping[str, SlurmJob]) -> dict[str, SlurmJob]:
-        """The jobs in the book that Slurm still knows, by launch."""
+        """Return the jobs in the book that Slurm still knows, by launch."""
         return {
             launch: known[number]
             for launch, number in self.read().items()

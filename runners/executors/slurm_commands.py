@@ -46,7 +46,7 @@ class SlurmJob:
 
     @property
     def never(self) -> bool:
-        """Whether the job waits for what cannot come."""
+        """Whether the job waits for something that cannot come."""
         return self.state == "PENDING" and self.reason in _NEVER
 
 
@@ -82,7 +82,7 @@ def _gpus(count: int) -> str:
 
 
 def sbatch(job: Submission, settings: SlurmSettings) -> list[str]:
-    """The command line that submits a job; its script comes on standard input."""
+    """Return the command line that submits a job; its script comes on standard input."""
     asked = {
         "partition": settings.partition,
         "account": settings.account,
@@ -105,7 +105,7 @@ def sbatch(job: Submission, settings: SlurmSettings) -> list[str]:
 
 
 def script(command: Sequence[str], setup: Iterable[str]) -> str:
-    """The batch script. ``exec``: Slurm's signals reach the launch itself."""
+    """Return the batch script. ``exec``: Slurm's signals reach the launch itself."""
     return "\n".join(["#!/bin/bash", *setup, f"exec {shlex.join(command)}", ""])
 
 
@@ -151,7 +151,7 @@ def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def _words(text: str) -> str:
-    """Slurm's message in one line, without the name of the command and the full stop."""
+    """Return Slurm's message in one line, without the name of the command and the full stop."""
     lines = (line.partition("error: ")[2] or line for line in text.splitlines())
     return (
         "; ".join(line.strip() for line in lines if line.strip()).rstrip(".") or "no reason given"

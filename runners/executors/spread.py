@@ -17,8 +17,8 @@ _FREE_MEMORY = 0.95
 def spread(
     study: Study, launches: Sequence[Launch], found: Survey, env: Mapping[str, str]
 ) -> Local | None:
-    """What runs launches side by side on GPUs that are free now; None where only one fits at a time,
-    or where the study keeps its servers apart."""
+    """Return an executor that runs launches side by side on GPUs that are free now; None where only
+    one fits at a time, or where the study keeps its servers apart."""
     if not allowed(study) or len(launches) < 2:
         return None
     free = tuple(name for name, gpu in offered(found, env) if _is_free(gpu))
@@ -30,7 +30,8 @@ def spread(
 
 
 def _is_free(gpu: Gpu) -> bool:
-    """Whether nobody computes on it and its memory is empty; one that does not answer is not free."""
+    """Return whether nobody computes on the GPU and its memory is empty; one that does not answer
+    is not free."""
     if gpu.memory_bytes is None or gpu.free_bytes is None or gpu.mig:
         return False
     return not gpu.processes and gpu.free_bytes >= _FREE_MEMORY * gpu.memory_bytes

@@ -23,7 +23,8 @@ class Told:
     _looked: float = field(default_factory=time.monotonic)
 
     def look(self, at_once: bool = False) -> None:
-        """Tell what became good since, with the seconds that its record says it took."""
+        """Tell each cell that became good since the last look, with the seconds that its record
+        says it took."""
         now = time.monotonic()
         if now - self._looked < _EVERY_S and not at_once:
             return
@@ -38,7 +39,7 @@ class Told:
 
 
 def _seconds(folder: Path | None) -> float:
-    """How long a good cell took; 0 where its record does not say."""
+    """Return how long a good cell took; 0 where its record does not say."""
     if folder is None:
         return 0.0
     timeline = json.loads((folder / RECORD).read_bytes()).get("timeline")

@@ -11,14 +11,15 @@ CHARS: Mapping[Kind, int] = {"code": 1_500_000, "structured": 700_000, "prose": 
 
 
 def training_documents(chars: Mapping[Kind, int] = CHARS, seed: int = 0) -> list[Document]:
-    """Documents of all kinds, up to so many characters of each, shuffled together by seed."""
+    """Return documents of all kinds, up to so many characters of each, shuffled together by
+    seed."""
     found = [d for kind in KINDS for d in _up_to(documents(kind, held_out=False), chars[kind])]
     Random(seed).shuffle(found)
     return found
 
 
 def held_out_text(kind: Kind, chars: int = 60_000) -> str:
-    """A stretch of held-out text, to measure on."""
+    """Return a stretch of held-out text, to measure on."""
     return "".join(d.text for d in documents(kind, held_out=True))[:chars]
 
 
@@ -28,7 +29,7 @@ def corpus_hash(found: list[Document]) -> str:
 
 
 def _up_to(found: tuple[Document, ...], chars: int) -> Iterator[Document]:
-    """Documents until the characters are used up; the last one may be cut."""
+    """Yield documents until the characters are used up; the last one may be cut."""
     for document in found:
         if chars <= 0:
             return

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def with_identity_layers(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
-    """A model of so many layers with the same output as the given one."""
+    """Return a model of so many layers with the same output as the given one."""
     shape = LlamaConfig.from_dict(model.config.to_dict() | {"num_hidden_layers": layers})
     grown = LlamaForCausalLM(shape)
     grown.load_state_dict(model.state_dict(), strict=False)

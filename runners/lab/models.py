@@ -14,7 +14,7 @@ END = "<|endoftext|>"
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A byte-level BPE of 2,048 entries; entry 0 ends a document."""
+    """Train a byte-level BPE of 2,048 entries; entry 0 ends a document."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -33,12 +33,12 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def target_shape() -> LlamaConfig:
-    """4.7M parameters: hidden 256, 6 layers, 4 heads."""
+    """Return the shape of the target, 4.7M parameters: hidden 256, 6 layers, 4 heads."""
     return _shape(hidden=256, layers=6, intermediate=640, heads=(4, 2))
 
 
 def draft_shape() -> LlamaConfig:
-    """0.45M parameters: hidden 128, one layer, 2 heads."""
+    """Return the shape of the draft, 0.45M parameters: hidden 128, one layer, 2 heads."""
     return _shape(hidden=128, layers=1, intermediate=352, heads=(2, 1))
 
 
@@ -59,6 +59,6 @@ def _shape(hidden: int, layers: int, intermediate: int, heads: tuple[int, int]) 
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Weights in bf16, configuration and tokenizer: a folder that vLLM serves."""
+    """Write weights in bf16, configuration and tokenizer: a folder that vLLM serves."""
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -83,7 +83,7 @@ def _add_words(writer: Any, source: Path) -> None:
 
 
 def _weights(path: Path, config: dict[str, Any]) -> list[tuple[str, Weights]]:
-    """Name and values of each tensor as llama.cpp calls and orders them."""
+    """Return name and values of each tensor as llama.cpp calls and orders them."""
     heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}
     found = []
     for name, values in _safetensors(path):
@@ -103,15 +103,16 @@ def _renamed(name: str) -> str:
 
 
 def _interleaved(values: Weights, heads: int) -> Weights:
-    """Rows in the order of llama.cpp's rotary embedding, which turns neighbours and not halves."""
+    """Return rows in the order of llama.cpp's rotary embedding, which turns neighbours and not
+    halves."""
     rows, columns = values.shape
     halves = values.reshape(heads, 2, rows // heads // 2, columns)
     return halves.swapaxes(1, 2).reshape(rows, columns)
 
 
 def _safetensors(path: Path) -> list[tuple[str, Weights]]:
-    """The tensors of a file in bfloat16, which numpy does not know: 8 bytes of length, a JSON header,
-    the numbers."""
+    """Yield the tensors of a file in bfloat16, which numpy does not know: 8 bytes of length, a JSON
+    header, the numbers."""
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])

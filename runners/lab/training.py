@@ -19,7 +19,8 @@ Loss = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Steps of 2,048 tokens; the rate rises for 5 % of them and falls along a cosine."""
+    """How long and how fast a model learns: steps of 2,048 tokens; the rate rises for 5 % of them
+    and falls along a cosine."""
 
     steps: int
     rate: float
@@ -34,7 +35,7 @@ class Schedule:
 
 
 def windows(tokens: list[int]) -> torch.Tensor:
-    """Tokens as rows of a window and the one token after it."""
+    """Cut tokens into rows, each a window and the one token after it."""
     rows = len(tokens) // WINDOW - 1
     flat = torch.tensor(tokens)
     return torch.stack([flat[i * WINDOW : (i + 1) * WINDOW + 1] for i in range(rows)])
@@ -59,7 +60,7 @@ def train(model: LlamaForCausalLM, rows: torch.Tensor, loss: Loss, schedule: Sch
 
 
 def _optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimizer]:
-    """Muon for the layers' matrices, AdamW for the rest.
+    """Return Muon for the layers' matrices, AdamW for the rest.
 
     Muon was chosen over AdamW alone because it came further in the few tokens there is time for, in
     short trials on this corpus with one rate each: no careful comparison of the two.
@@ -74,7 +75,7 @@ def _optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimi
 
 
 def text_loss(model: LlamaForCausalLM) -> Loss:
-    """Cross entropy of the next token."""
+    """Return the loss of a model on text: the cross entropy of the next token."""
 
     def loss(batch: torch.Tensor) -> torch.Tensor:
         predicted = logits(model, batch[:, :-1])
@@ -84,10 +85,11 @@ def text_loss(model: LlamaForCausalLM) -> Loss:
 
 
 def distillation_loss(draft: LlamaForCausalLM, target: LlamaForCausalLM) -> Loss:
-    """KL divergence from the target's probabilities, and cross entropy to its first choice.
+    """Return the loss of a draft: KL divergence from the target's probabilities, and cross entropy
+    to its first choice.
 
-    The second term is what counts at temperature 0: a draft token is accepted if it is the
-    target's first choice.
+    The second term is what counts at temperature 0: a draft token is accepted if it is the target's
+    first choice.
     """
 
     def loss(batch: torch.Tensor) -> torch.Tensor:
@@ -103,13 +105,15 @@ def distillation_loss(draft: LlamaForCausalLM, target: LlamaForCausalLM) -> Loss
 
 
 def logits(model: LlamaForCausalLM, tokens: torch.Tensor) -> torch.Tensor:
-    """Logits in float32; the multiplications in bf16, which such a CPU does twice as fast."""
+    """Return logits in float32; the multiplications in bf16, which such a CPU does twice as
+    fast."""
     with torch.autocast("cpu", torch.bfloat16):
         return model(tokens, use_cache=False).logits.float()
 
 
 def agreement(draft: LlamaForCausalLM, target: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Share of positions at which draft and target have the same first choice, on given text."""
+    """Return the share of positions at which draft and target have the same first choice, on given
+    text."""
     with torch.no_grad():
         same = logits(draft, rows).argmax(-1) == logits(target, rows).argmax(-1)
     return float(same.float().mean())

@@ -14,7 +14,8 @@ REPLAYS = (0, 7)
 
 
 def refusals(plan: Plan, guidellm: str | None) -> list[str]:
-    """One sentence for each load that cannot be run with this release (None: unknown) and limits."""
+    """Yield one sentence for each load that cannot be run with this release (None: unknown) and
+    limits."""
     found = [
         sentence
         for dataset, level in _levels(plan)
@@ -25,7 +26,7 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
 
 
 def doubts(plan: Plan) -> list[str]:
-    """One sentence for each load that runs and says less than it seems to."""
+    """Yield one sentence for each load that runs and says less than it seems to."""
     study = plan.study
     found = [_still(study, level) for _, level in _levels(plan)]
     found += [_reused(study, dataset) for dataset in study.measured_on] + [_endless(study)]
@@ -33,7 +34,7 @@ def doubts(plan: Plan) -> list[str]:
 
 
 def lacks_replay(version: str) -> str:
-    """What to do with a release that replays no trace."""
+    """Say what to do with a release that replays no trace."""
     return (
         f"GuideLLM {version} replays no trace; install 0.8.1 and name it under executables.guidellm "
         "of the study, or offer rates instead"
@@ -41,7 +42,7 @@ def lacks_replay(version: str) -> str:
 
 
 def _levels(plan: Plan) -> Iterator[tuple[Dataset, LoadLevel]]:
-    """Each dataset with each of its load points, at the first size that measures it."""
+    """Yield each dataset with each of its load points, at the first size that measures it."""
     seen: dict[tuple[str, str], LoadLevel] = {}
     for cell in plan.cells:
         seen.setdefault((cell.dataset, cell.load), cell.level)
@@ -96,7 +97,8 @@ def _reused(study: Study, dataset: Dataset) -> str | None:
 
 
 def _endless(study: Study) -> str | None:
-    """An answer that nothing ends goes on until the model's context is full."""
+    """Warn where nothing limits an answer: one that does not end goes on until the model's context
+    is full."""
     asked = [dataset.max_tokens or study.request.max_tokens for dataset in study.measured_on]
     names = {name.lstrip("-").replace("_", "-") for arm in study.arms
              for name in (*study.target.engine_args, *arm.engine_args)}  # fmt: skip

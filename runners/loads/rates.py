@@ -31,7 +31,8 @@ class Found:
     software: str
 
     def rates(self, count: int) -> tuple[float, ...]:
-        """So many rates, evenly spaced above the lower end; the last is all that it can serve."""
+        """Return so many rates, evenly spaced above the lower end; the last is all that the
+        baseline can serve."""
         step = (self.all_at_once - self.one_by_one) / count
         return tuple(
             float(f"{self.one_by_one + step * place:.{_DIGITS}g}") for place in range(1, count + 1)
@@ -39,7 +40,7 @@ class Found:
 
 
 def sweeps(study: Study) -> Iterator[tuple[Dataset, int, int]]:
-    """Dataset, tensor parallel size and number of rates of each sweep of a study."""
+    """Yield dataset, tensor parallel size and number of rates of each sweep of a study."""
     for dataset in study.measured_on:
         count = study.loads(dataset).sweep
         for size in dataset.tensor_parallel_sizes or study.tensor_parallel_sizes:
@@ -48,7 +49,8 @@ def sweeps(study: Study) -> Iterator[tuple[Dataset, int, int]]:
 
 
 def with_frozen_rates(study: Study, results: Path) -> Study:
-    """The study with the rates that sweeps found for it under ``results``. Raises RunnerError."""
+    """Return the study with the rates that sweeps found for it under ``results``. Raises
+    RunnerError."""
     known = {}
     for dataset, size, count in sweeps(study):
         found = read(_path(study, results, dataset.name, size))
@@ -58,7 +60,7 @@ def with_frozen_rates(study: Study, results: Path) -> Study:
 
 
 def unknown(study: Study, results: Path) -> list[tuple[Dataset, int]]:
-    """The sweeps that have not run yet."""
+    """Return the sweeps that have not run yet."""
     return [
         (dataset, size)
         for dataset, size, _ in sweeps(study)
@@ -76,7 +78,8 @@ def freeze(study: Study, results: Path, where: tuple[str, int], found: Found) ->
 
 
 def read(path: Path) -> Found | None:
-    """What was written down; None where nothing was. Raises RunnerError for a damaged file."""
+    """Read the rates that were written down; None where none were. Raises RunnerError for a damaged
+    file."""
     if not path.exists():
         return None
     try:
@@ -93,7 +96,8 @@ def read(path: Path) -> Found | None:
 
 
 def of_report(report: Path, baseline: str, software: str) -> Found:
-    """What GuideLLM's report of a sweep says. Raises RunnerError where it found no room to sweep."""
+    """Return what GuideLLM's report of a sweep found. Raises RunnerError where it found no room to
+    sweep."""
     try:
         first, second = json.loads(report.read_bytes())["benchmarks"]
         one, most = (float(x["metrics"]["requests_per_second"]["successful"]["mean"])

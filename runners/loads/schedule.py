@@ -12,7 +12,7 @@ from runners.planning.study import Study
 
 
 class Texts(Protocol):
-    """Anything with a text."""
+    """Any object with a text."""
 
     @property
     def text(self) -> str:
@@ -24,8 +24,8 @@ One = TypeVar("One", bound=Texts)
 
 
 def arrivals_of(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arrival, ...]:
-    """When a trace's requests are sent, their answers no longer than the study allows; nothing
-    for another load."""
+    """Return when a trace's requests are sent, their answers no longer than the study allows;
+    nothing for another load."""
     if level.trace is None:
         return ()
     most = dataset.max_tokens or study.request.max_tokens
@@ -34,7 +34,8 @@ def arrivals_of(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arriv
 
 
 def arranged(prompts: Sequence[One], arrivals: Sequence[Arrival]) -> tuple[One, ...]:
-    """The prompts in the order of the arrivals, the longest where the trace's was the longest.
+    """Return the prompts in the order of the arrivals, the longest where the trace's was the
+    longest.
 
     By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
     texts there are. Without lengths, or without a trace, the order stays.
@@ -49,7 +50,8 @@ def arranged(prompts: Sequence[One], arrivals: Sequence[Arrival]) -> tuple[One, 
 
 
 def _capped(tokens: int | None, most: int | None) -> int | None:
-    """An answer of no tokens was none: then only the study's limit holds."""
+    """Return how long an answer may be, at most ``most`` tokens; None where the trace says none,
+    since an answer of no tokens was no answer."""
     if not tokens:
         return None
     return tokens if most is None else min(tokens, most)

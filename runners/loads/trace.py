@@ -47,12 +47,13 @@ class Trace:
 
     @property
     def lasts_s(self) -> float:
-        """From the first request to the last."""
+        """The seconds from the first request to the last."""
         return self.arrivals[-1].at
 
     @property
     def gap(self) -> tuple[float, float] | None:
-        """Start and length (s) of the longest stillness, where it is a large part of the trace."""
+        """Return start and length (s) of the longest time without requests, where it is a large
+        part of the trace."""
         times = [arrival.at for arrival in self.arrivals]
         widest = max(itertools.pairwise(times), key=lambda two: two[1] - two[0], default=(0.0, 0.0))
         length = widest[1] - widest[0]
@@ -61,7 +62,8 @@ class Trace:
 
 
 def replayed(path: Path, speed: float = 1.0, seconds: float | None = None) -> Trace:
-    """The trace in a file, ``speed`` times as fast; only what comes in its first ``seconds`` then.
+    """Return the trace in a file, ``speed`` times as fast; only what comes in its first ``seconds``
+    then.
 
     Raises StudyError where it cannot be read, or holds times that nobody can replay.
     """
@@ -96,7 +98,7 @@ def _read(path: Path, modified: int, size: int) -> Trace:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines with their numbers."""
+    """Yield the rows of a trace's file, each with the number of its line."""
     if path.suffix == ".csv":
         for row in (reader := csv.DictReader(text.splitlines())):
             yield reader.line_num, dict(row)
@@ -147,7 +149,7 @@ def _tokens(name: str, line: int, row: dict[str, Any], keys: tuple[str, ...]) ->
 
 
 def _number(said: Any) -> float | None:
-    """A number, also one that stands in a CSV as text; None for anything else."""
+    """Return a number, also one that stands in a CSV as text; None for anything else."""
     if isinstance(said, bool):
         return None
     try:

@@ -11,8 +11,9 @@ from runners.serving.diagnosis import Diagnosis
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which try this is, when it began, how long its server took to start, what that says of
-    itself in short and in whole; ``changed`` tells after the load why the server is another one."""
+    """One try at a cell: which one it is, when it began, how long its server took to start, what
+    the server says of itself in short and in whole; ``changed`` tells after the load why the server
+    is another one."""
 
     number: int
     server_start_s: float = 0.0

@@ -15,7 +15,8 @@ Written = list[tuple[str, list[str]]]
 
 
 def written_out(plan: Plan, results: Path) -> Written:
-    """Each launch's server, then the load of each of its cells; each with what it is."""
+    """Return the command line of each launch's server, then of the load of each of its cells, each
+    with what it is for."""
     layout = Layout(results, plan.study.name)
     found: Written = []
     for launch in plan.launches:
@@ -32,7 +33,7 @@ def written_out(plan: Plan, results: Path) -> Written:
 
 
 def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
-    """The command line of a launch's server."""
+    """Return the command line of a launch's server."""
     command = engine_of(plan.study).command
     words = command(plan.study, launch.variant, launch.tensor_parallel_size)
     return [word.replace(PORT, _PORT) for word in words]

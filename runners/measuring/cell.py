@@ -76,13 +76,13 @@ class Bench:
 
     @property
     def setting(self) -> Setting:
-        """What the machine is; waits until it is known."""
+        """What the machine is; waits until that is known."""
         return self.told.result()
 
 
 @dataclass
 class _Notes:
-    """What an attempt finds out on its way."""
+    """What an attempt at a cell notes for its record: times, command, cache, prompts, port."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     load_command: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class _Notes:
 def run_cell(
     bench: Bench, server: Serving, cell: PlannedCell, attempt: Attempt
 ) -> Diagnosis | None:
-    """Measure one cell and put its folder in place. None if it is good.
+    """Measure one cell and put its folder in place. Return None if it is good, else what is wrong.
 
     OSError where this machine fails, e.g. a full disk; nothing is left of the attempt then.
     """
@@ -247,6 +247,6 @@ def _keep(bench: Bench, where: tuple[PlannedCell, Path], happened: Happened) -> 
 
 
 def _origin(bench: Bench, cell: PlannedCell) -> dict[str, Any]:
-    """Where the prompts come from, and the folder from which paths in the study count."""
+    """Return where the prompts come from, and the folder from which paths in the study count."""
     study = bench.study
     return {"dataset": origin(study, study.dataset(cell.dataset)), "folder": study.located(".")}

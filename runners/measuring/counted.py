@@ -25,5 +25,5 @@ def count(url: str, path: Path) -> str:
 
 
 def count_before(url: str, path: Path, launch: Launch) -> Diagnosis | None:
-    """Keep the counters; why they are not those of this arm, else None."""
+    """Keep the counters, and say why they are not those of this arm; None where they are."""
     return wrong_arm(count(url, path), launch)

@@ -30,7 +30,7 @@ _UNLIMITED_S = 86_400.0
 
 
 def version(study: Study) -> str:
-    """The installed GuideLLM's version, as its environment says it. Raises RunnerError."""
+    """Return the installed GuideLLM's version, as its environment says it. Raises RunnerError."""
     found = tool(study, "guidellm")
     if found.version is None:
         raise RunnerError(
@@ -42,12 +42,14 @@ def version(study: Study) -> str:
 
 
 def command(executable: str, version: str, request: LoadRequest) -> list[str]:
-    """The whole command line for one load point. Raises RunnerError for a release too old."""
+    """Return the whole command line for one load point. Raises RunnerError for a release too
+    old."""
     return [executable, *_family(version)(request), *_quiet()]
 
 
 def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
-    """The variables by which a release takes an API key: a command line is seen by everybody.
+    """Return the variables by which a release takes an API key: a command line is seen by
+    everybody.
 
     Raises RunnerError for releases with which that was not tried.
     """
@@ -63,19 +65,20 @@ def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, s
 
 
 def arrival_environment(request: LoadRequest) -> dict[str, str]:
-    """Variables without which arrivals are not what they should be.
+    """Return the variables without which requests of an open load would not arrive as they should.
 
     Each worker process of GuideLLM (0.5.3 to 0.8.1) draws the same random numbers from the seed, so
-    that ten of them make each gap ten times in a row; and each reserves a time before it has a request
-    for it, so that constant arrivals have holes. One worker keeps to both, the same for every arm.
+    that ten of them make each gap ten times in a row; and each reserves a time before it has a
+    request for it, so that constant arrivals have holes. One worker keeps to both, the same for
+    every arm.
     """
     return {} if request.level.rate is None else {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
 
 
 def planned_command(study: Study, cell: PlannedCell, places: Places) -> list[str]:
-    """What a cell's load will be.
+    """Return the command line of a cell's load.
 
-    The command line is that of the installed GuideLLM, or of 0.8.1 where none is found.
+    It is that of the installed GuideLLM, or of 0.8.1 where none is found.
     """
     executable = study.executable("guidellm")
     known = tool(study, "guidellm").version or ".".join(map(str, NEWEST))
@@ -183,7 +186,8 @@ def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
 
 
 def _rate_of(request: LoadRequest) -> float:
-    """Requests at once or a second. ``throughput`` of 0.5 and 0.6 wants a number, too: all of them.
+    """Return requests at once or a second. ``throughput`` of 0.5 and 0.6 wants a number, too: all
+    of them.
 
     Raises RunnerError for a trace, and for a sweep's rate that nobody found yet.
     """

@@ -28,7 +28,7 @@ class Keep:
 
     @staticmethod
     def of(layout: Layout, texts: bool) -> "Keep":
-        """The study as the run has just put it beside its results."""
+        """Return the study as the run has just put it beside its results."""
         try:
             return Keep((layout.root / STUDY).read_text(encoding="utf-8"), texts)
         except FileNotFoundError:
@@ -37,7 +37,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Keepsakes:
-    """The keepsakes of one attempt."""
+    """What one attempt keeps beside its measurement."""
 
     keep: Keep
     study: Study
@@ -46,7 +46,7 @@ class Keepsakes:
     log: Sequence[str] = ()
 
     def write(self, folder: Path) -> None:
-        """Put them into the folder of a drop."""
+        """Write the keepsakes into the folder of a drop."""
         if self.keep.study:
             (folder / STUDY).write_text(self.keep.study, encoding="utf-8")
         _write_json(self._prompts(), folder / PROMPTS)
@@ -66,7 +66,7 @@ class Keepsakes:
         }
 
     def _kept(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row as the load generator read it, its text as a hash unless texts are kept."""
+        """Return a row as the load generator read it, its text as a hash unless texts are kept."""
         found = prompts.prompt_of(row[prompts.PROMPT], self.study.request.format)
         kept = {name: value for name, value in row.items() if name != prompts.PROMPT}
         text = {prompts.PROMPT: found.text} if self.keep.texts else {}

@@ -35,11 +35,11 @@ class Layout:
         return self.results / self.study
 
     def cell(self, key: str, software: str = "") -> Path:
-        """Where a good cell lies, measured with this software."""
+        """Return where a good cell lies, measured with this software."""
         return self.root / (f"{key}@{software}" if software else key)
 
     def cells(self, key: str) -> list[Path]:
-        """The folders that hold this cell, one for each software; of none but what is there."""
+        """Return the folders that hold this cell, one for each software that measured it."""
         plain = self.cell(key)
         found = [plain] if plain.exists() else []
         return found + sorted(
@@ -47,23 +47,24 @@ class Layout:
         )
 
     def partial(self, key: str) -> Path:
-        """Where a cell is measured."""
+        """Return where a cell is measured."""
         final = self.cell(key)
         return final.with_name(f".{final.name}.partial")
 
     def failed(self, key: str, attempt: int) -> Path:
-        """Where a failed attempt is kept."""
+        """Return where a failed attempt is kept."""
         final = self.cell(key)
         return final.with_name(f"{final.name}.failed-{attempt}")
 
     def attempts(self, key: str) -> int:
-        """The highest number of a failed attempt; 0 where none failed."""
+        """Return the highest number of a failed attempt; 0 where none failed."""
         final = self.cell(key)
         found = (_FAILED.search(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
         return max((int(match[1]) for match in found if match), default=0)
 
     def superseded(self, folder: Path, replaced: bool = False) -> Path:
-        """A free name for a result that no longer counts; ``replaced``: it never shall again."""
+        """Return a free name for a result that no longer counts; ``replaced``: it never shall
+        again."""
         base = self.root / ".superseded" / folder.relative_to(self.root)
         name, number = base.name + (_REPLACED if replaced else ""), 1
         while (path := base.with_name(f"{name}.{number}")).exists():
@@ -71,36 +72,39 @@ class Layout:
         return path
 
     def set_aside(self, key: str) -> list[Path]:
-        """What was set aside of a cell and may come back, the newest first."""
+        """Return what was set aside of a cell and may come back, the newest first."""
         base = self.root / ".superseded" / key
         found = base.parent.glob(f"{base.name}[.@]*")
         kept = [path for path in found if _REPLACED not in path.name]
         return sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def server_log(self, launch_id: str) -> Path:
-        """What a launch's server prints, all its starts one after the other."""
+        """Return the file with what a launch's server prints, all its starts one after the
+        other."""
         return self.root / "logs" / f"{launch_id}.log"
 
     def load_log(self, launch_id: str) -> Path:
-        """What GuideLLM prints for a launch's cells."""
+        """Return the file with what GuideLLM prints for a launch's cells."""
         return self.root / "logs" / f"{launch_id}.guidellm.log"
 
     @property
     def nodes(self) -> Path:
-        """Which launches, of this study or another, run on which machine."""
+        """The folder that says which launches, of this study or another, run on which machine."""
         return self.results / ".nodes"
 
     def lock(self, launch_id: str) -> Path:
-        """Held while a launch runs, so that two commands never measure the same cells."""
+        """Return the file that is locked while a launch runs, so that two commands never measure
+        the same cells."""
         return self.root / "logs" / f"{launch_id}.lock"
 
     def prompts(self, dataset: str, level: str) -> Path:
-        """The prompts of one level, by its short name; the same file for every arm."""
+        """Return the file with the prompts of one level, by its short name; the same file for every
+        arm."""
         return self.root / "prompts" / f"{dataset}-{level}.jsonl"
 
 
 def records_under(root: Path) -> Iterator[Path]:
-    """Every record below a folder, also while others write there and rename.
+    """Yield every record below a folder, also while others write there and rename.
 
     ``Path.rglob`` of Python 3.11 ends with an error where a folder goes away under it.
     """

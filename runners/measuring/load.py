@@ -44,7 +44,8 @@ class Counts:
 
 
 def run_load(what: Invocation, watch: Callable[[], Diagnosis | None]) -> Diagnosis | None:
-    """Run GuideLLM to its end; None if it ended by itself with status 0.
+    """Run GuideLLM to its end. Return None if it ended by itself with status 0, else what went
+    wrong.
 
     ``watch`` is called several times a second; what it finds ends the load at once.
     """
@@ -75,7 +76,7 @@ def _failed(status: int, log: Path) -> Diagnosis:
 
 
 def tail(path: Path, lines: int) -> list[str]:
-    """The last lines of a log, read from its end."""
+    """Return the last lines of a log, read from its end."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -136,7 +137,7 @@ class _Report(msgspec.Struct, gc=False):
 
 
 def count(report: Path) -> Counts | Diagnosis:
-    """The requests of a report with one level, or why it cannot be read."""
+    """Count the requests of a report with one level, or say why it cannot be read."""
     try:
         levels = msgspec.json.decode(report.read_bytes(), type=_Report).benchmarks
     except FileNotFoundError:

@@ -48,7 +48,7 @@ class Places:
 
 
 def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest:
-    """The load of a cell, as its study asks for it."""
+    """Return the load of a cell, as its study asks for it."""
     dataset = study.dataset(cell.dataset)
     tokenizer = study.target.tokenizer
     return LoadRequest(
@@ -71,22 +71,24 @@ def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest
 
 
 def _natural(study: Study, cell: PlannedCell) -> dict[str, Any]:
-    """GuideLLM forces answers to the length that a trace says, unless the body says otherwise."""
+    """Return the body field that leaves the end of an answer to the model: GuideLLM forces answers
+    to the length that a trace says, unless the body says otherwise."""
     return {} if cell.level.trace is None else {"ignore_eos": study.request.ignore_eos}
 
 
 def _arrivals_seed(cell: PlannedCell) -> int:
-    """Arrivals at random are others in each repeat, and the same for every arm of it."""
+    """Return the seed of arrivals at random: another one for each repeat, the same for every arm of
+    it."""
     return cell.repeat if cell.level.profile == "poisson" else 0
 
 
 def served_model(study: Study) -> str:
-    """The name by which requests ask for the model."""
+    """Return the name by which requests ask for the model."""
     return study.target.served_name or study.located(study.target.model)
 
 
 def sampling(study: Study) -> dict[str, Any]:
-    """The body fields that the study sets; what it leaves out is not sent."""
+    """Return the body fields that the study sets; what it leaves out is not sent."""
     said = study.request
     fields = {"temperature": said.temperature, "top_p": said.top_p, "seed": said.seed}
     body = {name: value for name, value in fields.items() if value is not None}

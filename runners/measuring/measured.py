@@ -18,7 +18,7 @@ _BODY = ("temperature", "top_p", "seed", "ignore_eos")
 def differences(
     record: Mapping[str, Any], now: Mapping[str, Any], prompt_set_hash: str | None
 ) -> list[str]:
-    """Names of the facts that a record and a planned cell say otherwise.
+    """Return the names of the facts that a record and a planned cell say otherwise.
 
     Where the hash of the prompts is known it counts, and not the words by which they are found.
     """
@@ -33,14 +33,15 @@ def differences(
 
 
 def _same(name: str, said: Any, now: Any) -> bool:
-    """Whether a fact is the one that was asked; of the window only what the study says counts."""
+    """Return whether a fact is the one that was asked; of the window only what the study says
+    counts."""
     if name != "window" or not isinstance(said, dict):
         return bool(said == now)
     return all(said.get(key) == value for key, value in now.items())
 
 
 def _of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that an old record knows, in the words of ``now``."""
+    """Return the facts that an old record knows, in the words of ``now``."""
     words = _part(record, "commands")
     server, load = _words(words.get("vllm")), _words(words.get("guidellm"))
     said: dict[str, Any] = {
@@ -62,7 +63,8 @@ def _of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _names(server: Sequence[str], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Model, revision and tokenizer of the server's command; folders are compared by their name."""
+    """Return model, revision and tokenizer of the server's command; folders are compared by their
+    name."""
     if len(server) < 3:
         return {}
     found = {
@@ -103,7 +105,8 @@ def _request(
 
 
 def _window(load: Sequence[str], now: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Shares at the two ends; the number of warm-up requests was not written down."""
+    """Return the shares left out at the two ends; the number of warm-up requests was not written
+    down."""
     if not load:
         return None
     profile = next((each for each in _objects(load) if "streams" in each), None)
@@ -115,7 +118,8 @@ def _window(load: Sequence[str], now: Mapping[str, Any]) -> dict[str, Any] | Non
 
 
 def _environment(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Of the variables that the study sets now; others may be the machine's."""
+    """Return a record's values of the variables that the study sets now; others may be the
+    machine's."""
     there = _part(record, "environment").get("variables")
     if not isinstance(there, dict):
         return None

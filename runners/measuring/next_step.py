@@ -11,7 +11,8 @@ _AGAIN = "the same command then tries only what is missing"
 
 
 def reasons(plan: Plan, failed: Sequence[Failed]) -> list[str]:
-    """A launch whose server did not come up is one reason, however many cells it has."""
+    """Return why cells are not good; a launch whose server did not come up is one reason, however
+    many cells it has."""
     launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
     named = (
         (launch_of.get(one.cell.key, one.cell.key) if one.no_server else one.cell.key, one)
@@ -21,7 +22,7 @@ def reasons(plan: Plan, failed: Sequence[Failed]) -> list[str]:
 
 
 def next_step(plan: Plan, failed: Sequence[Failed], layout: Layout, study: Path) -> str:
-    """What to do after cells failed, one sentence; empty where none did."""
+    """Say in one sentence what to do after cells failed; empty where none did."""
     if not failed:
         return ""
     launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
@@ -37,7 +38,7 @@ def next_step(plan: Plan, failed: Sequence[Failed], layout: Layout, study: Path)
 
 
 def next_step_elsewhere(launches: Sequence[str], layout: Layout, place: str, study: Path) -> str:
-    """What to do after launches failed on a cluster; empty where none did."""
+    """Say what to do after launches failed on a cluster; empty where none did."""
     if not launches:
         return ""
     if place in ("slurm", "kubernetes"):

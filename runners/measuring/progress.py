@@ -54,7 +54,7 @@ class Count:
 
     @property
     def done(self) -> int:
-        """Cells that are settled."""
+        """The number of cells that are settled."""
         return len(self.settled)
 
     def ended(self, key: str, good: bool) -> None:
@@ -63,7 +63,7 @@ class Count:
         self.bad = self.bad - {key} if good else self.bad | {key}
 
     def left_s(self) -> float | None:
-        """Seconds for the rest, at the pace so far; None before there is one.
+        """Return the seconds for the rest, at the pace so far; None before there is a pace.
 
         Loads of one stream last many times longer than those of a hundred, so the pace is held
         against what was expected of the cells that are done, not against their number. Where
@@ -78,7 +78,7 @@ class Count:
         return (time.monotonic() - self.began) / before * left if before > 0 else None
 
     def __str__(self) -> str:
-        """E.g. "3/12, 1 failed, about 4 min left"."""
+        """Say how far the run is, e.g. "3/12, 1 failed, about 4 min left"."""
         parts = [f"{self.done}/{self.total}"]
         parts += [f"{len(self.bad)} failed"] if self.bad else []
         left = self.left_s()
@@ -87,7 +87,7 @@ class Count:
 
 
 def duration(seconds: float) -> str:
-    """E.g. "40 s", "12 min", "3.5 h"."""
+    """Write a duration, e.g. "40 s", "12 min", "3.5 h"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -149,7 +149,7 @@ class Panel(Lines):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the lines, take the panel away."""
+        """Remove the panel; the lines above it stay."""
         self._now = ("", 0.0)
         self._live.stop()
 
@@ -181,20 +181,21 @@ class Panel(Lines):
 
 
 def live_line(figures: LiveFigures) -> str:
-    """E.g. "312 tok/s, 4 running, 0 waiting"; only what is known."""
+    """Return the server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
+    known."""
     units = {"tokens_per_s": "tok/s", "running": "running", "waiting": "waiting"}
     known = [(figures[name], unit) for name, unit in units.items() if name in figures]
     return ", ".join(f"{value:.0f} {unit}" for value, unit in known)
 
 
 def settled(cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> str:
-    """The line of a cell that ended."""
+    """Return the line of a cell that ended."""
     if problem is None:
         return f"{cell.key}: good, {duration(seconds)}"
     return f"{cell.key}: failed{'' if last else ', trying again'}: {problem}"
 
 
 def progress(count: Count, console: Console | None = None) -> Lines:
-    """The panel on a terminal, lines anywhere else."""
+    """Return a panel on a terminal, lines anywhere else."""
     console = console or Console(stderr=True)
     return Panel(console, count) if console.is_terminal else Lines(console, count)

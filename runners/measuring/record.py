@@ -41,7 +41,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Happened:
-    """How one attempt at a cell went."""
+    """What happened in one attempt at a cell."""
 
     attempt: int
     started_at: datetime
@@ -88,13 +88,14 @@ def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> Setti
 
 
 def used_gpus(study: Study, launch: Launch) -> list[int]:
-    """NVML indices of the GPUs that a server started here gets: the first that are visible."""
+    """Return NVML indices of the GPUs that a server started here gets: the first that are
+    visible."""
     visible = gpu.visible(gpu.survey(), {**os.environ, **study.environment})
     return [each.index for each in visible][: gpus_needed(study, launch)]
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
-    """Engine arguments by their names with underscores, and whether prefixes are cached."""
+    """Return engine arguments by their names with underscores, and whether prefixes are cached."""
     given = {**study.target.engine_args, **launch.variant.engine_args}
     named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
     caching = named.pop(_CACHING, None)
@@ -106,7 +107,7 @@ def server_args(study: Study, launch: Launch) -> dict[str, Any]:
 
 
 def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
-    """The record of one attempt at a cell."""
+    """Return the record of one attempt at a cell."""
     study = setting.study
     problem = happened.problem
     server = (word.replace(PORT, str(happened.port or PORT)) for word in setting.server_command)
@@ -140,7 +141,7 @@ def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
 
 
 def _fetched(setting: Setting) -> dict[str, Any]:
-    """Revisions that were unknown until the server's own start fetched the models."""
+    """Return revisions that were unknown until the server's own start fetched the models."""
     started_here = bool(setting.server_command)
     if not started_here or setting.known.get("model_revision") is not None:
         return {}
@@ -149,7 +150,8 @@ def _fetched(setting: Setting) -> dict[str, Any]:
 
 
 def _parsed_reasoning(said: dict[str, Any], happened: Happened) -> dict[str, Any]:
-    """Server arguments with the parser of reasoning that vLLM took by itself, e.g. for gpt-oss.
+    """Return server arguments with the parser of reasoning that vLLM took by itself, e.g. for
+    gpt-oss.
 
     A load generator that does not know reasoning counts its first token late then.
     """
@@ -159,7 +161,7 @@ def _parsed_reasoning(said: dict[str, Any], happened: Happened) -> dict[str, Any
 
 
 def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
-    """What the study asks for: the model, the requests, the load."""
+    """Return what the study asks for: the model, the requests, the load."""
     request, target = study.request, study.target
     return {
         "study": study.name,

@@ -21,7 +21,8 @@ HashOf = Callable[[PlannedCell], str | None]
 
 
 def unhashed(cell: PlannedCell) -> str | None:
-    """For those who do not read the datasets: prompts are known by the study's words alone."""
+    """Return None as the hash of a cell's prompts, for callers who do not read the datasets:
+    prompts are then known by the study's words alone."""
     return None
 
 
@@ -88,7 +89,8 @@ def look(
 
 
 def state(cell: PlannedCell, layout: Layout, now: Now) -> Found:
-    """What the results folder says of one cell; results of another software are other cells."""
+    """Return what the results folder says of one cell; results of another software are other
+    cells."""
     changed: Found | None = None
     place = layout.cell(cell.key, now.software.name)
     for folder in layout.cells(cell.key):
@@ -120,7 +122,7 @@ def _returning(cell: PlannedCell, layout: Layout, now: Now) -> Path | None:
 
 
 def _record(folder: Path) -> dict[str, Any] | None:
-    """A good cell's record; None for what is none."""
+    """Return a good cell's record; None for what is none."""
     try:
         said = json.loads((folder / RECORD).read_bytes())
     except (OSError, ValueError):
@@ -141,7 +143,8 @@ def set_aside(folders: Iterable[Path | None], layout: Layout, replaced: bool = F
 
 
 def bring_back(found: Progress, layout: Layout) -> None:
-    """Put what was set aside and is good again to its place; what lies there is set aside."""
+    """Move results that were set aside and are good again back to their places; what lies there is
+    set aside."""
     for cell in found.returning:
         one = found.found[cell.key]
         assert one.back is not None

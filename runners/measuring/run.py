@@ -52,17 +52,17 @@ class Asked:
 
     @property
     def prompts(self) -> Prompts:
-        """Where its prompts come from."""
+        """What gives each cell of the run its prompts."""
         return self.given or PromptFiles(self.plan.study, self.layout)
 
     def replanned(self) -> "Asked":
-        """The same with the rates that sweeps found by now."""
+        """Return the same run with the rates that sweeps found by now."""
         plan = make_plan(with_frozen_rates(self.plan.study, self.layout.results))
         keys = {cell.key for cell in self.cells}
         return replace(self, plan=plan, cells=tuple(c for c in plan.cells if c.key in keys))
 
     def look(self) -> resume.Progress:
-        """What the results folder holds of the cells."""
+        """Read what the results folder holds of the cells."""
         return resume.look(self.plan, self.layout, self.cells, self.now)
 
 
@@ -153,7 +153,7 @@ def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress
 
 
 def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:
-    """The launches that have asked cells which are not good, each with those cells."""
+    """Return the launches that have asked cells which are not good, each with those cells."""
     missing = {cell.key for cell in asked.look().to_run}
     grouped = [
         (launch, [cell for cell in launch.cells if cell.key in missing])
@@ -233,7 +233,8 @@ def _bench(
 
 
 def _client_cores(asked: Asked, launch: Launch) -> frozenset[int] | None:
-    """Cores of the load generator: the study's, else those of the server that it talks to."""
+    """Return the cores of the load generator: the study's, else those of the server that it talks
+    to."""
     study = asked.plan.study
     if study.cpus is not None:
         return frozenset(study.cpus.client)
@@ -242,14 +243,15 @@ def _client_cores(asked: Asked, launch: Launch) -> frozenset[int] | None:
 
 
 def _load_env(study: Study) -> dict[str, str]:
-    """GuideLLM's environment; a proxy must not stand between it and a server on this machine."""
+    """Return GuideLLM's environment; a proxy must not stand between it and a server on this
+    machine."""
     env = {**os.environ, **study.environment}
     direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
     return env | {"NO_PROXY": direct, "no_proxy": direct}
 
 
 def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
-    """How a launch's server is started. Raises RunnerError where there is no such engine."""
+    """Return how a launch's server is started. Raises RunnerError where there is no such engine."""
     engine = engine_of(study)
     found = tool(study, engine.tool)
     if found.path is None:

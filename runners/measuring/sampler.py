@@ -41,7 +41,8 @@ _LEAVE_S = 5.0
 
 
 def snapshot(url: str) -> str:
-    """The whole of ``/metrics``. OSError or HTTPException where the server does not answer."""
+    """Return the whole of ``/metrics``. OSError or HTTPException where the server does not
+    answer."""
     return endpoint.fetch(f"{url}/metrics", _TIMEOUT_S)
 
 
@@ -93,7 +94,8 @@ class Sampler:
             samples.write(json.dumps([at, lines]) + "\n")
 
     def _notice(self, at: float, lines: list[str]) -> None:
-        """Keep what a person watching wants to see now."""
+        """Keep the figures that a person watching wants to see now: requests running and waiting,
+        tokens a second."""
         totals = _totals(lines)
         shown = {"running": totals.get(_RUNNING), "waiting": totals.get(_WAITING)}
         if (generated := totals.get(_GENERATED)) is not None:

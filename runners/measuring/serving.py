@@ -14,11 +14,11 @@ class Serving(Protocol):
         ...
 
     def alive(self) -> bool:
-        """Whether it answers a real request."""
+        """Return whether the server answers a real request."""
         ...
 
     def died(self) -> Diagnosis | None:
-        """Why its process ended; None while it runs. Costs nothing."""
+        """Say why the server's process ended; None while it runs. Costs nothing."""
         ...
 
     def log_tail(self, lines: int) -> list[str]:

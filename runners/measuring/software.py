@@ -14,7 +14,8 @@ from runners.surroundings.tools import tool
 
 @dataclass(frozen=True)
 class Software:
-    """None: unknown, and then nothing is held against it."""
+    """The versions of engine and load generator. None: unknown, and then nothing is held against
+    it."""
 
     engine: str | None = None
     engine_version: str | None = None
@@ -25,18 +26,19 @@ class Software:
 
     @property
     def name(self) -> str:
-        """E.g. "vllm0.32.0-guidellm0.8.1"; empty where no version is known."""
+        """The versions as a part of a path, e.g. "vllm0.32.0-guidellm0.8.1"; empty where no version
+        is known."""
         versions = ((self.engine, self.engine_version), ("guidellm", self.guidellm_version))
         known = [f"{name}{version}" for name, version in versions if name and version]
         return re.sub(r"[^A-Za-z0-9.+_-]", "_", "-".join(known))
 
     def as_json(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """Return what is known, by name, as a dict for JSON."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def software(study: Study, target_url: str | None = None) -> Software:
-    """What the study's executables, or the server at ``target_url``, say of themselves."""
+    """Return what the study's executables, or the server at ``target_url``, say of themselves."""
     load, executables = tool(study, "guidellm"), study.executables
     if target_url is not None:
         said = glance(target_url)
@@ -49,7 +51,8 @@ def software(study: Study, target_url: str | None = None) -> Software:
 
 
 def of_record(said: dict[str, Any]) -> Software:
-    """What a record says it was measured with, also one from before this was kept."""
+    """Return the software that a record says it was measured with, also of a record from before
+    this was kept."""
     environment = _part(said, "environment")
     kept = _part(environment, "software")
     if kept:
@@ -64,7 +67,7 @@ _FIELDS = frozenset(Software.__dataclass_fields__)
 
 
 def differs(one: Software, other: Software) -> list[str]:
-    """Names of what both know and say otherwise."""
+    """Return the names of the versions that both know and that differ."""
     pairs = [(name, getattr(one, name), getattr(other, name)) for name in sorted(_FIELDS)]
     return [name for name, a, b in pairs if None not in (a, b) and a != b]
 

@@ -20,7 +20,8 @@ class Stall:
         self._seen: Mapping[str, float] = {}
 
     def look(self, latest: Mapping[str, float]) -> Diagnosis | None:
-        """What is wrong, once nothing moved for too long. ``latest`` is a new object each sample."""
+        """Say what is wrong, once nothing moved for too long; None until then. ``latest`` is a new
+        object each sample."""
         fresh = latest is not self._seen
         self._seen = latest
         if not latest or (fresh and _moves(latest)):

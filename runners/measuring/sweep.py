@@ -22,7 +22,8 @@ from warehouse.errors import RunnerError
 
 
 def sweeping(plan: Plan, size: int) -> Launch:
-    """The launch of the baseline on which rates are found. Raises RunnerError where there is none."""
+    """Return the launch of the baseline on which rates are found. Raises RunnerError where there is
+    none."""
     for launch in plan.launches:
         if launch.variant.is_baseline and launch.tensor_parallel_size == size:
             return launch
@@ -50,7 +51,7 @@ def find_rates(bench: Bench, host: Host, dataset: Dataset) -> None:
 
 
 def _cell(launch: Launch, dataset: Dataset) -> PlannedCell:
-    """A cell that is no result: its level is the sweep itself."""
+    """Return a cell that is no result: its level is the sweep itself."""
     one = launch.cells[0]
     return replace(
         one, key=f"rates/{dataset.name}-tp{one.tensor_parallel_size}", dataset=dataset.name,

@@ -21,7 +21,8 @@ _HEAD_LAYERS = 2
 
 
 def is_eagle(files: ModelFiles) -> bool | None:
-    """Whether it takes the target's hidden states, as EAGLE's heads do; None where nothing tells."""
+    """Return whether the draft takes the target's hidden states, as EAGLE's heads do; None where
+    nothing tells."""
     config = files.config
     if config is None:
         return None
@@ -36,12 +37,14 @@ def is_eagle(files: ModelFiles) -> bool | None:
 
 
 def is_called(files: ModelFiles, word: str) -> bool | None:
-    """Whether the configuration says ``word`` ("medusa") of itself; None where there is none."""
+    """Return whether the configuration says ``word`` ("medusa") of itself; None where there is
+    none."""
     return None if files.config is None else _says(files.config, word)
 
 
 def predicts_more(files: ModelFiles) -> bool | None:
-    """Whether a model has layers that predict more than one token (MTP); None where nothing tells."""
+    """Return whether a model has layers that predict more than one token (MTP); None where nothing
+    tells."""
     if files.config is None:
         return None
     said = text_config(files.config)
@@ -54,14 +57,16 @@ def predicts_more(files: ModelFiles) -> bool | None:
 
 
 def _says(config: Mapping[str, Any], word: str) -> bool:
-    """In a key, the type, the architecture or what speculators write into it."""
+    """Return whether a configuration holds a word in a key, the type, the architecture or what
+    speculators write into it."""
     kind = [config.get(name) for name in ("model_type", "architectures", "speculators_model_type",
                                           "speculators_config")]  # fmt: skip
     return word in json.dumps([list(config), kind]).lower()
 
 
 def tensor_names(folder: Path) -> frozenset[str] | None:
-    """Names of the tensors in a folder's safetensors files; None where there are none to be read."""
+    """Return the names of the tensors in a folder's safetensors files; None where there are none to
+    be read."""
     names: set[str] = set()
     files = sorted(folder.glob("*.safetensors"))
     for file in files:

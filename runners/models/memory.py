@@ -20,7 +20,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Serving:
-    """What of a server's arguments decides about memory."""
+    """The arguments of a server that decide about its memory."""
 
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
@@ -45,30 +45,31 @@ class Estimate:
 
     @property
     def weights(self) -> int | None:
-        """Bytes of the target's and the draft's weights together."""
+        """The bytes of the target's and the draft's weights together."""
         if self.target_bytes is None or self.draft_bytes is None:
             return None
         return self.target_bytes + self.draft_bytes
 
     def cache_bytes(self, tokens: int) -> int | None:
-        """KV cache of one sequence of so many tokens, the draft's layers included."""
+        """Return the bytes of KV cache of one sequence of so many tokens, the draft's layers
+        included."""
         if self.target_cache is None:
             return None
         draft = 0 if self.draft_cache is None else self.draft_cache.bytes_of(tokens)
         return self.target_cache.bytes_of(tokens) + draft
 
     def left_for_cache(self, budget: int, working: int = WORKING_BYTES) -> int | None:
-        """What a budget of bytes leaves to the cache; negative where nothing is left."""
+        """Return what a budget of bytes leaves to the cache; negative where nothing is left."""
         return None if self.weights is None else budget - self.weights - working
 
     def sequences_in(self, room: int, tokens: int) -> int | None:
-        """How many sequences of so many tokens fit into ``room`` bytes of cache."""
+        """Return how many sequences of so many tokens fit into ``room`` bytes of cache."""
         each = self.cache_bytes(tokens)
         return None if not each else max(0, room // each)
 
 
 def estimate(target: ModelFiles, draft: ModelFiles | None, serving: Serving) -> Estimate:
-    """What one GPU of a server holds; ``draft`` is None where no second model is loaded."""
+    """Return what one GPU of a server holds; ``draft`` is None where no second model is loaded."""
     config = target.config or {}
     return Estimate(
         target_bytes=_share(target, serving.tensor_parallel_size * serving.pipeline_parallel_size),
@@ -83,7 +84,7 @@ def estimate(target: ModelFiles, draft: ModelFiles | None, serving: Serving) -> 
 def serving(
     tensor_parallel_size: int, engine_args: Mapping[str, Any], drafting: Mapping[str, Any] | None
 ) -> Serving:
-    """What a study says about memory: its engine arguments and its speculative config."""
+    """Return what a study says about memory: its engine arguments and its speculative config."""
     said = {name.lstrip("-").replace("_", "-"): value for name, value in engine_args.items()}
     drafting = drafting or {}
     return Serving(
@@ -97,7 +98,8 @@ def serving(
 
 
 def tokens(said: Any) -> int | None:
-    """``8192``, ``"8192"``, ``"8k"`` and ``"8K"`` (8000 and 8192, as vLLM reads them)."""
+    """Read a number of tokens as vLLM does: ``8192``, ``"8192"``, ``"8k"`` (8000) and ``"8K"``
+    (8192); None for another text."""
     text = str(said).strip()
     factor = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}.get(text[-1:], 1)
     digits = text if factor == 1 else text[:-1]
@@ -105,7 +107,7 @@ def tokens(said: Any) -> int | None:
 
 
 def gib(amount: int | float) -> str:
-    """Bytes for a reader: "60.7 GiB", small amounts in MiB."""
+    """Write bytes for a reader: "60.7 GiB", small amounts in MiB."""
     return f"{amount / GIB:.1f} GiB" if abs(amount) >= GIB / 2 else f"{amount / (1 << 20):.0f} MiB"
 
 

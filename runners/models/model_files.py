@@ -38,12 +38,13 @@ class ModelFiles:
 
     @property
     def config(self) -> dict[str, Any] | None:
-        """config.json; None where there is none that can be read."""
+        """The content of config.json; None where there is none that can be read."""
         return None if self.folder is None else _json(self.folder / "config.json")
 
 
 def find(model: str, revision: str | None, env: Mapping[str, str]) -> ModelFiles:
-    """A model's files under the environment that the server will have (HF_HOME, HF_HUB_CACHE)."""
+    """Return a model's files under the environment that the server will have (HF_HOME,
+    HF_HUB_CACHE)."""
     if is_path(model) or Path(model).is_dir():
         return _local(model)
     repository = _repository("models", model, env)
@@ -57,7 +58,7 @@ def find(model: str, revision: str | None, env: Mapping[str, str]) -> ModelFiles
 def commit_here(
     kind: Literal["models", "datasets"], name: str, revision: str | None, env: Mapping[str, str]
 ) -> str | None:
-    """The commit of a repository of the hub, as it was last fetched to this machine."""
+    """Return the commit of a repository of the hub, as it was last fetched to this machine."""
     return _commit(_repository(kind, name, env), revision or "main")
 
 
@@ -66,12 +67,13 @@ def _repository(kind: str, name: str, env: Mapping[str, str]) -> Path:
 
 
 def is_path(model: str) -> bool:
-    """Whether a name can only be a folder: a hub id is ``name`` or ``owner/name``."""
+    """Return whether a name can only be a folder: a hub id is ``name`` or ``owner/name``."""
     return model.startswith((".", "/", "~")) or model.count("/") > 1
 
 
 def hub_cache(env: Mapping[str, str]) -> Path:
-    """The folder in which huggingface_hub keeps repositories, by the variables that it reads."""
+    """Return the folder in which huggingface_hub keeps repositories, by the variables that it
+    reads."""
     merged = {**os.environ, **env}
     if merged.get("HF_HUB_CACHE"):
         return Path(merged["HF_HUB_CACHE"]).expanduser()
@@ -91,7 +93,7 @@ def _local(model: str) -> ModelFiles:
 
 
 def _commit(repository: Path, revision: str) -> str | None:
-    """The commit that a branch or tag stood for when it was last fetched."""
+    """Return the commit that a branch or tag stood for when it was last fetched."""
     if (repository / "snapshots" / revision).is_dir():
         return revision
     try:
@@ -101,7 +103,8 @@ def _commit(repository: Path, revision: str) -> str | None:
 
 
 def _weight_bytes(folder: Path) -> int | None:
-    """Bytes of the weight files of the kind that vLLM takes first; None where there are none."""
+    """Return the bytes of the weight files of the kind that vLLM takes first; None where there are
+    none."""
     for pattern in _WEIGHTS:
         sizes = [file.stat().st_size for file in folder.glob(pattern) if file.is_file()]
         if sizes:
@@ -110,14 +113,15 @@ def _weight_bytes(folder: Path) -> int | None:
 
 
 def _parts_missing(folder: Path, pattern: str) -> bool:
-    """Whether the index names weight files that are not here: a download that was cut off."""
+    """Return whether the index names weight files that are not here: a download that was cut
+    off."""
     index = _json(folder / "model.safetensors.index.json") if pattern == _WEIGHTS[0] else None
     named = set((index or {}).get("weight_map", {}).values())
     return any(not (folder / name).is_file() for name in named)
 
 
 def local_revision(folder: Path) -> str:
-    """A name for the content of a folder: names, sizes, and the content or its two ends."""
+    """Return a name for the content of a folder: names, sizes, and the content or its two ends."""
     digest = hashlib.sha256()
     for file in sorted(_files(folder)):
         size = file.stat().st_size

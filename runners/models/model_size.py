@@ -17,7 +17,8 @@ _BITS = {"mxfp4": 4.25, "nvfp4": 4.5, "fp8": 8.0, "awq": 4.25, "gptq": 4.25, "bi
 
 @dataclass(frozen=True)
 class Parameters:
-    """Counts by where they stand: quantization spares the embeddings, sometimes the attention."""
+    """Numbers of parameters by where they stand: quantization spares the embeddings, sometimes the
+    attention."""
 
     embedding: int
     attention: int
@@ -26,13 +27,14 @@ class Parameters:
 
     @property
     def total(self) -> int:
-        """Number of all parameters."""
+        """The number of all parameters."""
         return self.embedding + self.attention + self.dense + self.experts
 
 
 @dataclass(frozen=True)
 class CacheShape:
-    """What one sequence keeps on one GPU: each layer all its tokens, or those of a window."""
+    """What one sequence keeps in the KV cache of one GPU: each layer all its tokens, or those of a
+    window."""
 
     full_layers: int
     window_layers: int
@@ -42,20 +44,21 @@ class CacheShape:
     other_layers: int = 0
 
     def bytes_of(self, tokens: int) -> int:
-        """Bytes that a sequence of so many tokens takes."""
+        """Return the bytes that a sequence of so many tokens takes."""
         windowed = self.window_layers * min(tokens, self.window)
         return self.bytes_per_token_and_layer * (self.full_layers * tokens + windowed)
 
 
 def text_config(config: Config) -> Config:
-    """The part about the language model, where a model also sees, hears, or drafts for another."""
+    """Return the part about the language model, where a model also sees, hears, or drafts for
+    another."""
     names = ("text_config", "llm_config", "transformer_layer_config")
     inner = next((config[name] for name in names if config.get(name)), None)
     return {**config, **inner} if isinstance(inner, Mapping) else config
 
 
 def parameters(config: Config) -> Parameters | None:
-    """How many parameters there are; None where the configuration does not say its sizes."""
+    """Return how many parameters there are; None where the configuration does not say its sizes."""
     said = text_config(config)
     if not all(_number(said, key) for key in ("hidden_size", "num_hidden_layers", "vocab_size")):
         return None
@@ -71,7 +74,7 @@ def parameters(config: Config) -> Parameters | None:
 
 
 def weight_bytes(config: Config) -> int | None:
-    """Bytes of the weights as stored, by the configuration's dtype and quantization."""
+    """Return the bytes of the weights as stored, by the configuration's dtype and quantization."""
     counted = parameters(config)
     if counted is None:
         return None
@@ -82,7 +85,7 @@ def weight_bytes(config: Config) -> int | None:
 
 
 def cache_shape(config: Config, tensor_parallel_size: int, cache_dtype: str) -> CacheShape | None:
-    """What the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype."""
+    """Return what the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype."""
     said = text_config(config)
     layers, per_layer = (
         _number(said, "num_hidden_layers"),
@@ -102,19 +105,20 @@ def cache_shape(config: Config, tensor_parallel_size: int, cache_dtype: str) -> 
 
 
 def context_length(config: Config) -> int | None:
-    """The longest sequence that the model was made for, in tokens."""
+    """Return the longest sequence that the model was made for, in tokens."""
     return _number(text_config(config), "max_position_embeddings")
 
 
 def dtype_bytes(config: Config) -> float:
-    """Bytes of a parameter that is not quantized; two where nothing is said."""
+    """Return the bytes of a parameter that is not quantized; two where nothing is said."""
     said = text_config(config)
     name = said.get("dtype") or said.get("torch_dtype") or config.get("torch_dtype")
     return _FULL.get(str(name).removeprefix("torch."), 2.0)
 
 
 def _cached_values(said: Config, tensor_parallel_size: int) -> int | None:
-    """Numbers kept for a token in a layer of one GPU: k and v of its heads, or MLA's one latent.
+    """Return how many numbers are kept for a token in a layer of one GPU: k and v of its heads, or
+    MLA's one latent.
 
     With fewer KV heads than GPUs the heads are copied; the latent always is.
     """
@@ -128,7 +132,7 @@ def _cached_values(said: Config, tensor_parallel_size: int) -> int | None:
 
 
 def _layer_kinds(said: Config, layers: int) -> tuple[int, int]:
-    """(layers with a window, layers with a state instead of a cache)."""
+    """Return (layers with a window, layers with a state instead of a cache)."""
     kinds = said.get("layer_types")
     if isinstance(kinds, list) and kinds:
         windowed = sum(kind in {"sliding_attention", "chunked_attention"} for kind in kinds)
@@ -150,7 +154,8 @@ def _attention(said: Config, hidden: int) -> int:
 
 
 def _latent_attention(said: Config, hidden: int, heads: int, latent: int) -> int:
-    """DeepSeek's MLA: q through its own low rank or not, k and v from the latent, o."""
+    """Return the parameters of a layer of DeepSeek's MLA: q through its own low rank or not, k and
+    v from the latent, o."""
     rope = _number(said, "qk_rope_head_dim") or 0
     plain, value = _number(said, "qk_nope_head_dim") or 0, _number(said, "v_head_dim") or 0
     rank = _number(said, "q_lora_rank")
@@ -160,7 +165,8 @@ def _latent_attention(said: Config, hidden: int, heads: int, latent: int) -> int
 
 
 def _experts(said: Config, hidden: int) -> int:
-    """The experts of one layer, those that every token visits, and the router."""
+    """Return the parameters of the experts of one layer, of those that every token visits, and of
+    the router."""
     count = _expert_count(said) or 0
     width = _number(said, "moe_intermediate_size") or _number(said, "intermediate_size") or 0
     shared = _number(said, "shared_expert_intermediate_size") or width * (
@@ -194,7 +200,8 @@ def _head_size(said: Config) -> int | None:
 
 
 def _packed_bytes(config: Config) -> float:
-    """Bytes of a parameter in a quantized matrix; as dtype_bytes where nothing is quantized."""
+    """Return the bytes of a parameter in a quantized matrix; as dtype_bytes where nothing is
+    quantized."""
     how = _quantization(config)
     if not how:
         return dtype_bytes(config)
@@ -214,7 +221,8 @@ def _group_bits(how: Config) -> int | None:
 
 
 def _spares(config: Config, word: str) -> bool:
-    """Whether the quantization leaves such layers out (``modules_to_not_convert``, ``ignore``)."""
+    """Return whether the quantization leaves such layers out (``modules_to_not_convert``,
+    ``ignore``)."""
     how = _quantization(config) or {}
     spared = how.get("modules_to_not_convert") or how.get("ignore") or []
     return any(word in str(name) for name in spared)

@@ -12,14 +12,15 @@ _DISTINCT = _PLAIN | {"mxfp4", "nvfp4", "fp8", "awq", "gptq"}
 
 
 def precision_of(dtype: str | None, quantization: str | None) -> str | None:
-    """One word for what an engine says: its quantization, else its dtype."""
+    """Return one word for what an engine says of its weights: its quantization, else its dtype."""
     said = quantization or (dtype or "").removeprefix("torch.")
     word = said.lower()
     return _SAME.get(word, word) or None
 
 
 def contradicts(stated: str, found: str) -> bool | None:
-    """Whether a study's word and an engine's exclude one another; None where nobody can tell.
+    """Return whether a study's word and an engine's exclude one another; None where nobody can
+    tell.
 
     A bit count (int4, w4a16) can be several formats, so it contradicts only an unquantized model.
     """

@@ -13,7 +13,7 @@ _TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Number of each token; or, where a file cannot be read here, the hash of that file."""
+    """The number of each token; or, where a file cannot be read here, the hash of that file."""
 
     ids: dict[str, int] | None = None
     digest: str | None = None
@@ -21,7 +21,8 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two vocabularies: tokens under other numbers, and tokens that only one of them has."""
+    """How two vocabularies differ: tokens under other numbers, and tokens that only one of them
+    has."""
 
     renumbered: int
     only_first: int
@@ -29,12 +30,12 @@ class Difference:
 
     @property
     def is_none(self) -> bool:
-        """Whether they say the same."""
+        """Whether the two vocabularies are the same."""
         return not (self.renumbered or self.only_first or self.only_second)
 
 
 def read(folder: Path) -> Vocabulary | None:
-    """The vocabulary of a model's folder; None where it has no tokenizer of its own."""
+    """Read the vocabulary of a model's folder; None where it has no tokenizer of its own."""
     said = _json(folder / "tokenizer.json")
     if said is not None:
         return Vocabulary(ids=_listed(said.get("model", {}).get("vocab")) | _added(said))
@@ -61,7 +62,7 @@ def difference(first: Vocabulary, second: Vocabulary) -> Difference | None:
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Whether the tokenizer says how a conversation is written as one text."""
+    """Return whether the tokenizer says how a conversation is written as one text."""
     if any((folder / name).is_file() for name in _TEMPLATES):
         return True
     return bool((_json(folder / "tokenizer_config.json") or {}).get("chat_template"))

@@ -28,7 +28,7 @@ _LABELS = {"served_model_name", "api_key"}
 def asked(
     study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
 ) -> dict[str, Any]:
-    """The facts by name, fit for a record."""
+    """Return the facts by name, fit for a record."""
     request = study.request.model_dump(mode="json")
     request["max_tokens"] = dataset.max_tokens or study.request.max_tokens
     said = {
@@ -56,7 +56,7 @@ def asked(
 
 
 def load_asked(study: Study, level: LoadLevel) -> dict[str, Any]:
-    """What decides the result of a load; a trace by its content."""
+    """Return what decides the result of a load; a trace by its content."""
     if level.at_once is not None:
         return {"concurrency": level.at_once}
     said: dict[str, Any] = {"profile": level.profile, "rate": level.rate}
@@ -67,20 +67,21 @@ def load_asked(study: Study, level: LoadLevel) -> dict[str, Any]:
 
 
 def trace_of(study: Study, level: LoadLevel) -> Trace:
-    """The trace that a level replays. Raises StudyError where it cannot be."""
+    """Return the trace that a level replays. Raises StudyError where it cannot be."""
     assert level.trace is not None
     return replayed(study.file(level.trace), level.speed, level.seconds)
 
 
 def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
-    """How many requests a level sends. Raises StudyError where a trace cannot be read."""
+    """Return how many requests a level sends. Raises StudyError where a trace cannot be read."""
     if level.trace is not None:
         return len(trace_of(study, level).arrivals)
     return dataset.prompts_at(level)
 
 
 def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Engine arguments by names with underscores; ``no_enable_…: true`` said as its opposite."""
+    """Return engine arguments by names with underscores; ``no_enable_…: true`` said as its
+    opposite."""
     named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
     if named.pop(f"no_{_CACHING}", False):
         named[_CACHING] = False
@@ -92,7 +93,7 @@ def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def telling(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that may change a result."""
+    """Return the variables that may change a result."""
     return {
         name: value
         for name, value in environment.items()
@@ -101,6 +102,6 @@ def telling(environment: dict[str, str]) -> dict[str, str]:
 
 
 def fingerprint(facts: dict[str, Any]) -> str:
-    """A short name for the facts."""
+    """Return a short name for the facts."""
     text = json.dumps(facts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

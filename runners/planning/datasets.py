@@ -86,11 +86,11 @@ class Dataset(Part):
 
     @property
     def own_loads(self) -> Loads | None:
-        """The loads of this dataset alone; None where the study's hold."""
+        """The loads of this dataset alone; None where the study's loads hold."""
         return Loads(concurrent=self.concurrency) if self.concurrency else self.load
 
     def parts(self) -> tuple["Dataset", ...]:
-        """The datasets that are measured: this one, or one for each category and length."""
+        """Return the datasets that are measured: this one, or one for each category and length."""
         by_category = [self]
         if self.categories:
             by_category = [self._of_category(value) for value in self.categories]
@@ -117,7 +117,7 @@ class Dataset(Part):
         return self.model_copy(update=own)
 
     def prompts_at(self, level: LoadLevel) -> int:
-        """How many prompts a level sends that is no trace, which brings its own number.
+        """Return how many prompts a level sends that is no trace, which brings its own number.
 
         KeyError where the dataset has a number for each concurrency and none for this level.
         """
@@ -129,5 +129,5 @@ class Dataset(Part):
 
 
 def _fit(value: str) -> str:
-    """A value as a part of a folder's name."""
+    """Return a value as it can stand in a folder's name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", value)

@@ -109,14 +109,15 @@ def estimate(
 
 
 def priced_node(study: Study, servers: int | None = None) -> Node:
-    """The instance that the study has a price of."""
+    """Return the instance that the study has a price of."""
     return Node(None if study.price is None else study.price.gpus_per_instance, servers)
 
 
 def expected_seconds(
     plan: Plan, cells: Sequence[PlannedCell], recorded: Recorded
 ) -> dict[str, float]:
-    """Seconds of each of these cells by its key; the first of a launch carries its server's start."""
+    """Return the seconds of each of these cells by its key; the first of a launch carries its
+    server's start."""
     start = median(recorded.starts) if recorded.starts else SECONDS_PER_START
     wanted, found = {cell.key for cell in cells}, {}
     for launch in plan.launches:
@@ -129,7 +130,8 @@ def expected_seconds(
 
 
 def read_recorded(results: Path | None) -> Recorded:
-    """Durations of the good cells under a results folder; nothing where there is none."""
+    """Return the durations of the good cells under a results folder; nothing where there is
+    none."""
     cells, starts = [], []
     for record in _records(results):
         timeline = record.get("timeline") or {}
@@ -155,7 +157,8 @@ def _load(record: dict[str, Any]) -> Load | None:
 
 
 def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
-    """Mean of what was recorded on this dataset at this load, else at this load, else None."""
+    """Return the mean of what was recorded on this dataset at this load, else at this load, else
+    None."""
     wanted = cell.level.as_load
     at_load = [(name, seconds) for name, load, seconds in recorded.cells
                if load is not None and load == wanted]  # fmt: skip
@@ -174,17 +177,20 @@ def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float
 
 
 def _beside(cell: PlannedCell) -> int:
-    """Requests in flight; of a rate or a trace nobody knows, so a server that keeps up is assumed."""
+    """Return the requests in flight; of a rate or a trace nobody knows, so a server that keeps up
+    is assumed."""
     return cell.most_at_once if cell.level.profile in ("concurrent", "throughput") else 1
 
 
 def _waves(cell: PlannedCell) -> int:
-    """How many requests follow one another; of an open load only the last one is waited for."""
+    """Return how many requests follow one another; of an open load only the last one is waited
+    for."""
     return math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
 
 
 def _offered_s(study: Study, cell: PlannedCell) -> float:
-    """How long an open load sends requests; a sweep's unknown rate is taken for one a second."""
+    """Return how long an open load sends requests, s; a sweep's unknown rate is taken for one a
+    second."""
     if cell.level.trace is not None:
         return trace_of(study, cell.level).lasts_s
     open_loop = cell.level.profile in ("constant", "poisson")

@@ -6,7 +6,8 @@ from warehouse.arms import TABLE, table_of
 
 
 def table_problem(config: dict[str, Any]) -> str | None:
-    """What keeps vLLM from taking the table of an arm; None where there is none, or it is well."""
+    """Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
+    wrong with it."""
     stated = config.get(TABLE)
     if stated is None:
         return None

@@ -56,7 +56,8 @@ class Loads(Part):
         return self
 
     def levels(self, found: Sequence[float] = ()) -> tuple["LoadLevel", ...]:
-        """The levels in the order in which they are measured; ``found``: the rates of the sweep."""
+        """Return the levels in the order in which they are measured; ``found``: the rates of the
+        sweep."""
         return tuple(self._levels(found))
 
     def _levels(self, found: Sequence[float]) -> Iterator["LoadLevel"]:
@@ -88,7 +89,7 @@ class LoadLevel:
 
     @property
     def name(self) -> str:
-        """A short name, different for each level of a study: it is part of a path."""
+        """A short name for the level, different for each level of a study: it is part of a path."""
         if self.profile == "concurrent":
             return f"c{self.value:g}"
         if self.profile == "trace":
@@ -100,22 +101,23 @@ class LoadLevel:
 
     @property
     def at_once(self) -> int | None:
-        """Requests in flight, where the load holds them there."""
+        """The requests in flight, where the load holds them at a number; else None."""
         return int(self.value) if self.profile == "concurrent" and self.value else None
 
     @property
     def rate(self) -> float | None:
-        """Requests a second that are offered; None where it is no rate, or not yet known."""
+        """The requests offered a second; None where the load is no rate, or its rate not yet
+        known."""
         return self.value if self.profile in ("constant", "poisson") else None
 
     @property
     def as_load(self) -> Load | None:
-        """The same in the words of the warehouse; None for a rate that is not yet known."""
+        """The load in the words of the warehouse; None for a rate that is not yet known."""
         return load_of(self.profile, self.at_once, self.rate, self.replayed_as)
 
     @property
     def replayed_as(self) -> str | None:
-        """How a record names the trace and how fast it was replayed."""
+        """The name of the trace and how fast it was replayed, as a record has it."""
         if self.trace is None:
             return None
         cut = "" if self.seconds is None else f", first {self.seconds:g} s"
@@ -123,7 +125,7 @@ class LoadLevel:
 
     @property
     def words(self) -> str:
-        """How a sentence says it."""
+        """The load as a sentence says it."""
         if self.profile == "concurrent":
             return f"concurrency {self.value:g}"
         if self.profile == "trace":
@@ -135,7 +137,8 @@ class LoadLevel:
 
     @property
     def requests(self) -> int | None:
-        """How many requests ``seconds`` hold at the rate; None where they do not say."""
+        """How many requests the level's ``seconds`` hold at its rate; None where it lacks
+        either."""
         if self.rate is None or self.seconds is None:
             return None
         return max(1, math.ceil(self.rate * self.seconds))

@@ -27,13 +27,15 @@ class Packed:
 
 
 def allowed(study: Study) -> bool:
-    """Whether servers of this study may run side by side: on GPUs of their own, never on a CPU."""
+    """Return whether servers of this study may run side by side: on GPUs of their own, never on a
+    CPU."""
     on_cpu = study.cpus is not None or study.evidence in ("cpu", "mock")
     return study.side_by_side == "allow" and not on_cpu
 
 
 def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> Packed:
-    """Start launches (each with its seconds) in their order as room comes, none overtaking."""
+    """Plan the starts of launches (each with its seconds) in their order as room comes, none
+    overtaking."""
     most = node.servers or (len(took) if node.gpus is not None and allowed(study) else 1)
     running: list[tuple[float, int]] = []
     now, at_once = 0.0, 0

@@ -18,7 +18,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Part(BaseModel):
-    """Every part of a study: unknown keys are refused, nothing changes after reading."""
+    """The base of every part of a study: unknown keys are refused, nothing changes after
+    reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

@@ -35,17 +35,17 @@ class PlannedCell:
 
     @property
     def concurrency(self) -> int | None:
-        """Requests in flight, where the load holds them there."""
+        """The requests in flight, where the load holds them at a number; else None."""
         return self.level.at_once
 
     @property
     def load(self) -> str:
-        """The short name of its load."""
+        """The short name of the cell's load."""
         return self.level.name
 
     @property
     def most_at_once(self) -> int:
-        """Requests that may be in flight: all of them, where nothing holds them back."""
+        """The requests that may be in flight: all of them, where nothing holds them back."""
         return min(self.level.at_once or self.prompts, self.prompts)
 
 
@@ -73,7 +73,7 @@ class Plan:
         return tuple(cell for launch in self.launches for cell in launch.cells)
 
     def launch(self, launch_id: str) -> Launch:
-        """The launch of that id. KeyError where there is none."""
+        """Return the launch of that id. KeyError where there is none."""
         return {launch.launch_id: launch for launch in self.launches}[launch_id]
 
 
@@ -92,7 +92,8 @@ def make_plan(study: Study) -> Plan:
 
 
 def _block(study: Study, repeat: int) -> list[tuple[Variant, int]]:
-    """The server configurations of one repeat, in that repeat's own order; the first keeps the file's."""
+    """Return the server configurations of one repeat, in that repeat's own order; the first keeps
+    the file's."""
     sizes = sorted(
         set(study.tensor_parallel_sizes).union(
             *(d.tensor_parallel_sizes or () for d in study.measured_on)
@@ -129,7 +130,7 @@ def _cells(
 
 
 def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
-    """Whether the study measures this server configuration on this dataset."""
+    """Return whether the study measures this server configuration on this dataset."""
     if dataset.arms is not None and not {variant.name, variant.arm} & set(dataset.arms):
         return False
     sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes

@@ -16,7 +16,7 @@ FIELDS = {
 
 
 def select(plan: Plan, only: Sequence[str], launch_id: str | None) -> tuple[PlannedCell, ...]:
-    """The cells that every ``only`` allows, of one launch or of all. Raises RunnerError."""
+    """Return the cells that every ``only`` allows, of one launch or of all. Raises RunnerError."""
     cells = plan.cells if launch_id is None else _of_launch(plan, launch_id)
     for term in only:
         field, values = _read(term)

@@ -86,7 +86,7 @@ class Variant(Part):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether nothing is drafted."""
+        """Whether the arm drafts nothing."""
         return self.speculative_config is None
 
 
@@ -110,7 +110,7 @@ LEAST_WARM_UP, MOST_WARM_UP = 4, 128
 
 
 class Window(Part):
-    """What is kept out of the measurement."""
+    """What is kept out of the measurement: warm-up and cool-down."""
 
     warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
@@ -125,8 +125,8 @@ class Window(Part):
     )
 
     def warm_up_at(self, most_at_once: int) -> int:
-        """Requests that warm up a level with so many in flight: kernels and graphs of an engine are
-        those of a batch size."""
+        """Return how many requests warm up a level with so many in flight: kernels and graphs of an
+        engine are those of a batch size."""
         stated = self.warm_up_requests
         return max(LEAST_WARM_UP, min(most_at_once, MOST_WARM_UP)) if stated is None else stated
 
@@ -217,7 +217,7 @@ class Study(Part):
         return tuple(variant for arm in self.arms for variant in _variants(arm))
 
     def dataset(self, name: str) -> Dataset:
-        """The dataset of that name. KeyError where there is none."""
+        """Return the dataset of that name. KeyError where there is none."""
         return {dataset.name: dataset for dataset in self.measured_on}[name]
 
     @cached_property
@@ -226,15 +226,17 @@ class Study(Part):
         return tuple(part for dataset in self.datasets for part in dataset.parts())
 
     def levels(self, dataset: Dataset, size: int | None = None) -> tuple[LoadLevel, ...]:
-        """The load points of a dataset; at one tensor parallel size with the rates of its sweep."""
+        """Return the load points of a dataset; at one tensor parallel size with the rates of its
+        sweep."""
         return self.loads(dataset).levels(self._rates.get((dataset.name, size or 0), ()))
 
     def loads(self, dataset: Dataset) -> Loads:
-        """The loads that hold for a dataset."""
+        """Return the loads that hold for a dataset."""
         return dataset.own_loads or self.load or Loads(concurrent=self.concurrency or [])
 
     def sent_levels(self, dataset: Dataset) -> tuple[LoadLevel, ...]:
-        """The levels that need prompts: those of the cells, and the sweep that finds rates."""
+        """Return the levels that need prompts: those of the cells, and the sweep that finds
+        rates."""
         more = () if self.loads(dataset).sweep is None else (SWEEP,)
         return (*self.levels(dataset), *more)
 
@@ -258,14 +260,14 @@ class Study(Part):
         return str((self._folder / path).resolve()) if name.startswith(".") else name
 
     def file(self, name: str) -> Path:
-        """A file that the study names. Plain names lie beside the study, too; for a model they
-        would be ids of the hub."""
+        """Return a file that the study names. Plain names lie beside the study, too; for a model
+        they would be ids of the hub."""
         return Path(self.located(name if name.startswith(("/", "~", ".")) else f"./{name}"))
 
     def executable(
         self, which: Literal["vllm", "sglang", "llama_server", "guidellm"]
     ) -> str | None:
-        """Absolute path of an executable; None where it is not found."""
+        """Return the absolute path of an executable; None where it is not found."""
         return shutil.which(self.located(getattr(self.executables, which)))
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ Where = tuple[str | int, ...]
 
 
 def read_study(path: Path) -> Study:
-    """The study in a YAML file. Raises StudyError: file, line, what is wrong there."""
+    """Read the study in a YAML file. Raises StudyError: file, line, what is wrong there."""
     text = _text(path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -61,7 +61,8 @@ class _TwiceError(Exception):
 
 
 class _TooMuchError(Exception):
-    """A few lines of aliases can stand for more values than any memory holds."""
+    """The file stands for too many values: a few lines of aliases can unfold into more than any
+    memory holds."""
 
 
 def _note_lines(node: yaml.Node, where: Where, found: dict[Where, int]) -> None:
@@ -93,7 +94,8 @@ def _said(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:
 
 
 def _known(loc: Where, lines: dict[Where, int]) -> Where:
-    """The part of a pydantic location that stands in the file: unions add names of their own."""
+    """Return the part of a pydantic location that stands in the file: unions add names of their
+    own."""
     place: Where = ()
     for part in loc:
         for key in (part, str(part)):

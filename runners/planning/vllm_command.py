@@ -11,7 +11,8 @@ PORT = "{port}"
 def server_command(
     study: Study, variant: Variant, tensor_parallel_size: int, per_request_metrics: bool = False
 ) -> list[str]:
-    """``vllm serve …`` for one arm, its executable first, ``{port}`` where the port goes.
+    """Return the command line ``vllm serve …`` for one arm, its executable first, ``{port}`` where
+    the port goes.
 
     ``per_request_metrics`` asks for acceptance in each response; vLLM takes that only where
     something is drafted, so a baseline never gets it.
@@ -38,7 +39,8 @@ def server_command(
 
 
 def speculative_config(study: Study, variant: Variant) -> dict[str, Any] | None:
-    """What ``--speculative-config`` gets: the study's own, with a local draft where it lies."""
+    """Return what ``--speculative-config`` gets: the study's own, with a local draft where it
+    lies."""
     config = variant.speculative_config
     if config is None or "model" not in config:
         return config
@@ -51,7 +53,8 @@ def _engine_args(study: Study, variant: Variant) -> dict[str, Any]:
 
 
 def _arguments(named: dict[str, Any]) -> list[str]:
-    """``{"max-model-len": 512, "enforce-eager": True}`` as command-line words."""
+    """Return named arguments, such as ``{"max-model-len": 512, "enforce-eager": True}``, as
+    command-line words."""
     words: list[str] = []
     for name, value in named.items():
         if isinstance(value, bool):

@@ -16,13 +16,14 @@ _IN_SHELL = re.compile(rb"^'''exec'\s+\"?([^\"\n]+?)\"?\s+\"\$0\"", re.MULTILINE
 
 
 def locate(executable: str) -> Path | None:
-    """The file that would be started: a path as it is, a name by the PATH. None: there is none."""
+    """Return the file that would be started: a path as it is, a name by the PATH. None: there is
+    none."""
     found = shutil.which(executable)
     return None if found is None else Path(found).absolute()
 
 
 def python_of(executable: Path) -> Path | None:
-    """The Python that a console script runs with: of its first line, else of its folder.
+    """Return the Python that a console script runs with: of its first line, else of its folder.
 
     None where there is none, e.g. for a wrapper around a container.
     """
@@ -54,7 +55,8 @@ def _named_in(script: Path) -> Path | None:
 
 
 def said_version(executable: Path, timeout_s: float = 120) -> str | None:
-    """The version that ``--version`` prints, e.g. of a wrapper around a container; None without."""
+    """Return the version that ``--version`` prints, e.g. of a wrapper around a container; None
+    without."""
     try:
         done = subprocess.run(
             [str(executable), "--version"],
@@ -76,10 +78,10 @@ def said_version(executable: Path, timeout_s: float = 120) -> str | None:
 def ask(
     python: Path, probe: str, question: Mapping[str, Any], env: Mapping[str, str], timeout_s: float
 ) -> dict[str, Any]:
-    """What ``runners/probes/<probe>.py`` answers under ``python``.
+    """Return what ``runners/probes/<probe>.py`` answers under ``python``.
 
-    ``env`` is added to the environment of this process. Raises RunnerError, with the last line
-    that the script wrote, when it fails or is not done in time.
+    ``env`` is added to the environment of this process. Raises RunnerError, with the last line that
+    the script wrote, when it fails or is not done in time.
     """
     command = [str(python), str(PROBES / f"{probe}.py")]
     try:
@@ -112,7 +114,8 @@ def _answer(python: Path, done: "subprocess.CompletedProcess[str]") -> dict[str,
 
 
 def _error(stderr: str) -> str | None:
-    """The first line of the error that a traceback ends with; of other output the last line."""
+    """Return the first line of the error that a traceback ends with; of other output the last
+    line."""
     lines = stderr.strip().splitlines()
     indented = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
     return lines[indented[-1] + 1 if indented else -1] if lines else None

@@ -26,7 +26,8 @@ def _look(hub: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weights(files: Any) -> int | None:
-    """The first kind of weight file that vLLM would take, in bytes, without other copies."""
+    """Return the bytes of the first kind of weight file that vLLM would take, without other
+    copies."""
     for ending in _WEIGHTS:
         sizes = [
             f.size for f in files or () if f.rfilename.endswith(ending) and "/" not in f.rfilename

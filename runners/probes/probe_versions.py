@@ -22,7 +22,7 @@ def _version(name: str) -> str | None:
 
 
 def _torch() -> dict[str, Any]:
-    """What torch's own version.py says; importing torch would take seconds."""
+    """Return what torch's own version.py says; importing torch would take seconds."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return {}

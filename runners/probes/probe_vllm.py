@@ -27,7 +27,7 @@ def _member(module: str, name: str) -> Any:
 
 
 def _words(literal: Any) -> list[str]:
-    """Every word of a Literal, and of the Literals inside it."""
+    """Return every word of a Literal, and of the Literals inside it."""
     members = typing.get_args(literal)
     if not members:
         return [literal] if isinstance(literal, str) else []
@@ -46,7 +46,7 @@ def _settings() -> list[str] | None:
 
 
 def _choices() -> dict[str, list[str]]:
-    """The words of the settings that take few; a release without a setting names none."""
+    """Return the words of the settings that take few; a release without a setting names none."""
     named = {"rejection_sample_method": "RejectionSampleMethod",
              "draft_sample_method": "DraftSampleMethod"}  # fmt: skip
     found = {name: _words(_member("vllm.config.speculative", kind)) for name, kind in named.items()}
@@ -63,7 +63,7 @@ def _device() -> str | None:
 
 
 def _parser() -> argparse.ArgumentParser | None:
-    """The parser behind ``vllm serve``, made as the ``vllm`` command makes it."""
+    """Return the parser behind ``vllm serve``, made as the ``vllm`` command makes it."""
     commands = _member("vllm.entrypoints.cli.serve", "cmd_init")
     flexible = _member("vllm.utils.argparse_utils", "FlexibleArgumentParser")
     flexible = flexible or _member("vllm.utils", "FlexibleArgumentParser")

@@ -24,19 +24,20 @@ class KeptPrompts:
     layout: Layout
 
     def of(self, cell: PlannedCell) -> PromptFile:
-        """The prompts in their first order, written to a file."""
+        """Write the prompts in their first order to a file, and return it."""
         path = self.layout.prompts(cell.dataset, cell.load).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row) + "\n" for row in self.rows), encoding="utf-8")
         return PromptFile(path, self.hash, self.warm_up)
 
     def hash_of(self, cell: PlannedCell) -> str | None:
-        """The hash that their texts have."""
+        """Return the hash of the kept texts."""
         return self.hash
 
 
 def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prompts:
-    """What the cell is asked again with. RunnerError where it would be other prompts."""
+    """Return the prompts with which the cell is asked again. RunnerError where they would be other
+    prompts."""
     kept = _kept(original, layout)
     found: Prompts = kept or PromptFiles(original.study, layout)
     now, then = found.hash_of(cell), original.prompts
@@ -59,7 +60,7 @@ def _then(original: Original) -> str:
 
 
 def _kept(original: Original, layout: Layout) -> KeptPrompts | None:
-    """The texts that a drop kept; None where it kept their hashes alone, or nothing."""
+    """Return the texts that a drop kept; None where it kept their hashes alone, or nothing."""
     path = original.drop / PROMPTS
     try:
         said = json.loads(path.read_bytes())

@@ -39,17 +39,17 @@ class Original:
 
     @property
     def root(self) -> Path:
-        """The folder of its study's results, if it lies in it still."""
+        """The folder of the study's results, if the drop lies in it still."""
         return self.drop.parents[self.cell.count("/")]
 
     @property
     def software(self) -> Software:
-        """What it was measured with."""
+        """The software that the original was measured with."""
         return of_record(dict(self.record))
 
     @property
     def prompts(self) -> str | None:
-        """The hash of its prompts; None where it is not known."""
+        """The hash of the original's prompts; None where it is not known."""
         return self.record.get("prompt_set_hash")
 
     @property
@@ -113,13 +113,15 @@ def _record(drop: Path) -> dict[str, Any]:
 
 
 def _unhidden(study: Study) -> Study:
-    """The study without the values that its copy does not hold: this environment has them, or not."""
+    """Return the study without the values that its copy does not hold: this environment has them,
+    or not."""
     known = {name: value for name, value in study.environment.items() if value != REMOVED}
     return study.model_copy(update={"environment": known})
 
 
 def _folder(drop: Path, record: Mapping[str, Any]) -> Path:
-    """The folder from which paths in the study count. RunnerError where it is not on this machine."""
+    """Return the folder from which paths in the study count. RunnerError where it is not on this
+    machine."""
     said = _part(record, "environment").get("folder")
     folder = None if said is None else Path(str(said)).expanduser()
     if folder is None or not folder.is_dir():
@@ -133,7 +135,8 @@ def _folder(drop: Path, record: Mapping[str, Any]) -> Path:
 def plan_again(
     original: Original, repeats: int, results: Path
 ) -> tuple[Plan, tuple[PlannedCell, ...]]:
-    """The study with so many repeats, and the repeats of the cell: each is a launch of its own.
+    """Return the study with so many repeats, and the repeats of the cell: each is a launch of its
+    own.
 
     What sweeps found for the original is put below ``results``, so that it is not found anew.
     RunnerError where the study does not have the cell, or asks for something else under its name.

@@ -24,7 +24,8 @@ _SHOWN = {
 
 
 def contradictions(said: Said, study: Study, launch: Launch) -> list[str]:
-    """One clause for each thing that the server says otherwise than the study; empty: it fits."""
+    """Return one clause for each thing that the server says otherwise than the study; empty: it
+    fits."""
     return [
         *_model(said, study, launch),
         *_speculation(said.drafts, said.draft_tokens, launch),
@@ -34,7 +35,8 @@ def contradictions(said: Said, study: Study, launch: Launch) -> list[str]:
 
 
 def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
-    """Why counters cannot be those of this arm: it drafts and should not, or the other way round."""
+    """Say why counters cannot be those of this arm: it drafts and should not, or the other way
+    round."""
     drafts, _ = counters(metrics)
     clauses = list(_speculation(drafts, None, launch))
     if not clauses:
@@ -43,8 +45,8 @@ def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
 
 
 def not_as_asked(found: Resolved | None, study: Study, launch: Launch) -> Diagnosis | None:
-    """Why a server that was started here is not what the study says: its precision is another, or
-    the engine took back how drafts are sized or verified."""
+    """Say why a server that was started here is not what the study says: its precision is another,
+    or the engine took back how drafts are sized or verified."""
     config = launch.variant.speculative_config or {}
     clauses = [*_precision(found, study), *_drafting(found, config)] if found else []
     return (
@@ -53,7 +55,8 @@ def not_as_asked(found: Resolved | None, study: Study, launch: Launch) -> Diagno
 
 
 def stated_only(said: Said, study: Study) -> list[str]:
-    """Facts of the record that are the study's word alone: the server showed nothing of them."""
+    """Return the facts of the record that are the study's word alone: the server showed nothing of
+    them."""
     unseen = []
     if not any(card.name == served_model(study) for card in said.models or ()):
         unseen.append("model")
@@ -67,7 +70,7 @@ def stated_only(said: Said, study: Study) -> list[str]:
 
 
 def precision_is_stated(found: Resolved | None, study: Study) -> bool:
-    """Whether the study names a precision that nothing the engine says confirms."""
+    """Return whether the study names a precision that nothing the engine says confirms."""
     stated = study.target.precision
     if stated is None:
         return False
@@ -141,7 +144,8 @@ def _resolved(found: Resolved, study: Study, launch: Launch) -> Iterator[str]:
 
 
 def _drafting(found: Resolved, config: dict[str, Any]) -> Iterator[str]:
-    """How drafts are sized and verified: what the engine runs with may be other than was asked."""
+    """Yield a clause for each way in which the engine sizes or verifies drafts otherwise than was
+    asked."""
     if not config or found.method is None:
         return
     stated, resolved = table_of(config), table_of({TABLE: found.table})
@@ -164,7 +168,8 @@ def _precision(found: Resolved | None, study: Study) -> Iterator[str]:
 
 
 def _given(study: Study, launch: Launch) -> dict[str, Any]:
-    """Engine arguments by names with dashes; ``no-…: true`` is the argument said as false."""
+    """Return engine arguments by names with dashes; ``no-…: true`` is the argument said as
+    false."""
     both = {**study.target.engine_args, **launch.variant.engine_args}
     named = {name.lstrip("-").replace("_", "-"): value for name, value in both.items()}
     denied = {name.removeprefix("no-"): not value for name, value in named.items()

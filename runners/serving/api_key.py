@@ -17,7 +17,7 @@ _LONGEST = 8192
 
 
 def read_key(variable: str | None, file: Path | None) -> str | None:
-    """The key that the options name; None where they name none. Raises RunnerError."""
+    """Return the key that the options name; None where they name none. Raises RunnerError."""
     if variable is not None and file is not None:
         raise RunnerError("Give the API key once: --api-key-env or --api-key-file.")
     if variable is not None:

@@ -151,7 +151,8 @@ _KILLED = (
 
 
 def diagnose(log_lines: Sequence[str], exit_code: int | None) -> Diagnosis:
-    """The most telling cause in a log. ``exit_code``: None while running, negative for a signal."""
+    """Return the most telling cause in a log. ``exit_code``: None while running, negative for a
+    signal."""
     told = [line for line in log_lines if " WARNING " not in line]
     log = "\n".join(told)
     for cause in _CAUSES:
@@ -174,7 +175,8 @@ def _by_status(exit_code: int | None, last: str) -> Diagnosis:
 
 
 def _last_error(log_lines: Sequence[str]) -> str:
-    """The last line that names an error, without what only says that there was one before."""
+    """Return the last line that names an error, without what only says that there was one
+    before."""
     named = [m for line in log_lines if (m := _ERROR.search(line)) and not _ECHO.search(line)]
     return f"Its last error: {_shortened(named[-1].group())}" if named else ""
 

@@ -46,12 +46,12 @@ def use_key(url: str, key: str) -> None:
 
 
 def fetch(url: str, timeout_s: float = _QUICK_S) -> str:
-    """The text at ``url``. OSError or HTTPException where there is none."""
+    """Return the text at ``url``. OSError or HTTPException where there is none."""
     return _open(urllib.request.Request(url), timeout_s)
 
 
 def send(url: str, body: dict[str, Any] | None, timeout_s: float) -> str:
-    """The answer to a POST. OSError or HTTPException where there is none."""
+    """Return the answer to a POST. OSError or HTTPException where there is none."""
     data = b"" if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     return _open(request, timeout_s)
@@ -96,7 +96,8 @@ def _open(request: urllib.request.Request, timeout_s: float) -> str:
 
 
 def _message(error: BadStatus) -> str:
-    """``{"error": {"message": …}}`` as OpenAI writes it, else the whole answer."""
+    """Return the message of an error as OpenAI writes it, ``{"error": {"message": …}}``, else the
+    error's reason."""
     try:
         return str(json.loads(error.said)["error"]["message"])
     except (ValueError, KeyError, TypeError):

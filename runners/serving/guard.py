@@ -130,7 +130,7 @@ def _descendants() -> list[psutil.Process]:
 
 
 def _shared_by(pid: int) -> set[str]:
-    """The files of multiprocessing's shared memory that a process has mapped."""
+    """Return the files of multiprocessing's shared memory that a process has mapped."""
     try:
         with Path(f"/proc/{pid}/maps").open("rb") as maps:
             lines = [line for line in maps if b" /dev/shm/psm_" in line]
@@ -147,7 +147,7 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 def tidies_up(process: psutil.Process) -> bool:
-    """Whether it is multiprocessing's resource tracker.
+    """Return whether a process is multiprocessing's resource tracker.
 
     It ends by itself once all that it serves are gone, and then removes what they left in shared
     memory: hundreds of megabytes for a vLLM that was killed.
@@ -159,7 +159,7 @@ def tidies_up(process: psutil.Process) -> bool:
 
 
 def _seconds_granted(runner: socket.socket) -> float:
-    """The grace that the runner grants, or an orphan's if it is gone."""
+    """Return the grace that the runner grants, or an orphan's if it is gone."""
     try:
         said = runner.recv(64)
     except ConnectionError:
@@ -168,7 +168,8 @@ def _seconds_granted(runner: socket.socket) -> float:
 
 
 def _child_of_mine() -> Callable[[], object]:
-    """What the child calls before it becomes the command. Loaded here: after a fork it is late."""
+    """Return what the child calls before it becomes the command. Loaded here: after a fork it is
+    late."""
     if sys.platform != "linux":
         return lambda: None
     prctl = ctypes.CDLL(None).prctl
@@ -184,7 +185,8 @@ def _become_subreaper() -> None:
 
 
 def _signals() -> socket.socket:
-    """A socket that becomes readable when a child ends or somebody wants this process to end."""
+    """Return a socket that becomes readable when a child ends or somebody wants this process to
+    end."""
     read, write = socket.socketpair()
     write.setblocking(False)
     signal.set_wakeup_fd(write.detach(), warn_on_full_buffer=False)

@@ -18,7 +18,7 @@ _RANKS = "--tensor-parallel-size"
 
 
 def environment(engine_cpus: frozenset[int] | None, argv: Sequence[str]) -> dict[str, str]:
-    """What tells vLLM's CPU backend where its threads compute; nothing for several ranks.
+    """Return what tells vLLM's CPU backend where its threads compute; nothing for several ranks.
 
     With more than one rank each needs a list of its own: the study gives it in its environment.
     """
@@ -43,7 +43,8 @@ def _title(process: psutil.Process) -> str:
 
 
 def _keep(process: psutil.Process, cpus: frozenset[int]) -> None:
-    """Pin every thread that is not already inside: a mask is a thread's, not a process's.
+    """Pin every thread of a process that may run elsewhere to the cores: a mask is a thread's, not
+    a process's.
 
     A thread that OpenMP bound to one of the cores stays on that one.
     """

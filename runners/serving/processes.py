@@ -69,7 +69,8 @@ class Guarded:
         return cls(process, ours, answer["pid"])
 
     def poll(self) -> int | None:
-        """Exit status once the command and all that it started are gone; negative: a signal."""
+        """Return the exit status once the command and all that it started are gone; negative: a
+        signal."""
         status = self._guard.poll()
         if status is not None:
             self._runner.close()
@@ -78,7 +79,8 @@ class Guarded:
         return status
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Exit status; TimeoutError where the command takes longer than ``timeout_s``."""
+        """Return the exit status; TimeoutError where the command takes longer than
+        ``timeout_s``."""
         try:
             self._guard.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -86,14 +88,14 @@ class Guarded:
         return self.poll() or 0
 
     def tree(self) -> list[psutil.Process]:
-        """The command and its descendants, wherever they moved to."""
+        """Return the command and its descendants, wherever they moved to."""
         try:
             return psutil.Process(self._guard.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
     def listens_on(self, port: int) -> bool:
-        """Whether one of its processes, and nobody else's, has the port."""
+        """Return whether one of the command's processes, and nobody else's, has the port."""
         for process in self.tree():
             with contextlib.suppress(psutil.NoSuchProcess):
                 try:
@@ -144,14 +146,15 @@ def end_strays() -> list[int]:
 
 
 def _numbering(pid: int) -> Path | None:
-    """The namespace of a process in which processes are numbered; None where there are none."""
+    """Return the namespace of a process in which processes are numbered; None where there are
+    none."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/ns/pid").readlink()
     return None
 
 
 def _guards(pid: int) -> bool:
-    """Whether a guard of that number lives; it may be one of another checkout."""
+    """Return whether a guard of that number lives; it may be one of another checkout."""
     try:
         return any(Path(word).name == Path(_GUARD).name for word in psutil.Process(pid).cmdline())
     except psutil.NoSuchProcess:

@@ -22,7 +22,7 @@ _CACHE = re.compile(r"^vllm:cache_config_info\{(.*)\}", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Served:
-    """One model that the server lists. None: it does not say."""
+    """One model that the server lists. None: the server does not say it."""
 
     name: str
     root: str | None = None
@@ -50,7 +50,7 @@ class Resolved:
     disable_eagle_block_drop: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is known, by name, without the whole."""
+        """Return what is known, by name, without the field ``whole``."""
         known = {name: value for name, value in vars(self).items() if value is not None}
         return {name: value for name, value in known.items() if name != "whole"}
 
@@ -71,12 +71,12 @@ class Said:
 
     @property
     def prefix_caching(self) -> bool | None:
-        """Whether it keeps prefixes."""
+        """Whether the server keeps prefixes; None where it does not say."""
         return {"True": True, "False": False}.get(self.cache.get("enable_prefix_caching", ""))
 
 
 def counters(metrics: str) -> tuple[bool | None, int | None]:
-    """Whether the server drafts, by vLLM's ``/metrics``, and how many tokens at most."""
+    """Return whether the server drafts, by vLLM's ``/metrics``, and how many tokens at most."""
     if "vllm:" not in metrics:
         return None, None
     positions = [int(found) for found in _POSITION.findall(metrics)]
@@ -84,7 +84,8 @@ def counters(metrics: str) -> tuple[bool | None, int | None]:
 
 
 def resolved(url: str) -> Resolved | None:
-    """vLLM's configuration; None where it has no such route (VLLM_SERVER_DEV_MODE opens it)."""
+    """Return vLLM's configuration; None where it has no such route (VLLM_SERVER_DEV_MODE opens
+    it)."""
     said = json_of(f"{url}/server_info?config_format=json", _CONFIGURATION_S)
     config = said.get("vllm_config") if isinstance(said, dict) else None
     if not isinstance(config, dict):
@@ -129,13 +130,13 @@ def _number(value: Any) -> int | None:
 
 
 def version(url: str) -> str | None:
-    """vLLM's ``/version``."""
+    """Return what vLLM's ``/version`` says."""
     said = json_of(f"{url}/version")
     return _text(said.get("version")) if isinstance(said, dict) else None
 
 
 def models(url: str) -> tuple[Served, ...] | None:
-    """The models that ``/v1/models`` lists; None where it does not."""
+    """Return the models that ``/v1/models`` lists; None where it does not."""
     said = json_of(f"{url}/v1/models")
     cards = said.get("data") if isinstance(said, dict) else None
     if not isinstance(cards, list):
@@ -148,13 +149,13 @@ def models(url: str) -> tuple[Served, ...] | None:
 
 
 def cache_labels(metrics: str) -> dict[str, str]:
-    """Labels of vLLM's ``cache_config_info``; empty where there is none."""
+    """Return the labels of vLLM's ``cache_config_info``; empty where there is none."""
     found = _CACHE.search(metrics)
     return dict(_LABEL.findall(found[1])) if found else {}
 
 
 def json_of(url: str, timeout_s: float = 10.0) -> Any:
-    """The JSON at an address; None where there is none."""
+    """Return the JSON at an address; None where there is none."""
     try:
         return json.loads(read(url, timeout_s) or "null")
     except ValueError:
@@ -162,7 +163,7 @@ def json_of(url: str, timeout_s: float = 10.0) -> Any:
 
 
 def read(url: str, timeout_s: float = 10.0) -> str | None:
-    """The text at an address; None where there is none."""
+    """Return the text at an address; None where there is none."""
     try:
         return endpoint.fetch(url, timeout_s)
     except SILENT:

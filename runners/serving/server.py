@@ -73,32 +73,32 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The API server's process."""
+        """The process id of the API server."""
         return self.process.pid
 
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
-        """Whether its process runs and it answers a real request."""
+        """Return whether the server's process runs and it answers a real request."""
         return self.process.poll() is None and _answers(self.url, self.spec, timeout_s)
 
     def died(self) -> Diagnosis | None:
-        """Why its process ended; None while it runs."""
+        """Say why the server's process ended; None while it runs."""
         if self._died is None and (status := self.process.poll()) is not None:
             self._died = diagnose(self.log_lines(), status)
         return self._died
 
     def log_tail(self, lines: int) -> list[str]:
-        """What it printed last."""
+        """Return the lines that the server printed last."""
         return self.log_lines()[-lines:]
 
     def log_lines(self) -> list[str]:
-        """All that this server printed, or the last megabyte of it, without colours."""
+        """Return all that this server printed, or the last megabyte of it, without colours."""
         with self.spec.log.open("rb") as log:
             log.seek(max(self.log_start, log.seek(0, 2) - _LOG_BYTES))
             text = log.read().decode("utf-8", "replace")
         return _COLOURS.sub("", text).splitlines()
 
     def stop(self) -> None:
-        """End it and all that it started."""
+        """End the server and all that it started."""
         self.process.stop()
 
     def __enter__(self) -> Self:
@@ -106,7 +106,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the server."""
         self.stop()
 
 
@@ -121,7 +121,7 @@ class Remote:
     ready_after_s: float = 0.0
 
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
-        """Whether it answers a real request."""
+        """Return whether the server answers a real request."""
         return _answers(self.url, self, timeout_s)
 
     def died(self) -> Diagnosis | None:
@@ -152,7 +152,7 @@ def start(spec: ServerSpec) -> Server:
 
 
 def _port(spec: ServerSpec) -> int:
-    """A free port, or the wanted one if it is free. Raises ServerFailed."""
+    """Return a free port, or the wanted one if it is free. Raises ServerFailed."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

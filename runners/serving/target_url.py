@@ -29,7 +29,7 @@ class Foreign:
     launch: Launch
 
     def changed(self) -> Diagnosis | None:
-        """Why it is no longer the server that it was; None where nothing shows."""
+        """Say why it is no longer the server that it was; None where nothing shows."""
         now = glance(self.server.url)
         pairs = zip(_identity(self.said), _identity(now), strict=True)
         if any(None not in (then, later) and then != later for then, later in pairs):
@@ -41,7 +41,7 @@ class Foreign:
         return None
 
     def facts(self) -> dict[str, Any]:
-        """What a record says of it: engine, version, prefix caching."""
+        """Return what a record says of the server: engine, version, prefix caching."""
         said = self.said
         known = {
             "engine": said.engine,
@@ -51,7 +51,8 @@ class Foreign:
         return {name: value for name, value in known.items() if value is not None}
 
     def notes(self) -> dict[str, Any]:
-        """For the record's environment: what it says, and what only the study says."""
+        """Return for the record's environment what the server says, and what only the study
+        says."""
         config = {} if self.said.resolved is None else self.said.resolved.as_json()
         return {
             "server": "run by somebody else",
@@ -78,7 +79,8 @@ def meet(url: str, study: Study, launch: Launch) -> Foreign:
 
 
 def _refusal(server: Remote) -> str | None:
-    """What it finds wrong with a real request. RunnerError: nobody answers, or nobody is let in."""
+    """Return what the server finds wrong with a real request. RunnerError: nobody answers, or
+    nobody is let in."""
     try:
         endpoint.ask(server.url, server.model, server.request_format, _FIRST_ANSWER_S)
     except Refused as error:
@@ -102,7 +104,7 @@ def _denied(server: Remote, error: BadStatus) -> str:
 
 
 def _identity(said: Said) -> tuple[Any, ...]:
-    """What must not change while a launch is measured."""
+    """Return what must not change while a launch is measured."""
     return said.engine, said.version, said.models, said.drafts, said.draft_tokens
 
 

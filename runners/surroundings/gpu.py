@@ -51,7 +51,7 @@ class Survey:
 
 
 def survey() -> Survey:
-    """Every GPU that this process may see."""
+    """Return every GPU that this process may see."""
     try:
         with opened() as nvml:
             count = ask(nvml, nvml.nvmlDeviceGetCount) or 0
@@ -66,7 +66,7 @@ def survey() -> Survey:
 
 
 def visible(found: Survey, env: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA would use under ``env``, in its order.
+    """Return the GPUs that CUDA would use under ``env``, in its order.
 
     CUDA stops at the first entry of CUDA_VISIBLE_DEVICES that it does not know; so does this.
     """
@@ -83,14 +83,14 @@ def visible(found: Survey, env: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def offered(found: Survey, env: Mapping[str, str]) -> tuple[tuple[str, Gpu], ...]:
-    """The visible GPUs, each with the name that CUDA_VISIBLE_DEVICES takes for it."""
+    """Return the visible GPUs, each with the name that CUDA_VISIBLE_DEVICES takes for it."""
     gpus, listed = visible(found, env), env.get("CUDA_VISIBLE_DEVICES")
     names = [str(gpu.index) for gpu in gpus] if listed is None else listed.split(",")
     return tuple(zip((name.strip() for name in names), gpus, strict=False))
 
 
 def answering(found: Survey, names: Iterable[str]) -> list[str]:
-    """Those of the named GPUs that still answer; all, where nobody can tell."""
+    """Return those of the named GPUs that still answer; all, where nobody can tell."""
     if not found.gpus:
         return list(names)
     one_by_one = ((name, visible(found, {"CUDA_VISIBLE_DEVICES": name})) for name in names)
@@ -130,7 +130,8 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
 
 
 def _numa_node(pci: Any) -> int | None:
-    """Linux names a device by four digits of its domain, NVML by eight; -1 is Linux's unknown."""
+    """Return the NUMA node of a GPU. Linux names a device by four digits of its domain, NVML by
+    eight; -1 is Linux's unknown."""
     address = None if pci is None else _text(pci.busId)
     if not address:
         return None
@@ -178,7 +179,8 @@ def _text(answer: str | bytes | None) -> str | None:
 
 
 def _cuda(number: int | None) -> str | None:
-    """13010 → "13.1": NVML's thousands are the major version, its tens the minor one."""
+    """Return CUDA's version, 13010 as "13.1": NVML's thousands are the major version, its tens the
+    minor one."""
     return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
 

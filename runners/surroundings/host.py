@@ -36,27 +36,28 @@ class Host(Protocol):
     """Why there will be no server any more."""
 
     def up(self) -> Serving:
-        """A server that answers. Raises ServerFailed."""
+        """Return a server that answers. Raises ServerFailed."""
         ...
 
     def start_s(self) -> float:
-        """Seconds that starting took since this was last asked."""
+        """Return the seconds that starting took since this was last asked."""
         ...
 
     def notes(self) -> dict[str, Any]:
-        """What the running server said of itself, for the environment of a record."""
+        """Return what the running server said of itself, for the environment of a record."""
         ...
 
     def configuration(self) -> Mapping[str, Any]:
-        """The running engine's whole configuration in its own words; empty where it does not tell."""
+        """Return the running engine's whole configuration in its own words; empty where it does not
+        tell."""
         ...
 
     def doubt(self, problem: Diagnosis) -> None:
-        """After a failed cell: let go of a server that hangs or does not answer."""
+        """Let go, after a failed cell, of a server that hangs or does not answer."""
         ...
 
     def changed(self) -> Diagnosis | None:
-        """Why the server is another one than before; None where nothing shows."""
+        """Say why the server is another one than before; None where nothing shows."""
         ...
 
     def stop(self) -> None:
@@ -77,7 +78,7 @@ class LocalHost:
         self._resolved: Resolved | None = None
 
     def up(self) -> Serving:
-        """The running server, or a new one. Raises ServerFailed."""
+        """Return the running server, or a new one. Raises ServerFailed."""
         if self.given_up is not None:
             raise ServerFailed(self.given_up, [])
         if self._server is not None and self._server.died() is not None:
@@ -105,23 +106,23 @@ class LocalHost:
         return server
 
     def start_s(self) -> float:
-        """Seconds that starting took since this was last asked."""
+        """Return the seconds that starting took since this was last asked."""
         seconds, self._start_s = self._start_s, 0.0
         return seconds
 
     def notes(self) -> dict[str, Any]:
-        """The engine's own configuration where it tells, and what only the study says."""
+        """Return the engine's own configuration where it tells, and what only the study says."""
         stated = ["precision"] if precision_is_stated(self._resolved, self._study) else []
         config = {} if self._resolved is None else self._resolved.as_json()
         found = {"resolved": config, "stated": stated}
         return {name: value for name, value in found.items() if value}
 
     def configuration(self) -> Mapping[str, Any]:
-        """The engine's whole configuration; empty where it does not tell."""
+        """Return the engine's whole configuration; empty where it does not tell."""
         return {} if self._resolved is None else self._resolved.whole
 
     def doubt(self, problem: Diagnosis) -> None:
-        """After a failed cell: stop a server that hangs or does not answer."""
+        """Stop, after a failed cell, a server that hangs or does not answer."""
         if problem.cause in (OTHER_SERVER, GPU_LOST):
             self.given_up = problem
         if self._server is None:
@@ -148,7 +149,7 @@ class RemoteHost:
         self._server = foreign.server
 
     def up(self) -> Serving:
-        """The server as it is; ServerFailed where it is gone, or another one than before."""
+        """Return the server as it is; ServerFailed where it is gone, or another one than before."""
         self.given_up = self.given_up or self.changed()
         if self.given_up is not None:
             raise ServerFailed(self.given_up, [])
@@ -159,11 +160,11 @@ class RemoteHost:
         return 0.0
 
     def notes(self) -> dict[str, Any]:
-        """What it says, and what only the study says of it."""
+        """Return what the server says, and what only the study says of it."""
         return self._foreign.notes()
 
     def configuration(self) -> Mapping[str, Any]:
-        """Its whole configuration; empty where it does not tell."""
+        """Return the server's whole configuration; empty where it does not tell."""
         resolved = self._foreign.said.resolved
         return {} if resolved is None else resolved.whole
 
@@ -175,7 +176,8 @@ class RemoteHost:
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")
 
     def changed(self) -> Diagnosis | None:
-        """Ask it who it is now."""
+        """Ask the server who it is now, and say why it is another one than before; None where
+        nothing shows."""
         return self._foreign.changed()
 
     def stop(self) -> None:

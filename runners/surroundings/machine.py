@@ -12,7 +12,8 @@ _ETC = Path("/etc/os-release")
 
 
 def cpu() -> dict[str, Any]:
-    """Model name, cores of the machine, cores that this process may use, frequency governor."""
+    """Return model name, cores of the machine, cores that this process may use, sockets, frequency
+    governor."""
     return {
         "model": cpu_model(),
         "cores": os.cpu_count(),
@@ -23,7 +24,7 @@ def cpu() -> dict[str, Any]:
 
 
 def usable_cores() -> frozenset[int]:
-    """The cores that this process may use; where the system does not say, all of them."""
+    """Return the cores that this process may use; where the system does not say, all of them."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
@@ -31,13 +32,14 @@ def usable_cores() -> frozenset[int]:
 
 @lru_cache
 def cpu_model() -> str | None:
-    """The processor's name, e.g. "AMD EPYC 9654 96-Core Processor"."""
+    """Return the processor's name, e.g. "AMD EPYC 9654 96-Core Processor"."""
     named = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.M)
     return named[1].strip() if named else (platform.processor() or None)
 
 
 def memory_bytes(kind: str = "MemTotal") -> int | None:
-    """``MemTotal`` or ``MemAvailable`` of this machine, or less where a container has less."""
+    """Return the ``MemTotal`` or ``MemAvailable`` of this machine in bytes, or less where a
+    container has less."""
     found = re.search(rf"^{kind}:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.M)
     limits = [int(found[1]) * 1024] if found else []
     limit, used = (_line(Path("/sys/fs/cgroup", name)) for name in ("memory.max", "memory.current"))
@@ -48,7 +50,8 @@ def memory_bytes(kind: str = "MemTotal") -> int | None:
 
 
 def system() -> dict[str, Any]:
-    """Kernel and distribution; no host name, because it says more about people than about speed."""
+    """Return kernel and distribution; no host name, because it says more about people than about
+    speed."""
     named = re.search(r"^PRETTY_NAME=\"?([^\"\n]+)", _text(_ETC), re.M)
     return {
         "kernel": platform.release(),
@@ -58,7 +61,7 @@ def system() -> dict[str, Any]:
 
 
 def container() -> dict[str, Any] | None:
-    """The kind of container, and its image where that can be known. None outside of one.
+    """Return the kind of container, and its image where that can be known. None outside of one.
 
     Docker does not tell a process its image: DRAFTBOARD_IMAGE does, best with a digest.
     """
@@ -86,7 +89,7 @@ def _container_image() -> str | None:
 
 
 def scheduler() -> dict[str, str] | None:
-    """The job of a scheduler in which this runs: identifiers, no host or user."""
+    """Return the job of a scheduler in which this runs: identifiers, no host or user."""
     names = ("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "SLURM_RESTART_COUNT", "SLURM_GPUS_ON_NODE")
     found = {name: os.environ[name] for name in names if name in os.environ}
     return found or None
@@ -94,7 +97,8 @@ def scheduler() -> dict[str, str] | None:
 
 @lru_cache
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Commit of the working tree around ``folder`` and whether it was changed; None outside one."""
+    """Return the commit of the working tree around ``folder`` and whether it was changed; None
+    outside one."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None

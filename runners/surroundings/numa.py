@@ -20,15 +20,16 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True)
 class Near:
-    """Cores near some GPUs, and the numbers of their memories."""
+    """The cores near some GPUs, and the numbers of the memories (NUMA nodes) that those GPUs hang
+    on."""
 
     nodes: tuple[int, ...]
     cores: frozenset[int]
 
 
 def near_gpus(study: Study, launch: Launch) -> Near | None:
-    """The cores near the GPUs that a launch gets on this machine; None where nothing is to be kept
-    apart, or where study or engine see to it themselves."""
+    """Return the cores near the GPUs that a launch gets on this machine; None where nothing is to
+    be kept apart, or where study or engine see to it themselves."""
     if study.numa == "leave" or study.cpus is not None or _engine_binds(study, launch):
         return None
     seen = gpu.visible(gpu.survey(), {**os.environ, **study.environment})
@@ -37,7 +38,8 @@ def near_gpus(study: Study, launch: Launch) -> Near | None:
 
 
 def near(nodes: Iterable[int | None], usable: frozenset[int], root: Path = _NODES) -> Near | None:
-    """The usable cores of these memories; None where one is unknown, or where those are all cores."""
+    """Return the usable cores of these memories; None where one is unknown, or where those are all
+    cores."""
     wanted = sorted(set(nodes), key=lambda node: -1 if node is None else node)
     cores: set[int] = set()
     known: list[int] = []
@@ -52,14 +54,14 @@ def near(nodes: Iterable[int | None], usable: frozenset[int], root: Path = _NODE
 
 
 def listed(text: str) -> frozenset[int]:
-    """ "0-3,8" as {0, 1, 2, 3, 8}, which is how Linux writes cores."""
+    """Return cores from the text in which Linux writes them: "0-3,8" as {0, 1, 2, 3, 8}."""
     found = re.findall(r"(\d+)(?:-(\d+))?", text)
     ranges = (range(int(first), int(last or first) + 1) for first, last in found)
     return frozenset(core for cores in ranges for core in cores)
 
 
 def _engine_binds(study: Study, launch: Launch) -> bool:
-    """Whether vLLM is told to bind its workers itself (``--numa-bind``)."""
+    """Return whether vLLM is told to bind its workers itself (``--numa-bind``)."""
     given = {**study.target.engine_args, **launch.variant.engine_args}
     return any(name.lstrip("-").replace("_", "-").startswith("numa-bind") for name in given)
 

@@ -15,7 +15,7 @@ class NoNvml(Exception):
 
 
 def initialised() -> ModuleType:
-    """The binding, started; whoever calls this calls its ``nvmlShutdown``. Raises NoNvml."""
+    """Return the binding, started; whoever calls this calls its ``nvmlShutdown``. Raises NoNvml."""
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -30,7 +30,7 @@ def initialised() -> ModuleType:
 
 @contextmanager
 def opened() -> Iterator[ModuleType]:
-    """The binding for a while. Raises NoNvml."""
+    """Open the binding for the block. Raises NoNvml."""
     nvml = initialised()
     try:
         yield nvml

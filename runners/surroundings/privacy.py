@@ -51,13 +51,14 @@ def _placeless_text(text: str) -> str:
 
 
 def _own_secrets() -> list[str]:
-    """Credentials of this process's environment, wherever they were copied to, and hidden ones."""
+    """Return the credentials of this process's environment, wherever they were copied to, and
+    hidden ones."""
     found = [v for name, v in os.environ.items() if len(v) >= 8 and is_secret_name(name)]
     return [*found, *_HIDDEN]
 
 
 def _user() -> str | None:
-    """The user's name, where it says something: root is nobody."""
+    """Return the user's name, where it says something; None for root, who is nobody."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

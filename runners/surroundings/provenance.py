@@ -48,7 +48,8 @@ class Revisions:
 
 
 def versions(study: Study) -> Versions:
-    """What the study's two executables run on. A missing executable gives None, not an error."""
+    """Return what the study's two executables run on. A missing executable gives None, not an
+    error."""
     vllm, guidellm = tool(study, "vllm"), tool(study, "guidellm")
     return Versions(
         vllm=vllm.version,
@@ -63,10 +64,11 @@ def versions(study: Study) -> Versions:
 
 
 def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
-    """A record's ``environment``: JSON values only. ``gpus``: NVML indices that the server uses.
+    """Return a record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
+    uses.
 
-    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a
-    CPU build of vLLM there are none.
+    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a CPU
+    build of vLLM there are none.
     """
     found = gpu.survey()
     used = _used(found, gpus) if runs_on_gpu(study) else ()
@@ -91,7 +93,8 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
-    """(model, count) of the GPUs that a server uses; for a CPU server the processor, and None."""
+    """Return (model, count) of the GPUs that a server uses; for a CPU server the processor, and
+    None."""
     if not runs_on_gpu(study):
         return machine.cpu_model(), None
     used = _used(gpu.survey(), gpus)
@@ -100,22 +103,23 @@ def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | 
 
 
 def runs_on_gpu(study: Study) -> bool:
-    """Whether the study's vLLM is built for GPUs; a build that does not say counts as one. Another
-    engine is taken to use the GPUs that there are."""
+    """Return whether the study's vLLM is built for GPUs; a build that does not say counts as one.
+    Another engine is taken to use the GPUs that there are."""
     if study.engine != "vllm":
         return bool(gpu.survey().gpus)
     return not tool(study, "vllm").for_cpu
 
 
 def evidence(study: Study) -> Evidence | None:
-    """What stands behind the numbers; None where an engine may compute on GPUs or beside them."""
+    """Return what stands behind the numbers; None where an engine may compute on GPUs or beside
+    them."""
     if not runs_on_gpu(study):
         return "cpu"
     return "gpu" if study.engine == "vllm" else None
 
 
 def revisions(study: Study, variant: Variant) -> Revisions:
-    """What the names of target and draft stand for on this machine; None where unknown."""
+    """Return what the names of target and draft stand for on this machine; None where unknown."""
     config = speculative_config(study, variant) or {}
     draft = config.get("model")
     target = study.target
@@ -126,7 +130,8 @@ def revisions(study: Study, variant: Variant) -> Revisions:
 
 
 def variables(study: Study) -> dict[str, str]:
-    """Environment variables that the server gets and that change what it does, no credentials.
+    """Return the environment variables that the server gets and that change what it does, no
+    credentials.
 
     Of those that only the study sets and that are on no list the names stay, not the values.
     """
@@ -158,6 +163,7 @@ def _draftboard() -> str:
 
 
 def _own_tree() -> dict[str, Any] | None:
-    """The git state of an installation from a working tree; a wheel lies in nobody's tree."""
+    """Return the git state of an installation from a working tree; None for a wheel, which lies in
+    nobody's tree."""
     root = Path(__file__).parents[2]
     return machine.git_state(root) if (root / "pyproject.toml").is_file() else None

@@ -62,7 +62,7 @@ class Tool:
 
 
 def tool(study: Study | None, kind: Kind) -> Tool:
-    """The executable that a study names; without a study the one on the PATH."""
+    """Return the executable that a study names; without a study the one on the PATH."""
     asked_for = kind if study is None else study.located(getattr(study.executables, kind))
     return _tool(kind, asked_for)
 
@@ -95,7 +95,8 @@ def _tool(kind: Kind, asked_for: str) -> Tool:
 
 
 def _wrapper(kind: Kind, asked_for: str, path: Path) -> Tool:
-    """Something that starts the tool elsewhere, e.g. in a container: it says its version itself."""
+    """Ask something that starts the tool elsewhere, e.g. in a container, for the version, which it
+    says itself."""
     said = interpreter.said_version(path)
     if said is None:
         problem = f"{path} is no script of a Python environment and does not answer --version"
@@ -104,5 +105,5 @@ def _wrapper(kind: Kind, asked_for: str, path: Path) -> Tool:
 
 
 def executable(study: Study, kind: Kind) -> str:
-    """The executable's path; where there is none, as the study names it."""
+    """Return the executable's path; where there is none, as the study names it."""
     return study.executable(kind) or study.located(getattr(study.executables, kind))

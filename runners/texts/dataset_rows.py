@@ -25,7 +25,7 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
-    """Every row, with the columns that the dataset's field and filter name at least.
+    """Yield every row, with the columns that the dataset's field and filter name at least.
 
     Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
     """
@@ -47,12 +47,12 @@ def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
 
 
 def columns(dataset: Dataset) -> list[str]:
-    """The columns that a dataset's field and filter name; of dotted paths the first part."""
+    """Return the columns that a dataset's field and filter name; of dotted paths the first part."""
     return sorted({path.partition(".")[0] for path in (dataset.field, *dataset.filter.where)})
 
 
 def python_with(study: Study, library: str) -> Path:
-    """A Python that has a library: this one, else GuideLLM's. Raises RunnerError."""
+    """Return a Python that has a library: this one, else GuideLLM's. Raises RunnerError."""
     if importlib.util.find_spec(library) is not None:
         return Path(sys.executable)
     executable = study.executable("guidellm")

@@ -11,7 +11,7 @@ from warehouse.errors import StudyError
 
 
 def prompt_texts(study: Study, name: str) -> list[str]:
-    """Every usable text of a dataset, in its own order, no text twice.
+    """Return every usable text of a dataset, in its own order, no text twice.
 
     Raises StudyError where the dataset cannot be read or no row has a text in the field.
     """
@@ -25,7 +25,7 @@ def prompt_texts(study: Study, name: str) -> list[str]:
 
 
 def at(row: Any, path: str) -> Any:
-    """What stands at a dotted path, ``conversations.0.value``; None where nothing does."""
+    """Return the value at a dotted path, ``conversations.0.value``; None where there is none."""
     for part in path.split("."):
         if isinstance(row, dict):
             row = row.get(part)

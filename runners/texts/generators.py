@@ -33,13 +33,14 @@ class Document:
 
 
 def is_held_out(name: str) -> bool:
-    """Whether a document is kept from training; code and docstrings of a module share its name."""
+    """Return whether a document is kept from training; code and docstrings of a module share its
+    name."""
     return int(_digest(name)[:16], 16) % HELD_OUT_ONE_IN == 0
 
 
 @cache
 def documents(kind: Kind, held_out: bool) -> tuple[Document, ...]:
-    """The documents of a kind to ask about, or to train on.
+    """Return the documents of a kind to ask about, or to train on.
 
     Ordered by a hash of their names, so that the first few are a fair sample of all.
     """
@@ -48,7 +49,7 @@ def documents(kind: Kind, held_out: bool) -> tuple[Document, ...]:
 
 
 def prompts(kind: Kind, min_chars: int = 150, max_chars: int = 320) -> list[str]:
-    """Every prompt that the held-out documents give: distinct, none overlapping another.
+    """Return every prompt that the held-out documents give: distinct, none overlapping another.
 
     A prompt starts at a line's start, ends at a line's end, and has between ``min_chars`` and
     ``max_chars`` characters; its length is drawn from a seed of the document's own.

@@ -11,7 +11,8 @@ from runners.planning.study import Study
 
 
 def origin(study: Study, dataset: Dataset) -> dict[str, Any]:
-    """The hub's commit, the sha256 of a file, or the generator's settings; unknown is left out."""
+    """Return the hub's commit, the sha256 of a file, or the generator's settings; unknown is left
+    out."""
     if dataset.hub is not None:
         hub = dataset.hub
         commit = commit_here("datasets", hub.id, hub.revision, study.environment)
@@ -34,6 +35,7 @@ def _sha256(path: Path) -> str | None:
 
 @lru_cache(maxsize=64)
 def _hashed(path: Path, _written: int, _size: int) -> str:
-    """The hash of a file as it was written then: every cell of a dataset asks for it."""
+    """Return the hash of a file as it was written then. It is remembered, since every cell of a
+    dataset asks for it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,12 +7,13 @@ ENOUGH = 5
 
 
 def few_prompts(plan: Plan) -> list[str]:
-    """One sentence for each dataset with too few prompts at some levels; empty where all is well."""
+    """Yield one sentence for each dataset with too few prompts at some levels; empty where all is
+    well."""
     return [sentence for dataset in _planned(plan).items() for sentence in _sentences(*dataset)]
 
 
 def _planned(plan: Plan) -> dict[str, dict[int, int]]:
-    """Prompts by dataset and concurrency; other loads fill themselves."""
+    """Return the number of prompts by dataset and concurrency; other loads fill themselves."""
     found: dict[str, dict[int, int]] = {}
     for cell in plan.cells:
         if cell.concurrency is None:

@@ -26,16 +26,17 @@ class Prompts(Protocol):
     """Gives each cell its prompts."""
 
     def of(self, cell: PlannedCell) -> PromptFile:
-        """The prompts of a cell, written to a file."""
+        """Return the prompts of a cell, written to a file."""
         ...
 
     def hash_of(self, cell: PlannedCell) -> str | None:
-        """The hash of a cell's prompts, nothing written; None where they cannot be had."""
+        """Return the hash of a cell's prompts, nothing written; None where they cannot be had."""
         ...
 
 
 class PromptFiles:
-    """Reads each dataset once. StudyError where it cannot be read or is too small."""
+    """Writes each cell's prompts to a file, reading each dataset once. StudyError where it cannot
+    be read or is too small."""
 
     def __init__(self, study: Study, layout: Layout) -> None:
         self._study = study
@@ -45,14 +46,14 @@ class PromptFiles:
         self._unread: set[str] = set()
 
     def of(self, cell: PlannedCell) -> PromptFile:
-        """The prompts of a cell; the files of all levels of its dataset are written."""
+        """Return the prompts of a cell; the files of all levels of its dataset are written."""
         key = (cell.dataset, cell.load)
         if key not in self._known:
             self._write(cell.dataset)
         return self._known[key]
 
     def hash_of(self, cell: PlannedCell) -> str | None:
-        """The hash of a cell's prompts, nothing written; None where they cannot be had."""
+        """Return the hash of a cell's prompts, nothing written; None where they cannot be had."""
         if cell.dataset in self._unread:
             return None
         try:
@@ -62,7 +63,8 @@ class PromptFiles:
             return None
 
     def _sets(self, dataset: str) -> Sets:
-        """Levels that were measured keep their prompts, whatever levels came or went."""
+        """Return the prompts of each level; levels that were measured keep theirs, whatever levels
+        came or went."""
         if dataset not in self._read:
             levels = [level.name for level in self._study.sent_levels(self._study.dataset(dataset))]
             kept = {level: prompts.read(self._layout.prompts(dataset, level)) for level in levels}

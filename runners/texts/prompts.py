@@ -56,11 +56,11 @@ Kept = Mapping[str, Sequence[str]]
 
 
 def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> dict[str, PromptSet]:
-    """The prompts of a dataset by the short names of its load levels.
+    """Return the prompts of a dataset by the short names of its load levels.
 
     ``kept`` are the texts with which levels were measured before: where the dataset, its filter and
-    its seed still give them, in that order, a level keeps them whatever levels came or went.
-    Raises StudyError where the dataset cannot be read or has too few prompts.
+    its seed still give them, in that order, a level keeps them whatever levels came or went. Raises
+    StudyError where the dataset cannot be read or has too few prompts.
     """
     dataset = study.dataset(dataset_name)
     texts = prompt_texts(study, dataset_name)
@@ -85,7 +85,8 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
 
 
 def _starts(texts: Sequence[str], counts: Mapping[str, int], kept: Kept) -> dict[str, int]:
-    """Where each level's prompts begin: where they began before, else in the first gap that fits.
+    """Return where each level's prompts begin: where they began before, else in the first gap that
+    fits.
 
     Where kept places leave no gap for the others, all levels are cut anew.
     """
@@ -114,14 +115,14 @@ def _free(start: int, level: str, starts: Mapping[str, int], counts: Mapping[str
 def _gap(
     level: str, starts: Mapping[str, int], counts: Mapping[str, int], there_are: int
 ) -> int | None:
-    """The first place, at the beginning or after another level, where a level fits."""
+    """Return the first place, at the beginning or after another level, where a level fits."""
     candidates = sorted({0, *(start + counts[other] for other, start in starts.items())})
     fitting = (c for c in candidates if c + counts[level] <= there_are)
     return next((c for c in fitting if _free(c, level, starts, counts)), None)
 
 
 def read(path: Path) -> tuple[str, ...]:
-    """The texts of a set that was written before; none where there is no such file."""
+    """Return the texts of a set that was written before; none where there is no such file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return tuple(json.loads(line)[PROMPT] for line in lines)
@@ -130,7 +131,7 @@ def read(path: Path) -> tuple[str, ...]:
 
 
 def problems(study: Study) -> list[str]:
-    """One sentence for each dataset that cannot be read or has too few prompts."""
+    """Return one sentence for each dataset that cannot be read or has too few prompts."""
     said = []
     for dataset in study.measured_on:
         try:
@@ -141,8 +142,8 @@ def problems(study: Study) -> list[str]:
 
 
 def write(found: PromptSet, path: Path) -> None:
-    """The set as JSONL, which is what GuideLLM reads: the column ``prompt``, and of a trace when each
-    is sent and how long its answer may be."""
+    """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, and of a trace
+    when each is sent and how long its answer may be."""
     lines = [json.dumps(row) for row in _rows(found)]
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -161,7 +162,7 @@ def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
 
 
 def prompt_of(text: str, request_format: str) -> Prompt:
-    """A text with the hash that ingest will find for it in a report."""
+    """Return a text with the hash that ingest will find for it in a report."""
     chat = request_format == "chat_completions"
     return Prompt(text, hash_text(flatten_messages([("user", text)]) if chat else text))
 

@@ -27,7 +27,8 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def code_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """Name and source of each module of the standard library, without docstrings and comments."""
+    """Yield name and source of each module of the standard library, without docstrings and
+    comments."""
     for name, source in _modules(wanted):
         text = without_prose(source)
         if len(text) >= _MIN_CHARS:
@@ -35,7 +36,7 @@ def code_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 
 def prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """Name and docstrings of each module, then each of ``pydoc``'s topics."""
+    """Yield name and docstrings of each module, then each of ``pydoc``'s topics."""
     for name, source in _modules(wanted):
         text = "\n\n".join(docstrings(source))
         if len(text) >= _MIN_CHARS:
@@ -47,7 +48,8 @@ def prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 
 def docstrings(source: str) -> list[str]:
-    """Docstrings of a module, its classes and functions, as the text has them: long and once each.
+    """Return the docstrings of a module, its classes and functions, as the text has them: long and
+    once each.
 
     Interpreter sessions are left out.
     """
@@ -59,7 +61,7 @@ def docstrings(source: str) -> list[str]:
 
 
 def without_prose(source: str) -> str:
-    """Source without docstrings and comments; no two blank lines in a row."""
+    """Return source without docstrings and comments; no two blank lines in a row."""
     dropped = _docstring_lines(source)
     comments = _comment_starts(source)
     kept: list[str] = []
@@ -103,7 +105,8 @@ def _meant(place: Path) -> bool:
 
 
 def _read(path: Path) -> str | None:
-    """The module's text; None where it is not Python of this version (templates, old encodings)."""
+    """Return the module's text; None where it is not Python of this version (templates, old
+    encodings)."""
     try:
         source = path.read_text(encoding="utf-8")
         ast.parse(source)

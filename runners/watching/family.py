@@ -8,7 +8,8 @@ import psutil
 
 
 class Family:
-    """This process and all below it; call it for those that live, by number.
+    """The processes of this run: this process and all below it. A call returns those that live, by
+    process id.
 
     A process whose parent ended stays one of ours. One that starts and leaves its parent between
     two looks is not seen.
@@ -20,7 +21,7 @@ class Family:
         self._members = {each.pid: each for each in (me, *me.children(recursive=True))}
 
     def __call__(self) -> dict[int, psutil.Process]:
-        """Look again."""
+        """Look again, and return the processes that live, by process id."""
         now = frozenset(psutil.pids())
         self._members = {pid: one for pid, one in self._members.items() if pid in now}
         for pid in sorted(now - self._seen):

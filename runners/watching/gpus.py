@@ -54,7 +54,7 @@ class GpuWatch:
         self._nvml, self._handles = None, {}
 
     def __call__(self) -> dict[str, float]:
-        """Values by series and GPU: ``gpu_power_watts{gpu="0"}``."""
+        """Return values by series and GPU: ``gpu_power_watts{gpu="0"}``."""
         if self._nvml is None:
             return {}
         with_processes = time.monotonic() - self._processes_at >= _PROCESSES_EVERY_S
@@ -75,7 +75,8 @@ class GpuWatch:
             self()
 
     def lost(self) -> tuple[int, ...]:
-        """GPUs that answered once and do not any more, e.g. because they fell off the bus."""
+        """Return the GPUs that answered once and do not any more, e.g. because they fell off the
+        bus."""
         return tuple(index for index, looks in self._silent.items() if looks >= _SILENT_LOOKS)
 
     def _heard(self, index: int, answered: bool) -> None:
@@ -85,7 +86,8 @@ class GpuWatch:
             self._silent[index] += 1
 
     def _others(self, nvml: ModuleType, handle: Any) -> dict[str, float]:
-        """Compute processes that are not ours; nothing where none can be told from another."""
+        """Count the compute processes that are not ours; nothing where none can be told from
+        another."""
         running = ask(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         ours = self._ours()
         there = {process.pid for process in running or ()}
@@ -94,7 +96,7 @@ class GpuWatch:
 
 
 def _read(nvml: ModuleType, handle: Any) -> Iterator[tuple[str, float]]:
-    """Everything that this card tells, in the units of the names."""
+    """Yield everything that this card tells, in the units of the names."""
     if (milliwatts := ask(nvml, nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
         yield POWER, milliwatts / 1000
     plain: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (

@@ -35,7 +35,7 @@ class Neighbour:
 
 @dataclass
 class Beside:
-    """The launches beside this one. ``folder`` None: they cannot be told here."""
+    """The launches beside this one. ``folder`` None: they cannot be told on this machine."""
 
     folder: Path | None
     own: str
@@ -45,11 +45,12 @@ class Beside:
     _looked_at: float = float("-inf")
 
     def begin(self) -> None:
-        """Forget whom an earlier cell met."""
+        """Forget the launches that an earlier cell met."""
         self.met, self._count, self._looked_at = {}, None, float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        """``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be told."""
+        """Return ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be
+        told."""
         if time.monotonic() - self._looked_at >= _LOOK_EVERY_S:
             self._looked_at = time.monotonic()
             now = None if self.folder is None else _there(self.folder, self.own)
@@ -58,7 +59,8 @@ class Beside:
         return {} if self._count is None else {BESIDE: self._count}
 
     def as_json(self) -> dict[str, Any]:
-        """For a record's environment: whom this cell met; nothing where it cannot be told."""
+        """Return for a record's environment which launches this cell met; nothing where it cannot
+        be told."""
         if self._count is None:
             return {}
         return {"neighbours": [asdict(one) for _, one in sorted(self.met.items())]}
@@ -66,7 +68,8 @@ class Beside:
 
 @contextmanager
 def present(layout: Layout, launch: str, gpus: Sequence[int]) -> Iterator[Beside]:
-    """Be known on this machine. Where files cannot be locked nobody is known, and nothing fails."""
+    """Make this launch known on its machine for the block. Where files cannot be locked nobody is
+    known, and nothing fails."""
     folder = layout.nodes / machine()
     name = f"{layout.study}--{launch}.json"
     with ExitStack() as held:
@@ -85,7 +88,7 @@ def present(layout: Layout, launch: str, gpus: Sequence[int]) -> Iterator[Beside
 
 
 def machine() -> str:
-    """A short name of this machine until its next boot, without a word about its owner."""
+    """Return a short name of this machine until its next boot, without a word about its owner."""
     try:
         boot = _BOOT.read_text(encoding="ascii")
     except OSError:
@@ -94,7 +97,8 @@ def machine() -> str:
 
 
 def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
-    """The launches whose file is held now, by its name; None where that cannot be told."""
+    """Return the launches whose file is locked now, by the file's name; None where that cannot be
+    told."""
     try:
         return {
             path.name: found
@@ -106,7 +110,8 @@ def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
 
 
 def _held(path: Path) -> Neighbour | None:
-    """Who holds a file; None where nobody does. Looking locks it in a way that others may share."""
+    """Return who holds a file; None where nobody does. Looking locks it in a way that others may
+    share."""
     with path.open(encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

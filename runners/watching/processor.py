@@ -15,7 +15,7 @@ _CLOCK_EVERY_S = 5.0
 
 
 class Processor:
-    """Called again and again: what the processor did since the call before.
+    """Tells at each call what the processor did since the call before.
 
     ``family`` gives our own processes. One of ours that ended in between counts as somebody else's
     for that moment.
@@ -28,7 +28,7 @@ class Processor:
         self._clock_at = float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        """Values by the names above, as far as the system tells them."""
+        """Return values by the names above, as far as the system tells them."""
         now, ours = psutil.cpu_times(), _seconds(self._family())
         found = _shares(self._before, now, _mine(self._ours, ours))
         self._before, self._ours = now, ours
@@ -43,7 +43,8 @@ class Processor:
 
 
 def _shares(before: object, now: object, mine: float) -> dict[str, float]:
-    """Cores used by others, 0 to the number of cores, and the share stolen; none if no time passed."""
+    """Return the cores used by others, 0 to the number of cores, and the share stolen; none if no
+    time passed."""
     (busy, idle, stolen), (busy0, idle0, stolen0) = _spent(now), _spent(before)
     passed = busy + idle + stolen - busy0 - idle0 - stolen0
     if passed <= 0:
@@ -53,7 +54,7 @@ def _shares(before: object, now: object, mine: float) -> dict[str, float]:
 
 
 def _spent(times: object) -> tuple[float, float, float]:
-    """Busy, idle and stolen seconds of all cores together, since boot."""
+    """Return busy, idle and stolen seconds of all cores together, since boot."""
 
     def of(*names: str) -> float:
         return sum(getattr(times, name, 0.0) for name in names)
@@ -63,7 +64,7 @@ def _spent(times: object) -> tuple[float, float, float]:
 
 
 def _seconds(processes: Mapping[int, psutil.Process]) -> dict[int, float]:
-    """Seconds of computing of each process so far."""
+    """Return the seconds of computing of each process so far."""
     found = {}
     for pid, process in processes.items():
         try:

@@ -37,7 +37,7 @@ class MachineSampler:
         self._thread = threading.Thread(target=self._run, name="machine", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin to write samples."""
         self._thread.start()
         return self
 
@@ -60,7 +60,7 @@ class MachineSampler:
             return  # A full disk is noticed by the cell itself; without this file it is still good.
 
     def _pause(self, passed: float) -> float:
-        """Seconds until the next look, at a cost of COST_SHARE of a core or less."""
+        """Return the seconds until the next look, at a cost of COST_SHARE of a core or less."""
         affordable = (self.spent_s - _FREE_S) / COST_SHARE - passed
         return max(self._every_s, affordable)
 
@@ -76,7 +76,7 @@ class MachineSampler:
 
 
 def _short(value: float | None) -> float | int | None:
-    """Six digits tell all that a sensor knows; whole numbers stay whole."""
+    """Round a value to six digits, which tell all that a sensor knows; whole numbers stay whole."""
     if value is None:
         return None
     return int(value) if value == int(value) else float(f"{value:.6g}")

@@ -22,12 +22,12 @@ class Watch:
     beside: Beside
 
     def look(self) -> "Look":
-        """Something to be called every second of one cell."""
+        """Return a function to be called every second of one cell, which returns what it saw."""
         self.beside.begin()
         return Look(self, Processor(self.family))
 
     def problem(self) -> Diagnosis | None:
-        """Why going on makes no sense: a GPU that is gone."""
+        """Say why going on makes no sense, where a GPU is gone; None else."""
         lost = self.gpus.lost()
         if not lost:
             return None
@@ -39,20 +39,22 @@ class Watch:
         )
 
     def notes(self) -> dict[str, Any]:
-        """For a record's environment: whom the cell met, and why no GPU was read."""
+        """Return for a record's environment which launches the cell met, and why no GPU was
+        read."""
         unread = {} if self.gpus.reason is None else {"gpus_unread": self.gpus.reason}
         return self.beside.as_json() | unread
 
 
 @dataclass(frozen=True)
 class Look:
-    """Values by series, of GPUs, processor and other launches."""
+    """What is looked at during one cell: a call returns values by series, of GPUs, processor and
+    other launches."""
 
     watch: Watch
     processor: Processor
 
     def __call__(self) -> dict[str, float]:
-        """Look at everything once."""
+        """Look at everything once, and return values by series."""
         return self.processor() | self.watch.beside() | self.watch.gpus()
 
 

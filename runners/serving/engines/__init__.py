@@ -16,18 +16,19 @@ _BY_SERIES = {"vllm": vllm.said, "sglang": sglang.said, "llamacpp": llama_cpp.sa
 
 
 def engine_of(study: Study) -> Engine:
-    """The engine that a study starts."""
+    """Return the engine that a study starts."""
     return ENGINES[study.engine]
 
 
 def glance(url: str) -> Said:
-    """What a server shows of itself, whichever engine it is; what it does not say stays unknown."""
+    """Return what a server shows of itself, whichever engine it is; what it does not say stays
+    unknown."""
     metrics = read(f"{url}/metrics") or ""
     told = _BY_SERIES.get(engine_in(metrics) or "", openai_compatible.said)
     return told(url, metrics)
 
 
 def listen(url: str) -> Said:
-    """The same with vLLM's configuration, which takes it seconds to tell."""
+    """Return what ``glance`` does, with vLLM's configuration, which takes it seconds to tell."""
     said = glance(url)
     return said if said.engine != vllm.ENGINE.name else replace(said, resolved=resolved(url))

@@ -14,8 +14,8 @@ Command = Callable[[Study, Variant, int], list[str]]
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine. ``tool``: the executable's name in the study; ``always``: variables that every
-    server of its gets. Each answers on ``/health`` when it is up."""
+    """One engine. ``tool``: the executable's name in the study; ``always``: variables that each of
+    its servers gets. A server answers on ``/health`` when it is up."""
 
     name: str
     title: str
@@ -25,8 +25,8 @@ class Engine:
 
 
 def words(named: Mapping[str, Any]) -> list[str]:
-    """``{"ctx_size": 512, "metrics": True}`` as ``--ctx-size 512 --metrics``; what is false is left
-    out."""
+    """Return named arguments, such as ``{"ctx_size": 512, "metrics": True}``, as ``--ctx-size 512
+    --metrics``; what is false is left out."""
     found: list[str] = []
     for name, value in named.items():
         flag = f"--{name.lstrip('-').replace('_', '-')}"
@@ -38,7 +38,7 @@ def words(named: Mapping[str, Any]) -> list[str]:
 
 
 def translated(method: str, known: Mapping[str, str], title: str) -> str:
-    """An engine's own name of a method. Raises RunnerError for one that it does not have."""
+    """Return an engine's own name of a method. Raises RunnerError for one that it does not have."""
     if method not in known:
         raise RunnerError(
             f"{title} has no speculative method {method!r} that this software knows; it has "

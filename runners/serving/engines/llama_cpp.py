@@ -24,8 +24,8 @@ _SAID = ("method", "model", "num_speculative_tokens")
 
 
 def command(study: Study, variant: Variant, size: int) -> list[str]:
-    """``llama-server …`` for one arm. Raises RunnerError for tensor parallelism, which a study says
-    otherwise here (``split-mode``)."""
+    """Return the command line ``llama-server …`` for one arm. Raises RunnerError for tensor
+    parallelism, which a study says otherwise here (``split-mode``)."""
     if size != 1:
         raise RunnerError(
             f"llama.cpp has no tensor parallel size ({size} is asked for); write "
@@ -55,7 +55,8 @@ def _speculation(study: Study, variant: Variant) -> dict[str, Any]:
 
 
 def said(url: str, metrics: str) -> Said:
-    """What it says: ``/props`` tells its build, ``/slots`` whether they draft."""
+    """Return what llama-server says of itself: ``/props`` tells its build, ``/slots`` whether they
+    draft."""
     props, slots = json_of(f"{url}/props"), json_of(f"{url}/slots")
     build = props.get("build_info") if isinstance(props, dict) else None
     told = slots if isinstance(slots, list) else []

@@ -8,5 +8,5 @@ from runners.serving.says import Said, models
 
 
 def said(url: str, metrics: str) -> Said:
-    """The models that it lists; the rest stays unknown, whatever ``metrics`` are."""
+    """Return the models that the server lists; the rest stays unknown, whatever ``metrics`` are."""
     return Said(models=models(url))

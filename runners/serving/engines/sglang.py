@@ -22,7 +22,7 @@ _SAID = ("method", "model", "revision", "num_speculative_tokens")
 
 
 def command(study: Study, variant: Variant, size: int) -> list[str]:
-    """``sglang serve …`` for one arm; counters are switched on."""
+    """Return the command line ``sglang serve …`` for one arm; counters are switched on."""
     target = study.target
     named: dict[str, Any] = {
         "model_path": study.located(target.model), "host": "127.0.0.1", "port": PORT,
@@ -35,8 +35,8 @@ def command(study: Study, variant: Variant, size: int) -> list[str]:
 
 
 def _speculation(study: Study, variant: Variant) -> dict[str, Any]:
-    """A chain of K drafts is K steps, and K + 1 tokens to verify: the last accepted one is among
-    them."""
+    """Return the arguments for an arm's drafts: a chain of K drafts is K steps, and K + 1 tokens to
+    verify, since the last accepted one is among them."""
     config = speculative_config(study, variant)
     if config is None:
         return {}
@@ -55,7 +55,7 @@ def _speculation(study: Study, variant: Variant) -> dict[str, Any]:
 
 
 def said(url: str, metrics: str) -> Said:
-    """What SGLang says: ``/server_info``, before 0.5.4 ``/get_server_info``."""
+    """Return what SGLang says of itself: ``/server_info``, before 0.5.4 ``/get_server_info``."""
     told = json_of(f"{url}/server_info") or json_of(f"{url}/get_server_info")
     info: dict[str, Any] = told if isinstance(told, dict) else {}
     known = "speculative_algorithm" in info

@@ -11,19 +11,19 @@ _PER_REQUEST_SINCE = (0, 32)
 
 
 def command(study: Study, variant: Variant, size: int) -> list[str]:
-    """``vllm serve …`` as the installed release takes it."""
+    """Return the command line ``vllm serve …`` as the installed release takes it."""
     since = _numbers(tool(study, "vllm").version) >= _PER_REQUEST_SINCE
     return server_command(study, variant, size, since)
 
 
 def said(url: str, metrics: str) -> Said:
-    """What vLLM shows without its configuration."""
+    """Return what vLLM shows of itself without its configuration."""
     drafts, draft_tokens = counters(metrics)
     return Said("vllm", version(url), models(url), drafts, draft_tokens, cache_labels(metrics))
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:
-    """ "0.32.0+cpu" as (0, 32); unknown is before all others."""
+    """Return a version as two numbers, "0.32.0+cpu" as (0, 32); unknown is before all others."""
     parts = (version or "").split(".")[:2]
     return tuple(int(part) for part in parts if part.isdigit())
 
