@@ -51,7 +51,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What people call it: the run, or the night and its study."""
+        """What people call the target: the run, or the night and its study."""
         if self.run_id is not None:
             return self.run_id
         of = f" of {self.study}" if self.study else ""
@@ -72,7 +72,7 @@ class Annotation:
 
 
 def annotation(action: Action, target: Target, text: str, author: str) -> Annotation:
-    """One event of now, without credentials that stand in it.
+    """Make an event of now, without credentials that stand in it.
 
     Raises InvalidInput for a text, an author or a target that may not be.
     """
@@ -84,12 +84,13 @@ def annotation(action: Action, target: Target, text: str, author: str) -> Annota
 
 
 def run(run_id: str, source_id: str) -> Target:
-    """A run of one source."""
+    """Return one run of one source as a target."""
     return Target(run_id=run_id, source_id=source_id)
 
 
 def night(day: str, study: str | None = None, series: str | None = None) -> Target:
-    """A night, by the day on which it began (``2026-11-21``); of one study, or of every study."""
+    """Return a night as a target, by the day on which it began (``2026-11-21``); of one study, or
+    of every study."""
     return Target(night=day, study=study, series=series)
 
 
@@ -105,12 +106,12 @@ def add(root: Path, *events: Annotation) -> None:
 
 
 def read(root: Path) -> tuple[Annotation, ...]:
-    """Every event, oldest first. A line that is only half written is passed over."""
+    """Return every event, oldest first. A line that is only half written is passed over."""
     return _read(root)[0]
 
 
 def unreadable(root: Path) -> int:
-    """How many lines are passed over because they are no event."""
+    """Return how many lines are passed over because they are no event."""
     return _read(root)[1]
 
 
@@ -125,7 +126,8 @@ def version(root: Path) -> str:
 
 
 def excluded_runs(root: Path) -> dict[Target, Annotation]:
-    """The runs that are left out now, each with the exclusion: of a run's events the last counts."""
+    """Return the runs that are left out now, each with the exclusion: of a run's events the last
+    counts."""
     last = {event.target: event for event in read(root) if event.action in _OF_RUNS}
     return {target: event for target, event in last.items() if event.action == "exclude"}
 
@@ -142,7 +144,8 @@ def exclusions_version(root: Path) -> str:
 
 
 def accepted(root: Path) -> tuple[Annotation, ...]:
-    """The nights that were accepted as a reference for those after them, in the order of saying."""
+    """Return the nights that were accepted as a reference for later nights, in the order in which
+    people said so."""
     return tuple(event for event in read(root) if event.action == "accept")
 
 
@@ -177,7 +180,7 @@ def _line(event: Annotation) -> bytes:
 
 
 def _problem(event: Annotation) -> str:
-    """Why an event may not be, in a sentence; empty where it may."""
+    """Say why an event may not be, in a sentence; empty where it may."""
     checks: tuple[Callable[[Annotation], str], ...] = (_of_text, _of_author, _of_target)
     return next((said for check in checks if (said := check(event))), "")
 

@@ -16,7 +16,7 @@ _ADAPTIVE = ("enable_adaptive_verification", "speculative_adaptive")
 
 
 def chooser(method: str | None, config: Mapping[str, Any] | None) -> Chooser | None:
-    """Who sets the number of draft tokens; None where it is fixed, or nothing is drafted."""
+    """Return who sets the number of draft tokens; None where it is fixed, or nothing is drafted."""
     stated = config or {}
     if stated.get(TABLE) is not None:
         return "table"
@@ -26,8 +26,8 @@ def chooser(method: str | None, config: Mapping[str, Any] | None) -> Chooser | N
 
 
 def table_of(config: Mapping[str, Any] | None) -> tuple[Entry, ...]:
-    """The table of K by batch size in its order; empty where there is none, or none that can be
-    read."""
+    """Return the table of K by batch size in its order; empty where there is none, or none that can
+    be read."""
     stated = (config or {}).get(TABLE)
     return tuple(sorted(_entries(stated))) if isinstance(stated, list) else ()
 
@@ -40,8 +40,8 @@ def _entries(stated: list[Any]) -> Iterator[Entry]:
 
 
 def steps_of(table: tuple[Entry, ...]) -> tuple[tuple[int, int], ...]:
-    """(first batch size, K) of each change: two tables with the same steps say the same to vLLM,
-    which goes on with a K until another one begins."""
+    """Return (first batch size, K) of each change: two tables with the same steps say the same to
+    vLLM, which goes on with a K until another one begins."""
     found: list[tuple[int, int]] = []
     for start, _, k in table:
         if not found or found[-1][1] != k:
@@ -50,7 +50,7 @@ def steps_of(table: tuple[Entry, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def arm_label(method: str | None, most: int | None, config: Mapping[str, Any] | None = None) -> str:
-    """The name of an arm: ``baseline``, ``eagle3 K=3``, ``draft_model K=5/3/2 by table``,
+    """Return the name of an arm: ``baseline``, ``eagle3 K=3``, ``draft_model K=5/3/2 by table``,
     ``dspark K<=7 adaptive``, ``unknown``. ``most``: its draft tokens, at most."""
     if method is None:
         return "unknown"

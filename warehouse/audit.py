@@ -38,7 +38,8 @@ def add(root: Path, who: str, account: str | None, what: What, about: str) -> No
 
 
 def read(root: Path) -> tuple[Deed, ...]:
-    """Every deed and every annotation, oldest first. A line that is only half written is passed over."""
+    """Return every deed and every annotation, oldest first. A line that is only half written is
+    passed over."""
     said = (
         Deed(event.at, event.author, event.account, event.action, event.target.name, event.text)
         for event in annotations.read(root)

@@ -69,7 +69,7 @@ class Metric:
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """The statistics that a measurement of it may carry."""
+        """The statistics that a measurement of the metric may carry."""
         return STATISTICS if self.distribution else ("mean",)
 
 
@@ -231,7 +231,8 @@ JUDGED_PER_REQUEST: tuple[str, ...] = tuple(
 
 
 def line_of(text: str) -> tuple[str, str]:
-    """The metric and the statistic that ``itl:p95`` names; without one the median, or the mean.
+    """Return the metric and the statistic that ``itl:p95`` names; without one the median, or the
+    mean.
 
     Raises UnknownKey.
     """
@@ -246,7 +247,7 @@ def line_of(text: str) -> tuple[str, str]:
 
 
 def percentile_label(statistic: str) -> str:
-    """How a statistic is shown: ``p95`` as ``P95``, ``p50`` as ``median``."""
+    """Return how a statistic is shown: ``p95`` as ``P95``, ``p50`` as ``median``."""
     if statistic == "p50":
         return "median"
     if statistic in QUANTILES:

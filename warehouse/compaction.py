@@ -58,7 +58,7 @@ def _one(root: Path, group: list[Segment]) -> Segment:
 def _with_few_files(
     root: Path, segment: Segment, target: int, made_files: dict[Path, str]
 ) -> tuple[Segment, int]:
-    """The segment with its requests in few files, and how many were merged.
+    """Return the segment with its requests in few files, and how many were merged.
 
     ``made_files`` gets the private files that were written, with the names that they are to have.
     """

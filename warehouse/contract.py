@@ -73,7 +73,8 @@ class Facts(BaseModel):
 
 
 class Record(Facts):
-    """``record.json``: the facts of a cell (or of a report with several levels) and its provenance."""
+    """The content of ``record.json``: the facts of a cell (or of a report with several levels) and
+    its provenance."""
 
     schema_version: Literal[1]
     run_id: Text | None = None

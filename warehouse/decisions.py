@@ -34,8 +34,8 @@ class About:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A decision of a moment (UTC). ``loads``: each load with its word; ``gain``: the improvement
-    at the operating load (ratio)."""
+    """A decision as it was recorded at a moment (UTC). ``loads``: each load with its word;
+    ``gain``: the improvement at the operating load (ratio)."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
     about: About

@@ -35,7 +35,7 @@ _ANNOTATIONS = pa.schema(
 
 
 def left_out(root: Path, filters: Filters) -> list[Annotation]:
-    """The exclusions of the runs that ``filters`` would keep, newest run first."""
+    """Return the exclusions of the runs that ``filters`` would keep, newest run first."""
     if not annotations.excluded_runs(root):
         return []
     with Reader(root, everything=True) as reader:
@@ -52,7 +52,8 @@ def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
 
 
 def sentence(found: Sequence[Annotation]) -> str:
-    """``3 runs are excluded by name: GPU throttled (a, b); old driver (c).``, or nothing."""
+    """Say which runs are excluded and why, ``3 runs are excluded by name: GPU throttled (a, b); old
+    driver (c).``; empty where none is."""
     if not found:
         return ""
     reasons: dict[str, list[str]] = {}
@@ -75,12 +76,13 @@ def _short(text: str) -> str:
 
 
 def run_name(row: Row) -> str:
-    """A run as nobody else is called: its id and the first digits of its source."""
+    """Return a name for a run that no other run has: its id and the first digits of its source."""
     return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
 
 
 def find_run(rows: Sequence[Row], word: str) -> Target:
-    """The run that ``word`` names: its id, ``id@source``, its path, or how one of them begins.
+    """Return the run that ``word`` names: its id, ``id@source``, its path, or how one of them
+    begins.
 
     ``rows``: as ``queries.runs``. Raises UnknownKey where it names none, with the nearest ids, or
     several, with their names.
@@ -129,7 +131,8 @@ def _started(row: Row) -> str:
 
 
 def annotations_table(root: Path) -> pa.Table:
-    """said_at (UTC), author, action, run_id, source_id, night, study, series, text: every event."""
+    """Return every event as a row: said_at (UTC), author, action, run_id, source_id, night, study,
+    series, text."""
     rows = [
         {"said_at": event.at, "author": event.author, "action": event.action, "text": event.text}
         | vars(event.target)

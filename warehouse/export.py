@@ -95,7 +95,7 @@ def _folder(reader: Reader, private: Path) -> None:
 
 
 def _said(root: Path) -> dict[str, pa.Table]:
-    """What people said of runs and nights, as tables."""
+    """Return what people said of runs and nights, as tables."""
     return {"annotations": annotations_table(root), "excluded_runs": excluded_table(root)}
 
 

@@ -52,6 +52,6 @@ def _append(path: Path, lines: bytes) -> None:
 
 
 def _is_half_written(descriptor: int) -> bool:
-    """Whether the last line has no end: a writer was killed in the middle of it."""
+    """Return whether the last line has no end: a writer was killed in the middle of it."""
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

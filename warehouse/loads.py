@@ -23,7 +23,8 @@ _UNKNOWN_ARRIVALS = "arrivals unknown"
 
 @dataclass(frozen=True, order=False)
 class Load:
-    """``value`` is requests at once or requests per second; None for a trace and without a bound.
+    """What was asked of the server. ``value`` is requests at once or requests per second; None for
+    a trace and without a bound.
 
     ``poisson`` is every process with random arrivals at a mean rate: where it is not Poisson's,
     ``name`` says which it is. ``name`` also says that arrivals are unknown, and the limit of
@@ -46,12 +47,12 @@ class Load:
 
     @property
     def offered_rate(self) -> float | None:
-        """Requests per second that are offered; None where the load is no rate."""
+        """The requests per second that are offered; None where the load is no rate."""
         return self.value if self.is_rate else None
 
     @property
     def text(self) -> str:
-        """How a sentence says it: ``16 at once``, ``8 requests/s (Poisson)``."""
+        """The load as a sentence says it: ``16 at once``, ``8 requests/s (Poisson)``."""
         if self.kind == "concurrency":
             return f"{_number(self.value)} at once"
         if self.is_rate:
@@ -60,7 +61,8 @@ class Load:
 
     @property
     def short(self) -> str:
-        """How an axis says it: ``16``, ``8/s``, ``8/s Poisson``; different for different loads."""
+        """The load as the axis of a chart says it: ``16``, ``8/s``, ``8/s Poisson``; different for
+        different loads."""
         if self.kind == "concurrency":
             return _number(self.value)
         if self.is_rate:
@@ -69,11 +71,11 @@ class Load:
 
     @property
     def order(self) -> tuple[int, float, str]:
-        """Sorts loads by kind, value and name."""
+        """A key that sorts loads by kind, value and name."""
         return _KINDS.index(self.kind), self.value or 0.0, self.name or ""
 
     def as_json(self) -> dict[str, str | float | None]:
-        """``kind``, ``value`` and ``name``; null where there is none."""
+        """Return ``kind``, ``value`` and ``name``, null where there is none, as a dict for JSON."""
         return {"kind": self.kind, "value": self.value, "name": self.name}
 
     @property
@@ -87,7 +89,7 @@ def load_of(
     rate: float | None,
     trace: str | None = None,
 ) -> Load | None:
-    """The load that a cell's facts state; None where they do not say which.
+    """Return the load that a cell's facts state; None where they do not say which.
 
     ``profile`` is a load generator's own word. A rate of infinity, and ``throughput``, are bounded
     only by the concurrency. A rate with a limit of requests at once is that rate, limited.
@@ -130,7 +132,7 @@ def _number(value: float | None) -> str:
 
 
 def _text(value: object) -> str | None:
-    """A name; None for what a frame holds where it holds none (NaN, NA)."""
+    """Return a name; None where a frame has none (NaN, NA)."""
     return value.strip() or None if isinstance(value, str) else None
 
 

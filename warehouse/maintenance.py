@@ -29,7 +29,7 @@ class Finding:
 
 
 def info(root: Path) -> dict[str, Any]:
-    """What the warehouse holds, and how large it is on the disk (bytes)."""
+    """Return what the warehouse holds, and how large it is on the disk (bytes)."""
     with Reader(root) as reader:
         counts: dict[str, Any] = reader.query("overview").to_pylist()[0]
         return {
@@ -43,10 +43,10 @@ def info(root: Path) -> dict[str, Any]:
 
 
 def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Finding]:
-    """Everything that is wrong: missing or altered files, orphans, broken references.
+    """Return everything that is wrong: missing or altered files, orphans, broken references.
 
-    While a writer is at work its files look like orphans: they are not judged, and ``on_busy``
-    gets one sentence that says so.
+    While a writer is at work its files look like orphans: they are not judged, and ``on_busy`` gets
+    one sentence that says so.
     """
     findings = [found for row in _table_files(root) for found in _check_file(root / TABLES, row)]
     if findings:

@@ -27,7 +27,8 @@ Count = Field(0, ge=0)
 
 
 class Part(BaseModel):
-    """Unknown keys are refused, nothing changes after reading."""
+    """The base of every part of a summary: unknown keys are refused, nothing changes after
+    reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,7 +67,7 @@ class Changed(Part):
 
     @property
     def sentence(self) -> str:
-        """``server_args.max_num_seqs: 32 → 2``."""
+        """The change in words: ``server_args.max_num_seqs: 32 → 2``."""
         return f"{self.field}: {_said(self.before)} → {_said(self.after)}"
 
 
@@ -142,7 +143,7 @@ class NightSummary(Part):
         return sum(stage.seconds for stage in self.stages)
 
     def stage(self, name: StageName) -> Stage:
-        """The stage of that name."""
+        """Return the stage of that name."""
         return {stage.name: stage for stage in self.stages}[name]
 
 
@@ -160,7 +161,7 @@ def folder(root: Path) -> Path:
 
 
 def nights(root: Path) -> list[NightSummary]:
-    """Every night of the warehouse at ``root`` that can be read, newest first."""
+    """Return every night of the warehouse at ``root`` that can be read, newest first."""
     return list(history(root).nights)
 
 

@@ -12,24 +12,25 @@ _MARKED = re.compile(r"sha256:([0-9a-f]{32})")
 
 
 def is_redacted(text: str) -> bool:
-    """Whether a text was replaced by its hash."""
+    """Return whether a text was replaced by its hash."""
     return _MARKED.fullmatch(text) is not None
 
 
 def hash_text(text: str) -> str:
-    """Hash of a prompt's text; a redacted text is its own hash."""
+    """Return the hash of a prompt's text; a redacted text is its own hash."""
     if text.startswith(MARKER) and (found := _MARKED.fullmatch(text)):
         return found[1]
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def flatten_messages(messages: list[tuple[str, str]]) -> str:
-    """Role and text of each message as one text."""
+    """Return role and text of each message as one text."""
     return "\n".join(f"{role}: {text}" for role, text in messages)
 
 
 def prompt_set_hash(hashes: list[str | None]) -> str | None:
-    """Hash over the sorted, unique prompt hashes; None where one is unknown or there are none."""
+    """Return a hash over the sorted, unique prompt hashes; None where one is unknown or there are
+    none."""
     known = {h for h in hashes if h is not None}
     if not known or None in hashes:
         return None

@@ -28,7 +28,7 @@ class Kept:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file in a folder is taken as a published table."""
+    """Return whether a file in a folder is taken as a published table."""
     return NAMES.fullmatch(path.name) is not None
 
 
@@ -56,7 +56,7 @@ def keep(root: Path, name: str, text: str) -> bool:
 
 
 def kept(root: Path) -> tuple[Kept, ...]:
-    """Every table, by name."""
+    """Return every table, by name."""
     return tuple(Kept(_name(path), path.read_text(encoding="utf-8")) for path in _paths(root))
 
 

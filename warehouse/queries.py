@@ -15,30 +15,31 @@ ECDF_POINTS = 200
 
 
 def cells(reader: Reader, filters: Filters) -> pa.Table:
-    """One row per cell: identity, facts, provenance, counts and number of flags.
+    """Return one row per cell: identity, facts, provenance, counts and number of flags.
 
-    ``server_args`` and ``speculative_config`` are JSON text; ``comparable_as`` is ``canonical``
-    or ``reported: <definition>``; ``duration`` is in s, ``started_at`` and ``ingested_at`` UTC.
+    ``server_args`` and ``speculative_config`` are JSON text; ``comparable_as`` is ``canonical`` or
+    ``reported: <definition>``; ``duration`` is in s, ``started_at`` and ``ingested_at`` UTC.
     """
     return reader.query("cells", **filters.as_parameters())
 
 
 def cells_of_run(reader: Reader, filters: Filters, source_id: str, run_id: str) -> pa.Table:
-    """The rows of ``cells`` of one run, without what is told of its source."""
+    """Return the rows of ``cells`` of one run, without what is told of its source."""
     return reader.query(
         "cells_of_run", source_id=source_id, run_id=run_id, **filters.as_parameters()
     )
 
 
 def run_of_cell(reader: Reader, cell_id: str) -> pa.Table:
-    """source_id, run_id of one cell; no row where there is none."""
+    """Return source_id and run_id of one cell; no row where there is none."""
     return reader.query("run_of_cell", cell_id=cell_id)
 
 
 def measurements(
     reader: Reader, filters: Filters, metrics: Sequence[str], statistics: Sequence[str]
 ) -> pa.Table:
-    """cell_id, origin, metric, statistic, value: canonical where there is one, else reported."""
+    """Return cell_id, origin, metric, statistic, value: canonical where there is one, else
+    reported."""
     return reader.query(
         "measurements",
         metrics=list(metrics),
@@ -48,72 +49,74 @@ def measurements(
 
 
 def cell_measurements(reader: Reader, cell_id: str) -> pa.Table:
-    """origin, metric, statistic, value: everything known of one cell, reported values too."""
+    """Return origin, metric, statistic, value: everything known of one cell, reported values
+    too."""
     return reader.query("cell_measurements", cell_id=cell_id)
 
 
 def acceptance(reader: Reader, filters: Filters) -> pa.Table:
-    """cell_id, source, drafts, draft_tokens, accepted_tokens, rate (0-1), mean_length."""
+    """Return cell_id, source, drafts, draft_tokens, accepted_tokens, rate (0-1), mean_length."""
     return reader.query("acceptance", **filters.as_parameters())
 
 
 def acceptance_by_position(reader: Reader, filters: Filters) -> pa.Table:
-    """cell_id, source, position (from 0), rate (accepted there / drafts, 0-1)."""
+    """Return cell_id, source, position (from 0), rate (accepted there / drafts, 0-1)."""
     return reader.query("acceptance_by_position", **filters.as_parameters())
 
 
 def positions_of_cell(reader: Reader, cell_id: str) -> pa.Table:
-    """source, position, rate of one cell."""
+    """Return source, position, rate of one cell."""
     return reader.query("positions_of_cell", cell_id=cell_id)
 
 
 def filter_options(reader: Reader) -> pa.Table:
-    """field, value, cells: what each filter can be set to."""
+    """Return field, value, cells: what each filter can be set to."""
     return reader.query("filter_options")
 
 
 def runs(reader: Reader, filters: Filters) -> pa.Table:
-    """One row per source and run, newest first; commands, environment … are JSON text."""
+    """Return one row per source and run, newest first; commands, environment … are JSON text."""
     return reader.query("runs", **filters.as_parameters())
 
 
 def provenances(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
-    """provenance: what was stated of where the given cells come from, each sentence once."""
+    """Return provenance: what was stated of where the given cells come from, each sentence once."""
     return reader.query("provenances", cell_ids=list(cell_ids))
 
 
 def flags(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
-    """cell_id, name, severity, sentence of the given cells."""
+    """Return cell_id, name, severity, sentence of the given cells."""
     return reader.query("flags", cell_ids=list(cell_ids))
 
 
 def doubts(reader: Reader, filters: Filters) -> pa.Table:
-    """name, severity, cells, sentence: each kind of flag on the cells that the filters keep."""
+    """Return name, severity, cells, sentence: each kind of flag on the cells that the filters
+    keep."""
     return reader.query("doubts", **filters.as_parameters())
 
 
 def rejections(reader: Reader) -> pa.Table:
-    """path, reason, rejected_at (UTC), newest first."""
+    """Return path, reason, rejected_at (UTC), newest first."""
     return reader.query("rejections")
 
 
 def sources(reader: Reader) -> pa.Table:
-    """One row per ingested source, newest first, with its number of cells and requests."""
+    """Return one row per ingested source, newest first, with its number of cells and requests."""
     return reader.query("sources")
 
 
 def samples(reader: Reader, cell_id: str) -> pa.Table:
-    """at (unix s), name, value of the server's metrics during one cell."""
+    """Return at (unix s), name, value of the server's metrics during one cell."""
     return reader.query("samples", cell_id=cell_id)
 
 
 def overview(reader: Reader) -> pa.Table:
-    """One row: schema version and how many sources, cells, requests … there are."""
+    """Return one row: schema version and how many sources, cells, requests … there are."""
     return reader.query("overview")
 
 
 def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """The request rows of one cell (``rows.REQUEST_SCHEMA``); reads only that cell's file.
+    """Return the request rows of one cell (``rows.REQUEST_SCHEMA``); reads only that cell's file.
 
     No rows where the report had no request records. Raises WarehouseDamaged where the file is
     missing or unreadable.
@@ -134,7 +137,7 @@ def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None)
 
 
 def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:
-    """share (0-1), value: 200 points of the distribution over a cell's completed requests.
+    """Return share (0-1), value: 200 points of the distribution over a cell's completed requests.
 
     By nearest rank; no rows where the cell has none. Raises UnknownKey for a metric that requests
     do not have.

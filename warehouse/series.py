@@ -27,12 +27,13 @@ _SAME: dict[str, dict[str, str]] = {
 
 
 def one_name(engine: str, name: str) -> str:
-    """``("llamacpp", "tokens_predicted_total")`` as ``generation_tokens``."""
+    """Return the common name of an engine's series: ``("llamacpp", "tokens_predicted_total")`` as
+    ``generation_tokens``."""
     plain = name.removesuffix("_total")
     return _SAME.get(engine, {}).get(plain, plain)
 
 
 def engine_in(metrics: str) -> str | None:
-    """Whose ``/metrics`` these are, by the prefix of its series; None for others'."""
+    """Return whose ``/metrics`` these are, by the prefix of its series; None for others'."""
     found = _PREFIX.search(metrics)
     return None if found is None else found[1]

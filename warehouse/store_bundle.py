@@ -103,7 +103,8 @@ def _finish(place: Path, out: Path) -> None:
 def _copy_requests(
     reader: Reader, place: Path, cell_ids: Collection[str], with_texts: bool
 ) -> dict[str, Any] | None:
-    """Write the requests of these cells into one file; its row of ``request_files``, if any."""
+    """Write the requests of these cells into one file; return its row of ``request_files``, if
+    any."""
     out = RequestFile(place)
     try:
         for path in reader.request_files(cell_ids):
@@ -137,7 +138,7 @@ def _without_texts(rows: pa.Table) -> pa.Table:
 
 
 def _tables(root: Path, cells: pa.Table, requests: dict[str, Any] | None) -> dict[str, pa.Table]:
-    """The rows of these cells, table by table."""
+    """Return the rows of these cells, table by table."""
     with open_newest(root) as opened:
         connection = opened.connection
         connection.register("wanted", cells.select(["cell_id"]))

@@ -13,12 +13,12 @@ THREADS = min(4, os.cpu_count() or 1)
 
 @cache
 def sql_text(name: str) -> str:
-    """The text of ``warehouse/sql/<name>.sql``."""
+    """Return the text of ``warehouse/sql/<name>.sql``."""
     return (SQL / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def memory_connection() -> duckdb.DuckDBPyConnection:
-    """An in-memory connection: UTC, few threads, nothing fetched from the net.
+    """Open an in-memory connection: UTC, few threads, nothing fetched from the net.
 
     It keeps the footers of Parquet files, which never change under their names.
     """
@@ -37,7 +37,7 @@ def memory_connection() -> duckdb.DuckDBPyConnection:
 
 
 def quoted(path: Path) -> str:
-    """A path as a literal, where no parameter is taken."""
+    """Return a path as a literal, where no parameter is taken."""
     return "'" + str(path).replace("'", "''") + "'"
 
 

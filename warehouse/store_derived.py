@@ -19,7 +19,7 @@ _GRACE = 7 * 24 * 3600.0
 
 
 def kept(root: Path, basis: str) -> pa.Table | None:
-    """The facts that follow from ``basis``; None where they are not there."""
+    """Return the facts that follow from ``basis``; None where they are not there."""
     try:
         return pq.read_table(root / DERIVED / f"{basis}.parquet", page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid):
@@ -39,7 +39,7 @@ def keep(root: Path, basis: str, facts: pa.Table) -> None:
 
 
 def is_kept(root: Path, basis: str) -> bool:
-    """Whether facts of this basis are there."""
+    """Return whether facts of this basis are there."""
     return (root / DERIVED / f"{basis}.parquet").exists()
 
 

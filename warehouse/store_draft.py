@@ -30,18 +30,18 @@ class Draft:
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """How many cells the source has."""
         return int(self.tables["cells"].num_rows)
 
     @property
     def rows(self) -> int:
-        """How many requests there are."""
+        """How many requests the source has."""
         if "request_files" not in self.tables:
             return 0
         return int(self.tables["request_files"].column("rows")[0].as_py())
 
     def numbered(self, first: int) -> "Draft":
-        """The same with its cells numbered from ``first``."""
+        """Return the same draft with its cells numbered from ``first``."""
         return replace(self, tables={name: _moved(t, first) for name, t in self.tables.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -50,7 +50,7 @@ class Draft:
         return _unpacked, (self.source_id, self.path, packed, self.requests)
 
     def discard(self) -> None:
-        """Remove its requests."""
+        """Remove the private file of the source's requests."""
         if self.requests is not None:
             self.requests.unlink(missing_ok=True)
 

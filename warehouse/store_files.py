@@ -31,7 +31,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def warehouse_path(given: str | Path | None) -> Path:
-    """The warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else data/warehouse."""
+    """Return the warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else
+    data/warehouse."""
     return Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
 
 
@@ -58,7 +59,7 @@ def put(private: Path, folder: Path, prefix: str = "") -> Path:
 
 
 def pointer(root: Path) -> str | None:
-    """What CURRENT names; None where there is no warehouse."""
+    """Return what CURRENT names; None where there is no warehouse."""
     try:
         return (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +118,7 @@ def sync(path: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """sha256 (hex) of a file's bytes."""
+    """Return sha256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -141,7 +142,7 @@ def full_disk_explained(root: Path) -> Iterator[None]:
 
 
 def database_explained(error: Exception, root: Path) -> Exception:
-    """What to raise for an error of the database while it writes into ``root``."""
+    """Return what to raise for an error of the database while it writes into ``root``."""
     text = str(error).splitlines()[0]
     full = _explained(OSError(text), root)
     if isinstance(full, DraftboardError):

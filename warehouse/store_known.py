@@ -23,7 +23,7 @@ class Known:
 
 
 def known_sources(root: Path) -> tuple[Known, ...]:
-    """The sources of the published generation in the order in which they came.
+    """Return the sources of the published generation in the order in which they came.
 
     Raises WarehouseMissing where there is none, WarehouseDamaged where it does not list them.
     """

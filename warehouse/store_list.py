@@ -28,7 +28,7 @@ class File(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """What its content must hash to."""
+        """The hash that the content of the file must have."""
         return self.file.removesuffix(".parquet").rpartition("-")[2]
 
 
@@ -49,30 +49,30 @@ class Generation(msgspec.Struct, frozen=True):
     schema_version: int = SCHEMA_VERSION
 
     def files(self) -> list[File]:
-        """Every file of a table."""
+        """Return every file of a table."""
         parts = [file for segment in self.segments for file in segment.tables.values()]
         return parts if self.rejections is None else [*parts, self.rejections]
 
     def of(self, table: str) -> list[File]:
-        """The files of one table."""
+        """Return the files of one table."""
         if table == "rejections":
             return [] if self.rejections is None else [self.rejections]
         return [segment.tables[table] for segment in self.segments if table in segment.tables]
 
 
 def number_of(name: str) -> int | None:
-    """The number in a generation's name; None where this is no such name."""
+    """Return the number in a generation's name; None where this is no such name."""
     found = _NAME.fullmatch(name) or _OLD.fullmatch(name)
     return int(found[1]) if found else None
 
 
 def is_old(name: str) -> bool:
-    """Whether the generation is a database of schema version 3 or before."""
+    """Return whether the generation is a database of schema version 3 or before."""
     return _OLD.fullmatch(name) is not None
 
 
 def current_name(root: Path) -> str | None:
-    """The name of the published generation; None where there is no warehouse.
+    """Return the name of the published generation; None where there is no warehouse.
 
     Raises WarehouseDamaged where CURRENT says something else.
     """
@@ -86,15 +86,14 @@ def current_name(root: Path) -> str | None:
 
 
 def current_generation(root: Path) -> int | None:
-    """The number of the published generation; None where there is no warehouse. Reads one small
-    file. Raises WarehouseDamaged where CURRENT says something else.
-    """
+    """Return the number of the published generation; None where there is no warehouse. Reads one
+    small file. Raises WarehouseDamaged where CURRENT says something else."""
     name = current_name(root)
     return None if name is None else number_of(name)
 
 
 def load(path: Path) -> Generation:
-    """The generation whose list is at ``path``. Raises FileNotFoundError, WarehouseDamaged."""
+    """Read the generation whose list is at ``path``. Raises FileNotFoundError, WarehouseDamaged."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Generation)
     except msgspec.DecodeError as error:
@@ -110,7 +109,8 @@ def load(path: Path) -> Generation:
 
 
 def cells_held(root: Path) -> int:
-    """How many cells the published generation holds; 0 where there is none of our version."""
+    """Return how many cells the published generation holds; 0 where there is none of our
+    version."""
     name = current_name(root)
     if name is None or is_old(name):
         return 0
@@ -118,7 +118,7 @@ def cells_held(root: Path) -> int:
 
 
 def generations(root: Path) -> dict[str, int]:
-    """Name and number of every generation that is there, published or not, oldest first."""
+    """Return name and number of every generation that is there, published or not, oldest first."""
     names = (
         path.name for path in [*root.glob("generation-*.json"), *root.glob("warehouse-*.duckdb")]
     )
@@ -127,7 +127,8 @@ def generations(root: Path) -> dict[str, int]:
 
 
 def lists(root: Path) -> list[Generation]:
-    """Every list that is there: readers may be at work on an old one. Raises WarehouseDamaged."""
+    """Return every list that is there: readers may be at work on an old one. Raises
+    WarehouseDamaged."""
     return [load(root / name) for name in generations(root) if not is_old(name)]
 
 
@@ -147,7 +148,8 @@ def no_current(root: Path) -> DraftboardError:
 
 
 def lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
-    """What to say where ``what`` is gone of a warehouse of these generations."""
+    """Return the error to raise where ``what`` is missing from a warehouse that has these
+    generations."""
     newest = list(there)[-1] if there else "none"
     return WarehouseDamaged(
         f"{what} (newest generation there: {newest}); write the name of the newest into "

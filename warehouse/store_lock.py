@@ -34,7 +34,7 @@ class WriterLock:
 
     @contextmanager
     def held(self, wait: bool, on_wait: Callable[[str], None] | None) -> Iterator[None]:
-        """Hold it; with ``wait=False`` raises WarehouseBusy if it is taken.
+        """Hold the lock for the block; with ``wait=False`` raises WarehouseBusy if it is taken.
 
         ``on_wait`` gets one sentence where it must be waited for.
         """
@@ -57,12 +57,12 @@ class WriterLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether it is ours now; not so while, and after, ``give_way`` waited in vain."""
+        """Whether the lock is ours now; not so while, and after, ``give_way`` waited in vain."""
         return self._lock.is_locked
 
     @property
     def is_awaited(self) -> bool:
-        """Whether another stands in line for it."""
+        """Whether another process stands in line for the lock."""
         try:
             self._line.acquire(timeout=0)
         except Timeout:
@@ -71,7 +71,7 @@ class WriterLock:
         return False
 
     def give_way(self) -> None:
-        """Let go of it, and stand in line for it again."""
+        """Let go of the lock, and stand in line for it again."""
         self._release()
         self._acquire_in_turn()
         self._sign()

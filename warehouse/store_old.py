@@ -38,7 +38,7 @@ def require_our_schema(root: Path, name: str) -> None:
 
 
 def schema_version(root: Path, name: str) -> int | None:
-    """The version of a generation; None where it does not say."""
+    """Return the version of a generation; None where it does not say."""
     if not is_old(name):
         return load(root / name).schema_version
     with attach_old(root / name) as connection:
@@ -50,8 +50,8 @@ def schema_version(root: Path, name: str) -> int | None:
 
 
 def attach_old(path: Path) -> duckdb.DuckDBPyConnection:
-    """A connection with the database at ``path`` attached read-only as ``store``, and no way to
-    other files: it may be somebody else's, and hold views that would read them.
+    """Open a connection with the database at ``path`` attached read-only as ``store``, and no way
+    to other files: it may be somebody else's, and hold views that would read them.
 
     Raises FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
     """
@@ -77,7 +77,8 @@ def _unreadable(path: Path, error: Exception) -> WarehouseDamaged:
 
 
 def old_tables(path: Path, advance: Callable[[int], None]) -> tuple[dict[str, pa.Table], pa.Table]:
-    """Every table of a generation of version 3, and its rejections; ``advance`` gets 1 for each."""
+    """Return every table of a generation of version 3, and its rejections; ``advance`` gets 1 for
+    each."""
     with attach_old(path) as connection:
         try:
             tables = {}

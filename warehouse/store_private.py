@@ -19,7 +19,8 @@ _NAME = re.compile(rf"{PRIVATE}\d+-draftboard-.+")
 
 @contextmanager
 def private_beside(out: Path) -> Iterator[Path]:
-    """An empty folder on the disk of ``out``, which is removed at the end with what is left in it.
+    """Make an empty folder on the disk of ``out`` for the block, which is removed at the end with
+    what is left in it.
 
     What killed ones left in the same place is removed first.
     """

@@ -56,7 +56,7 @@ class Answer:
 
 
 def ask(root: Path, sql: str, bounds: Bounds | None = None) -> Answer:
-    """The answer to one ``select`` on the newest generation.
+    """Return the answer to one ``select`` on the newest generation.
 
     Raises InvalidInput, in one sentence, for anything else: several statements, a write, a file, a
     setting, a mistake, too long, too large. Raises WarehouseMissing where there is no warehouse.
@@ -196,7 +196,7 @@ def _confined(root: str) -> Opened:
 
 
 def documented(root: Path) -> Opened:
-    """The newest generation, with the documented views (``VIEWS``) over it."""
+    """Open the newest generation, with the documented views (``VIEWS``) over it."""
     opened = open_newest(root)
     leave_out(opened.connection, root)
     opened.connection.execute(sql_text("views"))

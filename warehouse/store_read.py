@@ -53,7 +53,7 @@ class Opened:
 
 
 def open_newest(root: Path) -> Opened:
-    """The published generation. Raises as ``Reader`` does."""
+    """Open the published generation. Raises as ``Reader`` does."""
     name = ""
     # A writer may retire the generation between the look at CURRENT and the pin.
     for _ in range(_ATTEMPTS):
@@ -81,7 +81,8 @@ def open_newest(root: Path) -> Opened:
 
 
 def listed_files(root: Path) -> set[str]:
-    """Request files of every generation that is there: readers may still be at work on an old one.
+    """Return the request files of every generation that is there: readers may still be at work on
+    an old one.
 
     Raises WarehouseDamaged where one of them cannot be read.
     """
@@ -94,7 +95,8 @@ def listed_files(root: Path) -> set[str]:
 
 
 def excluded_table(root: Path) -> pa.Table:
-    """run_id, source_id, reason, author, excluded_at (UTC): the runs that are excluded by name."""
+    """Return the runs that are excluded by name: run_id, source_id, reason, author, excluded_at
+    (UTC)."""
     rows = [
         {
             "run_id": target.run_id, "source_id": target.source_id, "reason": event.text,
@@ -151,12 +153,12 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Let go of the files that the reader keeps."""
         with self._guard:
             self._opened.connection.close()
 
     def refresh(self) -> bool:
-        """Follow CURRENT and the exclusions; True if one of them moved.
+        """Follow CURRENT and the exclusions; return True if one of them moved.
 
         Queries under way finish on what they began with.
         """
@@ -169,7 +171,7 @@ class Reader:
             return moved
 
     def query(self, name: str, **parameters: Any) -> pa.Table:
-        """The rows of ``warehouse/sql/<name>.sql``, on a cursor of its own.
+        """Return the rows of ``warehouse/sql/<name>.sql``, on a cursor of its own.
 
         Raises WarehouseDamaged where a request file that it needs is missing or unreadable.
         """
@@ -188,13 +190,13 @@ class Reader:
             cursor.close()
 
     def request_files(self, cell_ids: Iterable[str]) -> list[Path]:
-        """The Parquet files that hold the requests of these cells, each once."""
+        """Return the Parquet files that hold the requests of these cells, each once."""
         found = self.query("request_files", cell_ids=list(cell_ids))
         names = dict.fromkeys(found.column("file").to_pylist())
         return [self.root.absolute() / REQUESTS / Path(name).name for name in names]
 
     def files(self) -> list[File]:
-        """Every file of a table that this generation lists."""
+        """Return every file of a table that this generation lists."""
         return self._opened.generation.files()
 
     def _is_behind(self) -> bool:

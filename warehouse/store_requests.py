@@ -47,7 +47,8 @@ class RequestFile:
         return written
 
     def whole(self) -> dict[str, Any] | None:
-        """Write the file to its end; its row of ``request_files``, None if nothing was written.
+        """Write the file to its end; return its row of ``request_files``, None if nothing was
+        written.
 
         It stays private, and is at ``private``: whoever lists it gives it its name (``placed``).
         """
@@ -60,11 +61,11 @@ class RequestFile:
 
     @property
     def private(self) -> Path:
-        """Where the file is until it is published."""
+        """The path of the file until it is published."""
         return self._private
 
     def discard(self) -> None:
-        """Leave nothing behind. Harmless after ``finish``."""
+        """Remove the file. Harmless after ``finish``."""
         self.close()
         self._private.unlink(missing_ok=True)
 
@@ -84,20 +85,20 @@ class RequestFile:
 
 
 def private_requests(root: Path) -> Path:
-    """Where a request file is until it has its name: a new path with every call."""
+    """Return the path of a request file until it has its name: a new path with every call."""
     # The moment too: a source that waits for its commit outlives the process that read it.
     return root / REQUESTS / f"{PRIVATE}{os.getpid()}-{time.monotonic_ns()}-requests.parquet"
 
 
 def row_of(private: Path, rows: int) -> dict[str, Any]:
-    """The row of ``request_files`` that a finished file will have."""
+    """Return the row of ``request_files`` that a finished file will have."""
     digest = sha256_of(private)
     size = private.stat().st_size
     return {"file": f"{digest}.parquet", "sha256": digest, "rows": rows, "bytes": size}
 
 
 def parquet_writer(path: Path) -> pq.ParquetWriter:
-    """A writer of request files with the one set of options that all of them share."""
+    """Return a writer of request files with the one set of options that all of them share."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return pq.ParquetWriter(
         path, REQUEST_SCHEMA, compression=COMPRESSION, use_dictionary=[*_DICTIONARY, "prompt_hash"]

@@ -89,7 +89,7 @@ Rows = dict[str, list[Any]]
 
 
 def source_row(source: Source) -> dict[str, Any]:
-    """One row of ``sources``; the mappings become JSON text."""
+    """Return one row of ``sources``; the mappings become JSON text."""
     row = asdict(source)
     for key in ("commands", "environment", "settings", "report_config"):
         row[key] = json.dumps(row[key], sort_keys=True, default=str)
@@ -116,7 +116,7 @@ def add_cell(rows: Rows, number: int, source_id: str, cell: Cell) -> None:
 
 
 def as_table(name: str, rows: Sequence[Any]) -> pa.Table:
-    """The rows as one batch. Raises InvalidInput where a number is beyond range."""
+    """Return the rows as one batch. Raises InvalidInput where a number is beyond range."""
     try:
         if rows and isinstance(rows[0], tuple):
             columns = zip(*rows, strict=True)
@@ -161,7 +161,8 @@ _OF_THE_SERVER = (
 
 
 def comparable_as(cell: Cell) -> str:
-    """``canonical`` where the cell's requests were measured anew, else ``reported: <definition>``."""
+    """Return with which cells a cell's numbers compare: ``canonical`` where its requests were
+    measured anew, else ``reported: <definition>``."""
     if any(m.origin == "canonical" and m.metric not in _OF_THE_SERVER for m in cell.measurements):
         return "canonical"
     return f"reported: {cell.reported_definition}"

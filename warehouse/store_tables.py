@@ -47,19 +47,19 @@ def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
 
 
 def write_rejections(root: Path, rows: pa.Table) -> File | None:
-    """The file of all rejections; None where there is none."""
+    """Write the file of all rejections and return it; None where there is none."""
     return write_table(root, "rejections", rows) if rows.num_rows else None
 
 
 def merged(root: Path, segments: Collection[Segment]) -> Segment:
-    """One segment with the rows of several."""
+    """Return one segment with the rows of several."""
     with attach_parts(root, Generation(0, segments=tuple(segments))) as connection:
         return _write_all(connection, root)
 
 
 def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segment | None:
-    """The segment without some sources: itself where it has none of them, None where it has no
-    others."""
+    """Return the segment without some sources: itself where it has none of them, None where it has
+    no others."""
     with attach_parts(root, Generation(0, segments=(segment,))) as connection:
         given = {"source_ids": list(source_ids)}
         connection.execute(
@@ -80,7 +80,8 @@ def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segmen
 
 
 def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnection:
-    """A connection in which ``store`` has every table of a generation, as views over its files.
+    """Open a connection in which ``store`` has every table of a generation, as views over its
+    files.
 
     Raises WarehouseDamaged where a file is missing or is no Parquet file.
     """
@@ -115,7 +116,7 @@ def _damaged(root: Path, error: Exception) -> WarehouseDamaged:
 
 
 def _write_all(connection: duckdb.DuckDBPyConnection, root: Path) -> Segment:
-    """What the connection's tables of our names hold, sorted, as a segment."""
+    """Write what the connection's tables of our names hold, sorted, as a segment."""
     files = {}
     for name in BATCHES:
         try:

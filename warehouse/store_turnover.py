@@ -46,7 +46,7 @@ def save(root: Path, generation: Generation) -> None:
 
 
 def start_writing(root: Path, rebuild: bool) -> str | None:
-    """The name of the generation that a writer goes on from, what a killed one left removed.
+    """Return the name of the generation that a writer goes on from, what a killed one left removed.
 
     None where there is no warehouse. Nothing is removed before it is certain what is published;
     raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
@@ -107,7 +107,7 @@ def _note_unlisted(root: Path, going: Iterable[str], staying: Iterable[str]) -> 
 
 
 def _tables_of_files(root: Path, names: Iterable[str]) -> set[str]:
-    """The tables ``request_files`` that some lists hold."""
+    """Return the files of the table ``request_files`` that some lists hold."""
     found = (load(root / name) for name in names if not is_old(name))
     return {file.file for one in found for file in one.of("request_files")}
 

@@ -39,12 +39,12 @@ def open_writer(
     rebuild: bool = False,
     while_waiting: Callable[[], None] = lambda: None,
 ) -> Iterator["Writer"]:
-    """The only writer of the warehouse at ``root``, made if it is not there.
+    """Open the only writer of the warehouse at ``root``, made if it is not there.
 
     ``on_wait`` gets one sentence if another process is writing; ``while_waiting`` is then called
-    again and again, and what it raises ends the waiting. ``rebuild`` starts from nothing
-    and replaces, at the first commit, what was there. What was not committed is dropped.
-    Raises WarehouseBusy (with ``wait=False``), WarehouseOutdated and WarehouseDamaged.
+    again and again, and what it raises ends the waiting. ``rebuild`` starts from nothing and
+    replaces, at the first commit, what was there. What was not committed is dropped. Raises
+    WarehouseBusy (with ``wait=False``), WarehouseOutdated and WarehouseDamaged.
     """
     root = Path(root)
     refuse_bundle(root)
@@ -101,7 +101,7 @@ class Writer:
         self._begin()
 
     def known(self, source_id: str) -> bool:
-        """Whether this content is in the warehouse already, or waits for the commit."""
+        """Return whether this content is in the warehouse already, or waits for the commit."""
         if source_id in self._pending:
             return True
         return source_id in self._base.sources and source_id not in self._forgotten
@@ -145,7 +145,7 @@ class Writer:
         self._rejections[rejection.path] = rejection.reason
 
     def unreject(self, path: str) -> None:
-        """Forget a rejection: what lies there now is taken in, perhaps from elsewhere."""
+        """Forget a rejection: the file at that path is taken in now, perhaps from elsewhere."""
         self._rejections.pop(path, None)
 
     def keep_table(self, name: str, text: str) -> bool:
@@ -186,7 +186,7 @@ class Writer:
         )
 
     def _rejected(self, now: datetime) -> pa.Table:
-        """Every rejection; those that say the same as before keep their time."""
+        """Return every rejection; those that say the same as before keep their time."""
         before = self._base
         rows = [
             {
@@ -199,7 +199,7 @@ class Writer:
         return pa.Table.from_pylist(rows, schema=REJECTIONS)
 
     def _files(self) -> dict[Path, str]:
-        """The private request files that wait, and the names that they get."""
+        """Return the private request files that wait, and the names that they get."""
         return {
             draft.requests: draft.tables["request_files"].column("file")[0].as_py()
             for draft in self._pending.values()

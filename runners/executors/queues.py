@@ -43,7 +43,7 @@ class Queue(Protocol):
         ...
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """Yield what a launch prints from now on."""
+        """Return an iterator over what a launch prints from now on."""
         ...
 
 
@@ -85,7 +85,7 @@ class SlurmQueue:
         return end_of(self.book.log(launch_id), lines)
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """Yield what is appended to the job's file, for ever."""
+        """Return an iterator over what is appended to the job's file, without end."""
         return news(self.book.log(launch_id))
 
 
@@ -117,7 +117,8 @@ class KubernetesQueue:
         return found or end_of(self.book.log(launch_id), lines)
 
     def follow(self, launch_id: str) -> Iterator[str]:
-        """Yield what the pod prints, until it ends. RunnerError where there is none."""
+        """Return an iterator over what the pod prints, until it ends. RunnerError where there is
+        none."""
         known = self.all().get(launch_id)
         if known is None:
             raise RunnerError(f"There is no Job of {launch_id}, so nothing can be followed.")

@@ -111,8 +111,8 @@ def _interleaved(values: Weights, heads: int) -> Weights:
 
 
 def _safetensors(path: Path) -> list[tuple[str, Weights]]:
-    """Yield the tensors of a file in bfloat16, which numpy does not know: 8 bytes of length, a JSON
-    header, the numbers."""
+    """Return the tensors of a file in bfloat16, which numpy does not know: 8 bytes of length, a
+    JSON header, the numbers."""
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])

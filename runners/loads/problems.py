@@ -14,7 +14,7 @@ REPLAYS = (0, 7)
 
 
 def refusals(plan: Plan, guidellm: str | None) -> list[str]:
-    """Yield one sentence for each load that cannot be run with this release (None: unknown) and
+    """Return one sentence for each load that cannot be run with this release (None: unknown) and
     limits."""
     found = [
         sentence
@@ -26,7 +26,7 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
 
 
 def doubts(plan: Plan) -> list[str]:
-    """Yield one sentence for each load that runs and says less than it seems to."""
+    """Return one sentence for each load that runs and says less than it seems to."""
     study = plan.study
     found = [_still(study, level) for _, level in _levels(plan)]
     found += [_reused(study, dataset) for dataset in study.measured_on] + [_endless(study)]

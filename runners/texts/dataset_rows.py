@@ -25,7 +25,7 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
-    """Yield every row, with the columns that the dataset's field and filter name at least.
+    """Return every row, with the columns that the dataset's field and filter name at least.
 
     Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
     """

@@ -7,7 +7,7 @@ ENOUGH = 5
 
 
 def few_prompts(plan: Plan) -> list[str]:
-    """Yield one sentence for each dataset with too few prompts at some levels; empty where all is
+    """Return one sentence for each dataset with too few prompts at some levels; empty where all is
     well."""
     return [sentence for dataset in _planned(plan).items() for sentence in _sentences(*dataset)]
 

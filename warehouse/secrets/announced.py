@@ -21,7 +21,8 @@ class _Announcement:
 
 
 def announced(text: str) -> Iterator[tuple[int, Judge]]:
-    """Where a credential may begin, and what tells whether it is one."""
+    """Yield each place where a credential may begin, with the function that tells whether it is
+    one."""
     for one in _ANNOUNCEMENTS:
         for found in one.pattern.finditer(text):
             judge = one.judge(found[1] or "")
@@ -61,7 +62,7 @@ def _row(pattern: str, judge: Judge) -> _Announcement:
 
 
 def _named(pattern: str, judge: Callable[[str], Judge | None]) -> _Announcement:
-    """Its first group is the name that decides."""
+    """Return an announcement whose first group is the name that decides."""
     return _Announcement(re2.compile(pattern), judge)
 
 

@@ -67,24 +67,25 @@ _TELLING_WHOLE = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under this name is, or may be, a credential."""
+    """Return whether a value under this name is, or may be, a credential."""
     return secrecy(name) is not None
 
 
 def is_variable(name: str) -> bool:
-    """Whether this is how an environment variable is called."""
+    """Return whether an environment variable may have this name."""
     return len(name) <= _LONGEST and _VARIABLE.fullmatch(name) is not None
 
 
 def may_be_written(variable: str) -> bool:
-    """Whether the value of an environment variable may be written down: it is on the list."""
+    """Return whether the value of an environment variable may be written down: it is on the
+    list."""
     listed = variable in _TELLING_WHOLE or variable.startswith(_TELLING)
     return listed and not is_secret_name(variable)
 
 
 @lru_cache(maxsize=4096)
 def secrecy(name: str) -> Secrecy | None:
-    """How sure it is that a value under this name is a credential; None: it is none."""
+    """Return how sure it is that a value under this name is a credential; None: it is none."""
     said = name[-_LONGEST:].strip().lstrip("-")
     words = [word.lower() for word in _WORD.findall(said)]
     if not words or said in _PATHS:
@@ -101,7 +102,8 @@ def secrecy(name: str) -> Secrecy | None:
 
 
 def _ambiguous(words: list[str], variable: bool) -> Secrecy | None:
-    """A word that other things end with too; with a word before it, as a variable, it is certain."""
+    """Judge a name whose last word other things end with too; as a variable with a word before it,
+    it is certainly that of a credential."""
     before = words[-2] if len(words) > 1 else None
     if words[-1] == "key" and (before in _OF_TABLES or (before is None and not variable)):
         return None

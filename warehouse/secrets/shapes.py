@@ -18,7 +18,7 @@ END = r"\s\"'<>\\"
 
 
 def scrub_shapes(text: str) -> str:
-    """The text without credentials that show themselves, and without secret addresses."""
+    """Return the text without credentials that show themselves, and without secret addresses."""
     if not _any().search(text):
         return text
     text = _addresses().sub(rf"\1{REMOVED}", text)
@@ -33,7 +33,8 @@ def _rows() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def _any() -> Any:
-    """The beginnings of all of them, to pass most texts over."""
+    """Return a pattern of how credentials of all shapes begin: a text without any needs no closer
+    look."""
     starts = [re.escape(start) for row in _rows()["token"] for start in row["starts"]]
     written = [row["pattern"] for row in _rows()["written"]]
     return re2.compile("|".join([*starts, *written, f"(?i:{_known_addresses()})"]))
@@ -52,7 +53,8 @@ def _tokens_with_digit() -> Any:
 
 
 def _alone(patterns: list[str]) -> Any:
-    """Not in the middle of a word: ``task-…`` is no ``sk-…``. A file name may join by ``_``."""
+    """Return the patterns as one that does not match in the middle of a word: ``task-…`` is no
+    ``sk-…``. A file name may join by ``_``."""
     return re2.compile(rf"(^|[^A-Za-z0-9])({'|'.join(patterns)})")
 
 
@@ -72,6 +74,7 @@ def _addresses() -> Any:
 
 
 def _known_addresses() -> str:
-    """A slash may be written as %2F, or escaped as JSON allows."""
+    """Return a pattern of the addresses that hold a credential; a slash may be written as %2F, or
+    escaped as JSON allows."""
     behind = (words for row in _rows()["address"] for words in row["behind"])
     return "|".join(re.escape(words).replace("/", r"(?:\\*/|%2[Ff])") for words in behind)

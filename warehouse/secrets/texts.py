@@ -50,7 +50,7 @@ _Span = tuple[int, int]
 
 
 def scrub_text(text: str) -> str:
-    """A text without credentials; texts that cannot hold one come back as they are."""
+    """Return a text without credentials; texts that cannot hold one come back as they are."""
     if not text.isascii():
         # A lone surrogate, which JSON can spell, is no UTF-8.
         text = text.encode("utf-8", "replace").decode("utf-8")
@@ -62,7 +62,7 @@ def scrub_text(text: str) -> str:
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:
-    """The text with each span replaced; spans come in order."""
+    """Return the text with each span replaced; spans come in order."""
     parts, at = [], 0
     for start, end in spans:
         if start >= at:
@@ -76,7 +76,8 @@ def _without_user(found: Any) -> str:
 
 
 def _armoured(text: str) -> Iterator[_Span]:
-    """The bodies of private keys; of one that was cut off, all that looks like it."""
+    """Yield the spans of the bodies of private keys; of one that was cut off, all that looks like
+    it."""
     ends = True
     for found in _ARMOUR.finditer(text):
         if text.startswith(REMOVED, found.end()):
@@ -105,7 +106,7 @@ def _named(text: str) -> Iterator[_Span]:
 
 
 def _whole_name(text: str, start: int, name: str) -> str:
-    """With the word before it, as in "API key", and without the %22 of a quote."""
+    """Return the name with the word before it, as in "API key", and without the %22 of a quote."""
     if text[start - 1 : start] == "%":
         return name[2:]
     if text[start - 1 : start] == " " and name.lower() in ("key", "keys", "token"):
@@ -116,12 +117,14 @@ def _whole_name(text: str, start: int, name: str) -> str:
 
 
 def _prose(separator: str, name: str) -> bool:
-    """``token: expired`` may be a sentence, ``token=…`` and ``HF_TOKEN: …`` are none."""
+    """Return whether a name and its separator may stand in a sentence: ``token: expired`` may,
+    ``token=…`` and ``HF_TOKEN: …`` may not."""
     return separator.strip() == ":" and separator != ":" and name.isalpha()
 
 
 def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
-    """Where the value that begins here stands, without its quotes; ``ends``: one without quotes."""
+    """Return the span of the value that begins here, without its quotes; ``ends``: how far a value
+    without quotes goes."""
     if text.startswith(REMOVED, at):
         return at, at + len(REMOVED)
     opening = _OPENING.match(text, at)
@@ -135,7 +138,7 @@ def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
-    """The span to the end of its value, of which only a head was looked at."""
+    """Extend the span to the end of its value, of which only a head was looked at."""
     if span[1] - span[0] < _HEAD:
         return span
     more = ends.match(text, span[1])
@@ -143,7 +146,8 @@ def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _closing(text: str, start: int, quote: str) -> int | None:
-    """Where the quote closes that was opened; one that is escaped is none."""
+    """Return where the quote closes that was opened; None where it does not. An escaped one closes
+    nothing."""
     at, limit = start, min(len(text), start + _QUOTED)
     while (at := text.find(quote, at, limit)) >= 0:
         if quote.startswith("\\") or text[at - 1] != "\\" or at == start:

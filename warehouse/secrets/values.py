@@ -20,7 +20,7 @@ _BEGIN, _END = "-----BEGIN", "-----END"
 
 
 def scrub(value: Any) -> Any:
-    """The same value without credentials; dictionaries and lists are copied, never changed.
+    """Return the same value without credentials; dictionaries and lists are copied, never changed.
 
     Of environment variables only those stay that are known to change what is measured. Raises
     InvalidInput for a value that is nested absurdly deep.
@@ -44,7 +44,8 @@ def _scrub(value: Any, holder: str, depth: int) -> Any:
 
 
 def _variable(text: str, holder: str) -> str:
-    """``NAME=value`` in a list of environment variables; any other text as a text."""
+    """Return ``NAME=value``, from a list of environment variables, without a value that may not be
+    written down; any other text without credentials."""
     name, equals, _ = text.partition("=")
     if equals and holder in _VARIABLES and is_variable(name) and not may_be_written(name):
         return f"{name}={REMOVED}"
@@ -72,7 +73,7 @@ def _is_said(member: Any) -> bool:
 
 
 def _is_unlisted(name: str, holder: str) -> bool:
-    """Whether this is an environment variable that may not be written down."""
+    """Return whether this is an environment variable that may not be written down."""
     mixed = holder in _MIXED and "_" in name.strip("_")
     return (holder in _VARIABLES or mixed) and is_variable(name) and not may_be_written(name)
 
@@ -98,7 +99,7 @@ def _scrub_list(value: list[Any], holder: str, depth: int) -> list[Any]:
 
 
 def _follows(words: list[Any], place: int) -> bool:
-    """Whether a word is a credential because of the words of its command line before it."""
+    """Return whether a word is a credential because of the words of its command line before it."""
     said = [word for word in words[max(0, place - 4) : place] if isinstance(word, str)]
     if not said or len(said[-1]) > 256:
         return False
@@ -112,7 +113,7 @@ def _follows(words: list[Any], place: int) -> bool:
 
 
 def _unarmoured(value: list[Any], scrubbed: list[Any]) -> list[Any]:
-    """Without the lines between the armour of a private key, where each line is a member."""
+    """Replace the lines of a private key in a list in which each line is a member."""
     inside = False
     for place, member in enumerate(value):
         if not isinstance(member, str):

@@ -28,17 +28,18 @@ _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}.*[a-z]|[^\W\d_][!@#$%^&*+=~?]")
 
 
 def is_none(value: str) -> bool:
-    """Whether a value is what people write where there is no credential."""
+    """Return whether a value is what people write where there is no credential."""
     return len(value) <= 256 and _NONE.fullmatch(value.strip()) is not None
 
 
 def is_said_of(value: str) -> bool:
-    """Whether a word says something of a credential and is none."""
+    """Return whether a word says something of a credential and is none, as in "password is
+    wrong"."""
     return value.strip(".,:;!?()").lower() in _SAID_OF
 
 
 def looks_random(value: str) -> bool:
-    """Whether nobody would write this as a word, a number or a path."""
+    """Return whether nobody would write this as a word, a number or a path."""
     head = value[:256]
     if len(head) < 6 or head.startswith(("/", "./", "~")) or "://" in head:
         return False
