@@ -59,7 +59,7 @@ class Snapshot:
 
     @property
     def counters(self) -> Counters | None:
-        """Return the speculation counters, or None where the server exposes none."""
+        """The speculation counters; None where the server exposes none."""
         if "spec_decode_num_drafts" not in self.values:
             return None
         return Counters(

@@ -24,7 +24,7 @@ class Budget:
 
     @property
     def allowed_s(self) -> float | None:
-        """Return the seconds of measuring that the tighter limit allows; None: no limit."""
+        """The seconds of measuring that the tighter limit allows; None: no limit."""
         allowed = [] if self.limits.hours is None else [self.limits.hours * 3600]
         if self.limits.usd is not None and self.usd_per_hour:
             allowed.append(self.limits.usd / self.usd_per_hour * 3600)

@@ -42,7 +42,8 @@ class Load:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests come by themselves, ready or not: at a rate, or as a trace says."""
+        """Whether requests are sent whether or not the server is ready for them: at a rate, or as a
+        trace says."""
         return self.is_rate or self.kind == "trace"
 
     @property

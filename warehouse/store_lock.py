@@ -57,7 +57,8 @@ class WriterLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock is ours now; not so while, and after, ``give_way`` waited in vain."""
+        """Whether this process holds the lock; it does not while ``give_way`` waits, nor after that
+        waited in vain."""
         return self._lock.is_locked
 
     @property

@@ -31,7 +31,7 @@ class Lines:
 
     @property
     def signs(self) -> Floats:
-        """Return for each line 1 where higher is better, -1 where lower is, 0 where neither."""
+        """For each line 1 where higher is better, -1 where lower is, 0 where neither."""
         signs = {"higher": 1.0, "lower": -1.0, "neither": 0.0}
         return np.array([signs[METRICS[metric].better] for metric, _ in self.names])
 

@@ -47,7 +47,7 @@ class Belief:
 
     @property
     def expected(self) -> Floats:
-        """Return expected log speeds (arms, places)."""
+        """The expected log speeds (arms, places)."""
         return np.asarray(np.tensordot(self.weight, self.mean, 1))
 
 

@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def cells(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The name of each arm and its cell."""
+        """The name of each arm and the id of its cell."""
         return (self.reference, self.reference_cell), (self.arm, self.arm_cell)
 
 

@@ -49,7 +49,7 @@ class Held:
 
     @property
     def read(self) -> tuple[Read, ...]:
-        """Every cell."""
+        """What was read of every cell."""
         cells = self.rows.cells
         known = cells[list(_TEXTS + _NUMBERS)].astype(object)
         told = records(known.where(known.notna(), None))

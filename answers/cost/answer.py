@@ -106,7 +106,7 @@ class _At:
 
     @property
     def served(self) -> said.Served | None:
-        """The demand and what its hardware costs; None without one of them."""
+        """The demand that is served and the basis of its price; None without one of them."""
         demand, basis = self.terms.demand, self.basis
         return None if demand is None or basis is None else (demand, basis)
 

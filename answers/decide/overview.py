@@ -27,7 +27,7 @@ class Overview:
 
     @property
     def about(self) -> System:
-        """Return what all its decisions share."""
+        """What all decisions on the subject share."""
         return system(self.decisions[0].subject)
 
     @property

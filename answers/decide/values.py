@@ -205,7 +205,7 @@ class Decision:
 
     @property
     def operating_load(self) -> Load | None:
-        """The load at which the worth is told."""
+        """The load at which gain and money are told."""
         return None if self.operating is None else self.operating.load
 
 

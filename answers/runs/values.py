@@ -40,7 +40,7 @@ class Run:
 
     @property
     def target(self) -> Target:
-        """The run as annotations know it."""
+        """The run as a target of annotations."""
         return run(self.run_id, self.source_id)
 
     @property

@@ -52,8 +52,8 @@ class Trace:
 
     @property
     def gap(self) -> tuple[float, float] | None:
-        """Return start and length (s) of the longest time without requests, where it is a large
-        part of the trace."""
+        """Start and length (s) of the longest time without requests, where it is a large part of
+        the trace."""
         times = [arrival.at for arrival in self.arrivals]
         widest = max(itertools.pairwise(times), key=lambda two: two[1] - two[0], default=(0.0, 0.0))
         length = widest[1] - widest[0]

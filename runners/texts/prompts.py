@@ -48,7 +48,7 @@ class PromptSet:
 
     @property
     def says_lengths(self) -> bool:
-        """Whether the trace says how long answers were."""
+        """Whether the trace that the prompts follow says how long answers were."""
         return any(arrival.output_tokens for arrival in self.arrivals)
 
 
