@@ -27,6 +27,7 @@ def measure(name: str, folder: Path, quick: bool, results: list[Result]) -> str 
     try:
         for result in importlib.import_module(f"benchmarks.{name}").run(folder, quick):
             results.append(result)
+            progress(f"{result.subject}: {result.measured}")
     except Exception as error:  # noqa: BLE001  # Whatever it is, the other benchmarks go on.
         return f"{name} broke off {described(error)}; mend it, then run it alone: --only {name}."
     return None

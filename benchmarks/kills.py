@@ -110,7 +110,8 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
     reports, root = folder / "kill-reports", folder / "kill-warehouse"
     reports.mkdir(exist_ok=True)
     for number in range(REPORTS):
-        write_report(reports / f"{number}.json", REPORT_BYTES + number * 5000, levels=2)
+        # A request or two more in each: reports of one content would be one source, under any name.
+        write_report(reports / f"{number}.json", REPORT_BYTES + number * 15_000, levels=2)
     shutil.rmtree(root, ignore_errors=True)
     longest = clean(reports, root)
     expected, done, wrong = fingerprint(root), 0, set[str]()

@@ -122,9 +122,10 @@ def _money(bill: _Bill, name: str, follows: Range, unit: str) -> Finding:
     if not bill.mismatched or bill.priced is None or bill.measured is None:
         return figure.finding(_unsaid(bill))
     share = follows.value * bill.measured / bill.priced
+    gpus = f"{bill.measured} GPU" + ("" if bill.measured == 1 else "s")
     return figure.finding(
         f"{shown(figure.printed.value, unit)} is on the instance basis: {bill.price:,.2f} USD/h "
-        f"buys {bill.priced} GPUs, and the throughput is of {bill.measured}. On the per-GPU basis "
+        f"buys {bill.priced} GPUs, and the throughput is that of {gpus}. On the per-GPU basis "
         f"it is {share:,.3f} {unit}.",
         "basis",
     )

@@ -72,12 +72,9 @@ def _error(group: tuple[Finding, ...]) -> Error:
     if kind == "basis":
         told = first.reason.partition(" On the per-GPU basis")[0]
         return Error(kind, f"{told} {_also(len(others))}", group)
-    return Error(
-        kind,
-        f"{first.reason} That is {_factor(first):.3g} times what follows, and so "
-        f"{'is' if len(others) == 1 else 'are'} {len(others)} more of this row.",
-        group,
-    )
+    more = "figure of this row is" if len(others) == 1 else "figures of this row are"
+    told = f"That is {_factor(first):.3g} times what follows, and {len(others)} more {more} wrong"
+    return Error(kind, f"{first.reason} {told} by the same factor.", group)
 
 
 def _also(count: int) -> str:

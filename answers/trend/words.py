@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from answers.wording import UNKNOWN, points
+from answers.wording import UNKNOWN, points, size
 
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
@@ -30,13 +30,20 @@ WHY: "dict[Reason, str]" = {
 
 
 def percent(ratio: float | None) -> str:
-    """Write a ratio in percent, ``-62.1 %``, ``+0.4 %``; positive is better."""
-    return UNKNOWN if ratio is None else f"{points(ratio)} %"
+    """Return an improvement in words: ``-62.1 %``, ``+0.4 %``; a loss of more than everything, as
+    latency knows it, as ``14.9 times worse``."""
+    if ratio is None:
+        return UNKNOWN
+    return f"{size(ratio)} worse" if ratio <= -1 else f"{points(ratio)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Write an interval in percent: ``-65.9 % to -58.0 %``."""
-    return UNKNOWN if low is None or high is None else f"{percent(low)} to {percent(high)}"
+    """Return an interval in words: ``-65.9 % to -58.0 %``, ``25.5 to 8.7 times worse``."""
+    if low is None or high is None:
+        return UNKNOWN
+    if high <= -1:
+        return f"{size(low).removesuffix(' times')} to {size(high)} worse"
+    return f"{percent(low)} to {percent(high)}"
 
 
 def sized(line: str, improvement: float, low: float, high: float) -> str:
@@ -125,6 +132,6 @@ def _moved(one: "Assessment") -> list[str]:
     last = one.moves[-1]
     more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
     return [
-        f"The level moved by {percent(last.improvement)} (95 %: {interval(last.low, last.high)}) "
+        f"The level moved: {percent(last.improvement)} (95 %: {interval(last.low, last.high)}) "
         f"with {one.series.nights[last.first].label}{more}."
     ]

@@ -65,7 +65,7 @@ def test_eleven_flagged_figures_come_from_four_errors(found: Claims) -> None:
     assert {one.metric for one in money.consequences} == {
         "usd_per_day", "speculative_usd_per_1k", "speculative_usd_per_day", "usd_saved_per_year",
     }  # fmt: skip
-    assert "3.6 times what follows, and so are 4 more" in money.sentence
+    assert "3.6 times what follows, and 4 more figures" in money.sentence
     rows = found.as_json()
     assert [len(error["rows"]) for error in rows["errors"]] == [2, 1, 3, 5]
     assert all(rows["rows"][at]["flagged"] for error in rows["errors"] for at in error["rows"])

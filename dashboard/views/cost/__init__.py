@@ -69,7 +69,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     top = st.container()
-    boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
+    boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
     known = decidable(shelf, question)

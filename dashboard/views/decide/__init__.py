@@ -34,7 +34,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page: a published study where the warehouse holds one, else the first decision."""
     studied = {one.title: one for one in published.kept(shelf, filters)}
     top = st.container()
-    boxes = st.columns([5, 4, 3, 3], vertical_alignment="bottom")
+    boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
     known = decidable(shelf, question)
