@@ -17,7 +17,7 @@ from dashboard.refusals import sentence
 from dashboard.shelf import open_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
-from warehouse.errors import DraftboardError
+from warehouse.errors import DraftboardError, WarehouseMissing
 
 _logger = logging.getLogger("draftboard.dashboard")
 
@@ -32,12 +32,24 @@ def guarded(draw: Callable[[], None]) -> None:
     """Call ``draw``; an error is one sentence on the page, never a traceback."""
     try:
         draw()
+    except WarehouseMissing as missing:
+        _no_results(missing)
     except DraftboardError as error:
         st.error(plain(sentence(error)))
     except Exception as error:
         # The last place that can say it in a sentence; the traceback is for the server's log.
         _logger.exception("A page failed")
         st.error(plain(_unforeseen(error)))
+
+
+def _no_results(missing: WarehouseMissing) -> None:
+    """Say what to do before there is anything to show."""
+    st.header("No results yet")
+    st.info(plain(sentence(missing)))
+    st.markdown("Take results in, files or folders, then open this page again:")
+    st.code("draftboard ingest PATHS", language="shell")
+    st.markdown("Or look around first, with results that were recorded in a lab:")
+    st.code("make demo", language="shell")
 
 
 def _unforeseen(error: Exception) -> str:

@@ -71,7 +71,7 @@ class Capacity:
         settings = len({arm.place.setting for arm in self.arms})
         return (
             f"{meeting} of {_counted(len(self.arms), 'arm')} in {_counted(settings, 'setting')} "
-            f"meet {self.slo.text} at some load; the largest load of each stands below."
+            f"{'meets' if len(self.arms) == 1 else 'meet'} {self.slo.text} at some load; the largest load of each stands below."
         )
 
     def meets(self, cells: Iterable[str]) -> bool | None:

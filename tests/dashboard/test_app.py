@@ -137,12 +137,14 @@ def test_compare_answers_in_its_title() -> None:
     assert any("Decided on code · TP 1" in text.value for text in page.caption)
 
 
-def test_a_missing_warehouse_is_one_sentence_with_the_command(empty_place: Path) -> None:
+def test_before_the_first_result_the_page_says_how_to_get_one(empty_place: Path) -> None:
     page = AppTest.from_file(APP, default_timeout=60).run()
 
     assert not page.exception
-    assert "draftboard ingest" in page.error[0].value
-    assert str(empty_place.name) in page.error[0].value
+    assert not page.error
+    assert page.header[0].value == "No results yet"
+    assert str(empty_place.name) in page.info[0].value
+    assert [code.value for code in page.code] == ["draftboard ingest PATHS", "make demo"]
 
 
 HOSTILE = ("<img src=x onerror=alert(1)>", "**bold** $x$ :red[y]")
