@@ -14,6 +14,7 @@ from warehouse.errors import DraftboardError
 
 if TYPE_CHECKING:
     from commands.notebook import Warehouse
+    from commands.remote import Remote
 
 #: name -> (module:attribute, the line that --help prints). The line stands here so that the list
 #: of commands costs no import of pandas, duckdb or streamlit.
@@ -37,6 +38,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
+    "serve": ("commands.dashboard:dashboard", "Serve the dashboard and its API, on one port."),
+    "mcp": ("commands.mcp:mcp", "Answer an agent's questions (Model Context Protocol)."),
+    "token": ("commands.token:token", "Personal tokens for programs that ask the API."),
     "audit": ("commands.audit:audit", "Who noted, excluded, accepted, kept files."),
     "note": ("commands.note:note", "Write down what a run or a night should be read with."),
     "exclude": ("commands.exclude:exclude", "Leave runs out of every comparison, with a reason."),
@@ -49,11 +53,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def open(path: str | Path | None = None) -> "Warehouse":
-    """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``.
+def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse | Remote":
+    """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``; or behind
+    the address of a server, ``https://…``, which may ask for a ``token`` (else DRAFTBOARD_TOKEN).
 
     Raises WarehouseMissing where there is none.
     """
+    if isinstance(path, str) and path.startswith(("https://", "http://")):
+        from commands.remote import Remote
+
+        return Remote(path, token)
     from commands.notebook import Warehouse
     from warehouse.store import Reader, warehouse_path
 

@@ -1,4 +1,4 @@
-"""``draftboard dashboard``: starts Streamlit, on this machine only unless told otherwise.
+"""``draftboard dashboard``, or ``serve``: starts Streamlit, on this machine only unless told otherwise.
 
 The dashboard itself decides who sees what (``dashboard/access.py``), however it is started; here a
 server that would show nothing to anybody is refused before it starts.
@@ -62,7 +62,7 @@ def app_file() -> Path:
 def dashboard(
     warehouse: Path | None, host: str, port: int, names: tuple[str, ...], everyone: str | None
 ) -> None:
-    """Open the dashboard on this machine; Ctrl-C ends it.
+    """Open the dashboard and its API on this machine; Ctrl-C ends it.
 
     To other machines it is opened by --host with a login (docs/sharing.md) or --open-to-everyone.
 
@@ -80,6 +80,7 @@ def dashboard(
             "say --open-to-everyone viewer, or leave out --host."
         )
     click.echo(f"Dashboard: http://{_shown(host)}:{port}  (Ctrl-C ends it)")
+    click.echo(f"API:       http://{_shown(host)}:{port}/api/v1/openapi.json")
     command = [sys.executable, "-m", "streamlit", "run", str(app_file()), *_ALWAYS]
     command += [f"--server.port={port}", f"--server.address={host}", *_allowed(names)]
     sys.stdout.flush()

@@ -17,7 +17,7 @@ from answers.cost.values import Costs, Terms
 from answers.decide import contract as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import Decisions, Objective, Question
-from commands.runs import nested
+from answers.doors import rows
 from warehouse import queries
 from warehouse.catalogue import line_of
 from warehouse.filters import FILTER_FIELDS, Filters
@@ -96,8 +96,8 @@ class Warehouse:
     def runs(self, **chosen: Unpack[Chosen]) -> Answer[list[Row]]:
         """What the warehouse holds; a row per run, excluded ones with their reason."""
         with Reader(self.root, everything=True) as reader:
-            rows = queries.runs(reader, _filters(chosen)).to_pylist()
-        return Answer([nested(row) for row in rows], lambda value: value, iter)
+            found = queries.runs(reader, _filters(chosen)).to_pylist()
+        return Answer([rows.nested_json(row) for row in found], lambda value: value, iter)
 
     def compare(self, **asked: Unpack[Compared]) -> Answer[Comparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
@@ -109,13 +109,13 @@ class Warehouse:
             question = replace(question, reference=asked["reference"])
         with Reader(self.root) as reader:
             found = compare(reader, question)
-        return Answer(found, compare_contract.as_json, _compared)
+        return Answer(found, compare_contract.as_json, rows.compared)
 
     def decide(self, **asked: Unpack[Decided]) -> Answer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
         with Reader(self.root) as reader:
             found = decide(reader, _question(asked))
-        return Answer(found, decide_contract.as_json, _decided)
+        return Answer(found, decide_contract.as_json, rows.decided)
 
     def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
@@ -143,21 +143,3 @@ def _filters(chosen: Chosen) -> Filters:
 
 def _names(said: Names) -> tuple[str, ...]:
     return (said,) if isinstance(said, str) else tuple(map(str, said))
-
-
-def _compared(told: Row) -> Iterator[Row]:
-    for setting in told["settings"]:
-        for arm in setting["arms"]:
-            for level in arm["levels"]:
-                about = _without_lists(setting) | {"arm": arm["arm"]}
-                yield about | {"arm_value" if k == "arm" else k: v for k, v in level.items()}
-
-
-def _decided(told: Row) -> Iterator[Row]:
-    for decision in told["decisions"]:
-        for level in decision["loads"]:
-            yield _without_lists(decision) | {"level": level}
-
-
-def _without_lists(told: Row) -> Row:
-    return {name: value for name, value in told.items() if not isinstance(value, list)}

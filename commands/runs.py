@@ -13,8 +13,6 @@ Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.
 _LEAST_PATH = 24
 _FIRST, _PATH = "started (UTC)", "from"
-#: Columns of the warehouse that hold JSON as text.
-_NESTED = ("commands", "environment", "settings", "report_config")
 
 
 def _said(value: Any) -> str:
@@ -61,17 +59,14 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
-        click.echo(json.dumps([nested(row) for row in rows], default=str, indent=1))
+        from answers.doors.rows import nested_json
+
+        click.echo(json.dumps([nested_json(row) for row in rows], default=str, indent=1))
         return
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
         return
     _show(rows)
-
-
-def nested(row: Row) -> Row:
-    """Return a run with its commands, environment … as JSON values instead of texts of JSON."""
-    return row | {name: json.loads(row[name]) for name in _NESTED if row[name]}
 
 
 def _show(rows: list[Row]) -> None:

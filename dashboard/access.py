@@ -46,7 +46,7 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
     Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
     """
     login = configured_login()
-    _require_known_name(host, login)
+    require_known_name(host, login)
     if login is not None:
         return decided(login, claims, time.time())
     if _is_local(str(st.get_option("server.address") or "")) and (not host or _is_local(host)):
@@ -126,7 +126,7 @@ def _everybody() -> Role:
     raise Refused(_NO_LOGIN)
 
 
-def _require_known_name(host: str, login: Login | None) -> None:
+def require_known_name(host: str, login: Login | None) -> None:
     """Refuse a name that somebody else may have pointed at this machine (DNS rebinding).
 
     ``server.allowedHosts`` has been checked by Streamlit where it is set. An address in digits is no

@@ -6,6 +6,7 @@ from starlette.types import Scope
 HEALTH, LOGIN = "/healthz", "/login"
 #: Where Streamlit takes files; the session and the file follow.
 UPLOADS = "/_stcore/upload_file/"
+API, METRICS, LLMS = "/api/", "/metrics", "/llms.txt"
 
 
 def base() -> str:
@@ -13,6 +14,12 @@ def base() -> str:
     mostly empty."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
+
+
+def is_for_programs(scope: Scope) -> bool:
+    """Whether programs ask this address: they may send a token, and are told problems."""
+    path = path_of(scope)
+    return path.startswith(API) or path in (METRICS, LLMS)
 
 
 def path_of(scope: Scope) -> str:

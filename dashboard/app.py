@@ -12,13 +12,16 @@ from urllib.parse import urlencode
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from streamlit import App
 
 from dashboard import memory
-from dashboard.addresses import HEALTH, LOGIN, base
+from dashboard.addresses import API, HEALTH, LLMS, LOGIN, METRICS, base
+from dashboard.api.app import application
 from dashboard.gate import Gate, log_in
 from dashboard.headers import Headers, broken
+from dashboard.llms import llms
+from dashboard.metrics import metrics
 from dashboard.quotas import Quotas
 
 # Read before the first reader comes, who would wait for it.
@@ -63,6 +66,9 @@ app = App(
     routes=[
         Route(f"{base()}{HEALTH}", healthz),
         Route(f"{base()}{LOGIN}", log_in),
+        Route(f"{base()}{METRICS}", metrics),
+        Route(f"{base()}{LLMS}", llms),
+        Mount(f"{base()}{API.rstrip('/')}", app=application()),
         *(route for view in VIEWS for route in former(view)),
     ],
     # Innermost last: who is not let in costs nothing, who is let in is counted.

@@ -21,7 +21,8 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_signed_val
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from dashboard.access import configured_limits, configured_login, host_of, user_of
-from dashboard.addresses import HEALTH, LOGIN, UPLOADS, base, path_of
+from dashboard.addresses import HEALTH, LOGIN, UPLOADS, base, is_for_programs, path_of
+from dashboard.api import problems, tokens_door
 from dashboard.user import LoginNeeded, NotAllowed, Refused, User, require_role
 
 #: They tell nothing, or are the way in and out themselves.
@@ -70,7 +71,9 @@ def _answer(visit: HTTPConnection) -> ASGIApp | None:
 
 def _let_in(visit: HTTPConnection) -> User:
     """Return the visitor. Raises Refused, also for a file that a viewer sends."""
-    user = user_of(host_of(visit.headers.get("host")), _claims(visit.cookies))
+    host = host_of(visit.headers.get("host"))
+    secret = tokens_door.secret_of(visit)
+    user = tokens_door.user_of(host, secret) if secret else user_of(host, _claims(visit.cookies))
     visit.scope["draftboard.limits"] = configured_limits()
     if path_of(visit.scope).startswith(UPLOADS):
         require_role(user, "editor")
@@ -84,6 +87,8 @@ def _is_first_page(visit: HTTPConnection) -> bool:
 def _refused(visit: HTTPConnection, refusal: Refused) -> ASGIApp:
     if visit.scope["type"] == "websocket":
         return _closed
+    if is_for_programs(visit.scope):
+        return problems.refused(refusal)
     if "text/html" not in visit.headers.get("accept", ""):
         return PlainTextResponse(f"{refusal}\n", status_code=HTTPStatus.FORBIDDEN)
     page = HTMLResponse(

@@ -14,6 +14,7 @@ _Count = Annotated[int, Field(gt=0, le=1_000_000)]
 UPLOADS_S = 600.0
 #: With so many clients it looks for those to forget.
 _MANY = 1_000
+_MINUTE_S = 60.0
 
 
 class Limits(BaseModel):
@@ -27,6 +28,9 @@ class Limits(BaseModel):
     #: Uploads on their way at once, and megabytes in ten minutes.
     uploads: _Count = 8
     upload_mb: _Count = 800
+    #: Questions to the API on their way at once, and in a minute.
+    calls: _Count = 16
+    calls_per_minute: _Count = 12_000
 
 
 class OverLimit(Exception):
@@ -44,6 +48,7 @@ class Ledger:
 
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
     _bytes: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
+    _calls: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     def enter(self, client: str, what: str, most: int) -> None:
         """Count one more of ``what`` until ``leave``. Raises OverLimit."""
@@ -73,6 +78,22 @@ class Ledger:
             )  # fmt: skip
         sent.append((now, size))
         self._forget(now)
+
+    def call(self, client: str, limits: Limits, now: float) -> None:
+        """Count a question to the API. Raises OverLimit. ``now``: seconds."""
+        asked = self._calls[client]
+        while asked and now - asked[0] >= _MINUTE_S:
+            asked.popleft()
+        if len(asked) >= limits.calls_per_minute:
+            raise OverLimit(
+                f"You have asked {limits.calls_per_minute:,} times within a minute, which is as "
+                "often as one client may; try again later.", _MINUTE_S - (now - asked[0]),
+            )  # fmt: skip
+        asked.append(now)
+        if len(self._calls) >= _MANY:
+            silent = [one for one, times in self._calls.items() if now - times[-1] >= _MINUTE_S]
+            for one in silent:
+                del self._calls[one]
 
     def _forget(self, now: float) -> None:
         """Drop clients that have uploaded nothing for long; looked at when there are many."""

@@ -11,13 +11,14 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.addresses import UPLOADS, path_of
+from dashboard.addresses import UPLOADS, is_for_programs, path_of
+from dashboard.api.problems import problem
 from dashboard.ledger import Ledger, Limits, OverLimit
 from dashboard.user import User
 
 
 class Quotas:
-    """ASGI middleware that counts the sessions and uploads of each client."""
+    """ASGI middleware that counts the sessions, uploads and questions of each client."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,12 +42,14 @@ class Quotas:
             self._ledger.leave(client, what)
 
     def _admit(self, what: str, scope: Scope, client: str, limits: Limits) -> None:
-        most = limits.sessions if what == "pages" else limits.uploads
-        self._ledger.enter(client, what, most)
+        most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
+        self._ledger.enter(client, what, most[what])
         try:
             if what == "uploads":
                 size = _announced(scope)
                 self._ledger.take_bytes(client, size, limits, time.monotonic())
+            elif what == "questions":
+                self._ledger.call(client, limits, time.monotonic())
         except OverLimit:
             self._ledger.leave(client, what)
             raise
@@ -58,8 +61,10 @@ def _counted(scope: Scope) -> str | None:
         return "pages"
     if scope["type"] != "http":
         return None
-    is_upload = path_of(scope).startswith(UPLOADS) and scope["method"] == "PUT"
-    return "uploads" if is_upload else None
+    path = path_of(scope)
+    if path.startswith(UPLOADS) and scope["method"] == "PUT":
+        return "uploads"
+    return "questions" if is_for_programs(scope) else None
 
 
 def _client(scope: Scope) -> str:
@@ -86,7 +91,10 @@ def _refused(over: OverLimit) -> ASGIApp:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = {"Retry-After": str(over.wait_s)}
-        answer: ASGIApp = PlainTextResponse(f"{over}\n", HTTPStatus.TOO_MANY_REQUESTS, headers)
+        status = HTTPStatus.TOO_MANY_REQUESTS
+        answer: ASGIApp = PlainTextResponse(f"{over}\n", status, headers)
+        if is_for_programs(scope):
+            answer = problem(status, str(over), headers)
         await answer(scope, receive, send)
 
     return closed

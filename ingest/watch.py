@@ -19,7 +19,6 @@ from ingest import watch_recall
 from ingest.clean import clean_text
 from ingest.discovery import Unit, find_units
 from ingest.pipeline import Options, Outcome, ingest_units
-from ingest.watch_health import NAME, Health, Trouble, this_host, write_health
 from ingest.watch_lines import Lines
 from ingest.watch_memory import Memory
 from ingest.watch_scan import Scan, Sighting
@@ -28,6 +27,7 @@ from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store import current_generation, open_writer
 from warehouse.store_files import full_disk_explained
+from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
 
 #: The pause between two looks doubles while nothing happens, up to so many times the shortest.
 _LONGEST_PAUSE = 12

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ingest.watch_health import Health, complaint, read_health
 from warehouse.errors import DraftboardError
 from warehouse.store_files import warehouse_path
+from warehouse.watch_health import Health, complaint, read_health
 
 if TYPE_CHECKING:
     from ingest.pipeline import Options

@@ -15,7 +15,7 @@ from warehouse import annotations
 from warehouse.lines import append
 
 FILE = "audit.jsonl"
-What = Literal["keep", "note", "exclude", "include", "accept"]
+What = Literal["keep", "token", "revoke", "note", "exclude", "include", "accept"]
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.watch_health import read_health
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader
+from warehouse.watch_health import read_health
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0

@@ -18,7 +18,6 @@ import pytest
 from ingest.limits import Limits
 from ingest.pipeline import Options
 from ingest.watch import Asked, watch
-from ingest.watch_health import Health, read_health
 from ingest.watch_lines import Lines
 from ingest.watch_stop import Stop
 from warehouse import queries
@@ -26,6 +25,7 @@ from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader, open_writer
+from warehouse.watch_health import Health, read_health
 
 pytestmark = pytest.mark.slow
 

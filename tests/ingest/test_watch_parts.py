@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ingest.watch_health import Health, complaint, read_health, this_host, write_health
 from ingest.watch_memory import Memory
 from ingest.watch_scan import Scan, Sighting
+from warehouse.watch_health import Health, complaint, read_health, this_host, write_health
 
 
 def test_a_watcher_elsewhere_is_judged_by_when_its_report_was_due(tmp_path: Path) -> None:

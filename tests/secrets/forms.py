@@ -155,6 +155,7 @@ FORMS: dict[str, Callable[[str], Made]] = {
     "sk-proj-": _shape("sk-proj-", 60),
     "sk-ant-": _shape("sk-ant-api03-", 80),
     "nvapi-": _shape("nvapi-", 60),
+    "draftboard_": _shape("draftboard_0a1b2c3d_", 43),
     "ghp_": _shape("ghp_", 36),
     "github_pat_": _shape("github_pat_", 60),
     "glpat-": _shape("glpat-", 20),

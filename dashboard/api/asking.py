@@ -1,0 +1,119 @@
+"""One address of the API: words in, an answer out, in pages, known by its generation."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from answers.doors.parameters import Page
+from answers.doors.questions import QUESTIONS, Asking, answer_json
+from dashboard.api import forms
+from dashboard.api.problems import problem
+from dashboard.shelf import Shelf, ask, open_shelf
+from warehouse import annotations, published
+from warehouse.errors import InvalidInput
+from warehouse.store import Reader
+from warehouse.store_list import current_name
+
+Json = dict[str, Any]
+#: What an answer stands on besides the generation: its list, what people say, published tables.
+Versions = tuple[str | None, str, str]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an answer comes from, and by which headers it is known again."""
+
+    shelf: Shelf
+    versions: Versions
+    headers: dict[str, str]
+
+
+def endpoint(asking: Asking) -> Callable[[Request], Response]:
+    """Return what answers at the address of a question. It blocks: Starlette gives it a thread."""
+
+    def respond(request: Request) -> Response:
+        words, page = _read(asking, request.query_params)
+        form = forms.form_of(request.headers.get("accept", ""), forms.offered(asking))
+        if form is None:
+            told = ", ".join(forms.offered(asking))
+            return problem(HTTPStatus.NOT_ACCEPTABLE, f"This is told as {told}.")
+        place = _place(asking, form, request)
+        if _is_known(request, place.headers["ETag"]):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=place.headers)
+        found = ask(place.shelf, _found, asking.name, words, place.versions)
+        if form == forms.VALUES:
+            return forms.of_values(found, place.headers)
+        answer, following = _paged(asking, found, page, request)
+        answer |= {"generation": place.shelf.generation}
+        link = {"Link": f'<{following}>; rel="next"'} if following else {}
+        return forms.rendered(asking, answer, form, place.headers | link)
+
+    return respond
+
+
+def _found(reader: Reader, name: str, words: BaseModel, versions: Versions) -> Any:
+    """The whole answer. ``versions`` are part of what it is kept under."""
+    del versions
+    return QUESTIONS[name].ask(reader, words)
+
+
+def _read(asking: Asking, query: QueryParams) -> tuple[BaseModel, Page]:
+    """Return the words of a question and the page. Raises ValidationError, InvalidInput."""
+    lists = {name for name, field in asking.parameters.model_fields.items() if field.default == ()}
+    said: Json = {}
+    for name in dict.fromkeys(query):
+        values = query.getlist(name)
+        if name not in lists and len(values) > 1:
+            raise InvalidInput(f"{name} was given {len(values)} times; give it once.")
+        said[name] = tuple(values) if name in lists else values[0]
+    paged = {name: said.pop(name) for name in Page.model_fields if asking.listed and name in said}
+    return asking.parameters.model_validate(said), Page.model_validate(paged)
+
+
+def _place(asking: Asking, form: str, request: Request) -> _Place:
+    """Return the newest generation. Raises WarehouseMissing. Its list is named before it is opened:
+    one that comes in between makes a tag that nobody is told again."""
+    shelf = open_shelf()
+    root = Path(shelf.root)
+    versions = current_name(root), annotations.version(root), published.version(root)
+    shelf = shelf.with_excluded() if asking.everything else shelf
+    asked = (request.url.path, request.url.query, form)
+    known = repr((version("draftboard"), shelf, versions, asked))
+    tag = hashlib.sha256(known.encode()).hexdigest()[:32]
+    return _Place(
+        shelf, versions,
+        {
+            "ETag": f'"{tag}"', "Cache-Control": "private, no-cache",
+            "Vary": "Accept, Authorization, Cookie",
+        },
+    )  # fmt: skip
+
+
+def _is_known(request: Request, tag: str) -> bool:
+    said = request.headers.get("if-none-match", "")
+    return tag in [one.strip().removeprefix("W/") for one in said.split(",")]
+
+
+def _paged(asking: Asking, found: Any, page: Page, request: Request) -> tuple[Json, str | None]:
+    """The answer with the part of its list that was asked for, and where the next part is."""
+    told = answer_json(asking, found, page)
+    if asking.listed is None:
+        return told, None
+    end = page.offset + page.limit
+    following = None
+    if end < told["page"]["total"]:
+        said = request.query_params.multi_items()
+        query = [(name, value) for name, value in said if name not in Page.model_fields]
+        query += [("limit", str(page.limit)), ("offset", str(end))]
+        following = f"{request.url.path}?{urlencode(query)}"
+    return told | {"page": told["page"] | {"next": following}}, following
