@@ -51,7 +51,7 @@ def metrics(_: Request) -> Response:
 
 
 def _nights(reader: Reader, noted: str) -> Trend:
-    """The series that have enough nights. ``noted``: the version of what people accepted."""
+    """Return the series that have enough nights. ``noted``: the version of what people accepted."""
     del noted
     return watch(read.watched(reader, Filters()), budgets(()), read.accepted(reader.root))
 

@@ -36,7 +36,8 @@ class Token:
 
 
 def make(root: Path, account: str, days: int, who: str) -> tuple[Token, str]:
-    """A new token and its secret, which is told once and kept nowhere. ``who`` makes it.
+    """Make a token, and return it with its secret, which is told once and kept nowhere. ``who``: who
+    makes it.
 
     Raises as ``lines.append``.
     """
@@ -60,14 +61,14 @@ def revoke(root: Path, number: str, who: str) -> Token:
 
 
 def held(root: Path) -> tuple[Token, ...]:
-    """The tokens that count now, oldest first."""
+    """Return the tokens that count now, oldest first."""
     known = {token.id: token for token in _lines(root / FILE)}
     now = datetime.now(UTC)
     return tuple(one for one in known.values() if not one.revoked and now < one.ends)
 
 
 def find(root: Path, secret: str) -> Token | None:
-    """The token whose secret this is, where it counts."""
+    """Return the token whose secret this is, where it counts."""
     digest = _digest(secret)
     return next((one for one in held(root) if compare_digest(one.digest, digest)), None)
 

@@ -62,7 +62,7 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
 
 
 def _found(reader: Reader, name: str, words: BaseModel, versions: Versions) -> Any:
-    """The whole answer. ``versions`` are part of what it is kept under."""
+    """Return the whole answer. ``versions`` are part of what it is kept under."""
     del versions
     return QUESTIONS[name].ask(reader, words)
 
@@ -105,7 +105,7 @@ def _is_known(request: Request, tag: str) -> bool:
 
 
 def _paged(asking: Asking, found: Any, page: Page, request: Request) -> tuple[Json, str | None]:
-    """The answer with the part of its list that was asked for, and where the next part is."""
+    """Return the answer with the part of its list that was asked for, and where the next part is."""
     told = answer_json(asking, found, page)
     if asking.listed is None:
         return told, None

@@ -74,12 +74,12 @@ def of_values(found: Any, headers: Mapping[str, str]) -> Response:
 
 
 def _csv(rows: Sequence[Row]) -> bytes:
-    """The rows as CSV, with a header; nested names have a dot, lists are JSON."""
+    """Return the rows as CSV, with a header; nested names have a dot, lists are JSON."""
     return csv_bytes(_frame(rows))
 
 
 def _arrow(rows: Sequence[Row]) -> bytes:
-    """The rows as an Arrow IPC stream."""
+    """Return the rows as an Arrow IPC stream."""
     table = pa.Table.from_pandas(_frame(rows), preserve_index=False)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -105,7 +105,7 @@ def _parameters(one: Asking) -> list[Json]:
 
 
 def _schema(stated: Json) -> Json:
-    """The schema of a word in a query, where null cannot be said."""
+    """Return the schema of a word in a query, where null cannot be said."""
     choices = [one for one in stated.get("anyOf", ()) if one.get("type") != "null"]
     told = {**stated, **choices[0]} if choices else {**stated}
     dropped = {"anyOf", "title", "description"} | (

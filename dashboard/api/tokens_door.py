@@ -15,14 +15,14 @@ _UNKNOWN = "This token does not count: it is unknown, has ended, or was taken ba
 
 
 def secret_of(visit: HTTPConnection) -> str | None:
-    """The token that a program sends along; what is for people takes none."""
+    """Return the token that a program sends along; what is for people takes none."""
     kind, _, secret = visit.headers.get("authorization", "").partition(" ")
     is_token = kind.lower() == "bearer" and is_for_programs(visit.scope)
     return secret.strip() if is_token else None
 
 
 def user_of(host: str, secret: str) -> User:
-    """The owner of a token as a viewer. Without a login a token gives nothing that others lack.
+    """Return the owner of a token as a viewer. Without a login a token gives nothing that others lack.
 
     Raises LoginNeeded for a token that does not count, and NotAllowed for an owner whom the settings
     of the login do not name by the address.
