@@ -1,5 +1,5 @@
 # make demo | check | test | test-long | truth | fuzz | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
-# make lab LAB=quick | full | costly | traffic: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
+# make lab LAB=quick | full | costly | traffic | search: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
 LAB ?= full
@@ -60,7 +60,7 @@ fuzz: install
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 
 lab: install lab-envs $(if $(filter costly,$(LAB)),lab-models-costly)
-	$(BIN)/draftboard run $(LAB_STUDY) --results results
+	$(BIN)/draftboard $(if $(filter search,$(LAB)),search --stake 10%,run) $(LAB_STUDY) --results results
 	$(BIN)/draftboard ingest results
 	$(BIN)/draftboard dashboard --port $(PORT)
 

@@ -10,14 +10,20 @@ from commands.options import filter_options, filters_from, json_option
 from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from answers.search.live import Live
     from answers.search.values import Played, Terms
 
 _WIDTH = 80
 
 
 @click.command()
+@click.argument("plan", required=False, metavar="[STUDY]", type=click.Path(path_type=Path))
 @click.option(
-    "--replay", "warehouse", type=click.Path(path_type=Path), required=True, metavar="WAREHOUSE",
+    "--results", type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the results of STUDY; what lies there is not measured again.",
+)  # fmt: skip
+@click.option(
+    "--replay", "warehouse", type=click.Path(path_type=Path), metavar="WAREHOUSE",
     help="Play the search over the launches that a warehouse holds; nothing is measured.",
 )  # fmt: skip
 @filter_options
@@ -36,25 +42,73 @@ _WIDTH = 80
 @click.option("--budget", metavar="MINUTES", help="Such as 120min [every recorded launch].")
 @click.option("--dry-run", is_flag=True, help="The order of the launches and their minutes alone.")
 @json_option
-def search(warehouse: Path, dry_run: bool, as_json: bool, **given: Any) -> None:
+def search(plan: Path | None, results: Path | None, warehouse: Path | None, **given: Any) -> None:
     """Find the best arm of each load with the fewest minutes: what is measured next follows from
     what is known, and it ends when nobody can be better by more than the stake.
 
-    Example: draftboard search --replay data/warehouse --study laptop-lab-costly --stake 10%
+    The same command continues after any interruption.
+
+    \b
+    Examples:
+      draftboard search studies/laptop-lab-search.yaml --results results --stake 10%
+      draftboard search --replay data/warehouse --study laptop-lab-costly --stake 10%
     """
+    if (plan is None) == (warehouse is None):
+        raise click.UsageError("Give either a STUDY with --results, or --replay WAREHOUSE.")
+    if plan is None:
+        assert warehouse is not None
+        _replay(warehouse, given)
+    elif results is None:
+        raise click.UsageError("STUDY needs --results, the folder into which it measures.")
+    else:
+        _measure(plan, results, given)
+
+
+def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
     from answers.search.replay import replay
     from warehouse.store import Reader
 
     with Reader(warehouse) as reader:
         found = replay(reader, filters_from(given), _terms(given))
-    if as_json:
+    if given["as_json"]:
         click.echo(json.dumps(contract(found), allow_nan=False))
         return
     if not found:
         click.echo("No study here has a baseline and arms that were measured at the same loads.")
     for one in found:
-        _show(one, dry_run)
+        _show(one, given["dry_run"])
+
+
+def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
+    from answers.search.contract import as_json as contract
+    from commands.interrupts import ended_by_signals
+    from commands.search_study import Place, laid_out, look, search_on
+
+    place, terms = Place(study, results), _terms(given)
+    with ended_by_signals("stopped; the same command goes on from here"):
+        if given["dry_run"]:
+            now = look(place, laid_out(place), terms)
+            _under_way(now)
+        else:
+            now = search_on(place, terms, _under_way)
+    if given["as_json"]:
+        click.echo(json.dumps(contract([now.told]), allow_nan=False))
+        return
+    _show(now.told, given["dry_run"])
+    if now.order is None:
+        click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
+                   f"--study {now.told.study}")  # fmt: skip
+
+
+def _under_way(now: "Live") -> None:
+    """Say on stderr what is known and which launch comes next, why."""
+    from answers.search import words
+
+    for line in words.under_way(now.told):
+        click.echo(line, err=True)
+    if now.order is not None:
+        click.echo(f"next: {now.order.launch_id}: {words.because(now.order.step)}", err=True)
 
 
 def _terms(given: dict[str, Any]) -> "Terms":

@@ -1,0 +1,148 @@
+"""A search that is under way: what its drops tell so far, and what to measure next."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.search.lengths import lengths
+from analysis.search.race import End, Next, State, least_minutes, needed, spent, state
+from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
+from answers.search.found import found_at, step_of
+from answers.search.measured import Measured, measured
+from answers.search.recorded import START_MIN
+from answers.search.values import Played, Step, Terms
+from answers.search.words import ended, headline, where
+from warehouse.errors import InvalidInput
+from warehouse.store_read import Reader
+
+#: The full grid that a search is compared with measures everything so often.
+GRID_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
+    ``repeats``: launches of each arm at most; ``launch_min``: minutes that one whole launch is
+    expected to take; ``size``: the tensor parallel size."""
+
+    study: str
+    arms: tuple[Arm, ...]
+    places: tuple[Place, ...]
+    repeats: int
+    launch_min: float
+    size: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """A launch to measure: its id in the plan, and the datasets and loads of its cells."""
+
+    launch_id: str
+    arm: str
+    datasets: tuple[str, ...]
+    loads: tuple[int, ...]
+    step: Step
+
+
+@dataclass(frozen=True)
+class Live:
+    """``order``: None where the search is over; ``told``: all that is known so far."""
+
+    order: Order | None
+    told: Played
+
+
+def live(
+    reader: Reader | None, planned: Planned, terms: Terms, out: frozenset[str] = frozenset()
+) -> Live:
+    """Return what comes next. ``reader``: the warehouse of the drops so far, None before the first;
+    ``out``: arms that did not start or did not hold.
+
+    Raises InvalidInput for a budget that is too small to measure every method once.
+    """
+    found = _found(reader, planned, terms.latency)
+    space, seen = found.space, _seen(found, planned, out)
+    aim = _aim(space, planned, terms)
+    least = least_minutes(space, seen.out)
+    if least > aim.budget_min:
+        raise InvalidInput(
+            f"--budget: {aim.budget_min:.0f} minutes are too few to measure every method once; the "
+            f"least that would do is about {least:.0f}min."
+        )
+    now = state(space, seen, aim)
+    order = _order(space, now, found, planned) if isinstance(now.step, Next) else None
+    return Live(order, _told((space, aim, seen), now, planned, terms))
+
+
+def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:
+    start = min(START_MIN, planned.launch_min / 2)
+    each = (planned.launch_min - start) / len(planned.places)
+    space = Space(planned.arms, planned.places, start, np.full(len(planned.places), each))
+    if reader is not None:
+        return measured(reader, planned.study, space, latency)
+    none = np.full((len(space.arms), len(space.places), 1), np.nan)
+    return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), ())
+
+
+def _seen(found: Measured, planned: Planned, out: frozenset[str]) -> Seen:
+    arms = found.space.arms
+    closed = frozenset(
+        at
+        for at, arm in enumerate(arms)
+        if _next_repeat(found, arm.label, planned.size) >= planned.repeats
+    )
+    gone = frozenset(at for at, arm in enumerate(arms) if arm.label in out)
+    return replace(found.seen, out=gone, closed=closed)
+
+
+def _next_repeat(found: Measured, arm: str, size: int) -> int:
+    """The first repeat of an arm of which no cell was measured, nor of any later one."""
+    tail = f"-{arm}-tp{size}"
+    used = [int(name[1 : -len(tail)]) for name in found.ids if name.endswith(tail)
+            and name[1 : -len(tail)].isdigit()]  # fmt: skip
+    return max(used, default=-1) + 1
+
+
+def _aim(space: Space, planned: Planned, terms: Terms) -> Aim:
+    most = space.grid_minutes(min(planned.repeats, GRID_REPEATS))
+    return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
+
+
+def _order(space: Space, now: State, found: Measured, planned: Planned) -> Order:
+    """The launch in the words of the study. Its cells are all loads of some datasets, so what lies
+    between them is measured along."""
+    assert isinstance(now.step, Next)
+    label = space.arms[now.step.arm].label
+    places = [space.places[at] for at in np.flatnonzero(now.step.places)]
+    repeat = _next_repeat(found, label, planned.size)
+    return Order(
+        f"r{repeat}-{label}-tp{planned.size}", label,
+        tuple(dict.fromkeys(place.traffic for place in places)),
+        tuple(sorted({int(place.load) for place in places})), step_of(space, now),
+    )  # fmt: skip
+
+
+def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: Terms) -> Played:
+    space, aim, seen = known
+    steps = tuple(_measured_step(space, launch) for launch in seen.launches)
+    over = isinstance(now.step, End)
+    told = Played(
+        planned.study, None, terms, steps, found_at(space, aim, now),
+        isinstance(now.step, End) and now.step.decided,
+        ended(now.step) if isinstance(now.step, End) else "under way",
+        spent(space, seen.launches), space.grid_minutes(GRID_REPEATS),
+        () if now.now is None else tuple(
+            space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
+        (), "",
+    )  # fmt: skip
+    more = None
+    if over and not told.decided and now.belief is not None and now.now is not None:
+        more = needed(space, seen, (now.belief, now.now), aim)
+    return replace(told, headline=headline(told, more))
+
+
+def _measured_step(space: Space, launch: Launch) -> Step:
+    return Step(
+        space.arms[launch.arm].label, where(space, launch.measured),
+        space.minutes(launch.measured), "measured", None,
+    )  # fmt: skip

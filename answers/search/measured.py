@@ -1,0 +1,74 @@
+"""What the drops of one study tell a search that is under way."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.search.lengths import lengths
+from analysis.search.space import Launch, Seen, Space
+from answers.ground import excluded_cells
+from answers.search.counted import own_lengths, rates_by_position
+from answers.search.recorded import LINE, timed
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
+    were measured; ``ids``: theirs in the study's plan."""
+
+    space: Space
+    seen: Seen
+    ids: tuple[str, ...]
+
+
+def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measured:
+    """Return what the good cells of a study say. The arms of the space are labelled by the study's
+    own names."""
+    filters = Filters(study=(study,))
+    metric, statistic = LINE[latency]
+    values = queries.measurements(reader, filters, [metric], [statistic]).to_pandas()
+    values = values.drop_duplicates("cell_id")[["cell_id", "value"]].astype({"cell_id": object})
+    cells = _placed(reader, filters, space).merge(values[values["value"] > 0], on="cell_id")
+    order = cells.groupby("launch")["started"].min().sort_values()
+    launches = tuple(
+        _launch(cells[cells["launch"] == name], space, latency) for name in order.index
+    )
+    told = lengths(
+        space, own_lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
+        rates_by_position(
+            queries.acceptance_by_position(reader, filters).to_pandas(), cells, space
+        ),
+        {launch.arm for launch in launches},
+    )  # fmt: skip
+    return Measured(timed(space, cells), Seen(launches, told), tuple(map(str, order.index)))
+
+
+def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:
+    speed = np.full(len(space.places), np.nan)
+    value = np.log(rows["value"].to_numpy(dtype=np.float64))
+    speed[rows["place"].to_numpy()] = -value if latency else value
+    return Launch(int(rows["number"].iloc[0]), speed)
+
+
+def _placed(reader: Reader, filters: Filters, space: Space) -> pd.DataFrame:
+    """The good cells that decide something: cell_id, number of the arm, place, launch, started (s),
+    duration (s)."""
+    cells = queries.cells(reader, filters).to_pandas().astype({"cell_id": object})
+    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
+    cells = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
+    arms = {arm.label: at for at, arm in enumerate(space.arms)}
+    at = {(place.traffic, place.load): number for number, place in enumerate(space.places)}
+    started = pd.to_datetime(cells["started_at"], utc=True)
+    rows = cells[["cell_id", "launch", "duration"]].assign(
+        number=[arms.get(str(name), -1) for name in cells["arm"]],
+        place=[at.get((str(name), float(load)), -1)
+               for name, load in zip(cells["dataset"], cells["concurrency"], strict=True)],
+        started=(started - started.min()).dt.total_seconds(),
+    )  # fmt: skip
+    there = (rows["number"] >= 0) & (rows["place"] >= 0) & (cells["status"] == "good")
+    kept: pd.DataFrame = rows[there]
+    return kept

@@ -1,0 +1,100 @@
+"""A search that measures: the FAKE engine, the real GuideLLM, drops of an ordinary study."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commands.search_study import PROGRAM, planned
+from tests.commands.asking import run, told
+from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
+from warehouse.errors import InvalidInput
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_study_is_laid_out_as_arms_by_method_and_k() -> None:
+    found = planned(told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml")))
+    assert [arm.label for arm in found.arms] == ["baseline", "draft-k3", "ngram-k3"]
+    assert [arm.k for arm in found.arms] == [0, 3, 3]
+    assert len({arm.family for arm in found.arms}) == 3
+    assert {(place.traffic, place.load) for place in found.places} == {
+        (traffic, load) for traffic in ("structured", "prose") for load in (1.0, 16.0)
+    }
+    assert (found.repeats, found.size) == (1, 1)
+
+
+def test_a_study_without_a_baseline_is_refused() -> None:
+    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
+    said["launches"] = [one for one in said["launches"] if one["arm"] != "baseline"]
+    with pytest.raises(InvalidInput, match="one baseline"):
+        planned(said)
+
+
+def test_a_load_that_is_a_rate_is_refused_by_its_name() -> None:
+    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
+    said["launches"][0]["cells"][0] = "baseline/tp1/prose/poisson8-r0"
+    with pytest.raises(InvalidInput, match="poisson8"):
+        planned(said)
+
+
+def test_a_budget_too_small_is_refused_with_the_least_that_would_do(tmp_path: Path) -> None:
+    study = str(ROOT / "studies" / "laptop-lab-quick.yaml")
+    result = run("search", study, "--results", str(tmp_path), "--dry-run", "--budget", "1min")
+    assert isinstance(result.exception, InvalidInput)
+    assert "the least that would do is about" in str(result.exception)
+
+
+def test_study_and_replay_exclude_each_other() -> None:
+    assert run("search").exit_code == 2
+    assert run("search", "study.yaml").exit_code == 2
+    assert run("search", "study.yaml", "--results", "x", "--replay", "y").exit_code == 2
+
+
+def command(study: SmallStudy) -> list[str]:
+    asked = ["search", str(study.path), "--results", str(study.results), "--stake", "60%"]
+    return [*PROGRAM, *asked, "--json"]
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_goes_on_and_measures_nothing_twice(tmp_path: Path) -> None:
+    study = small_study(tmp_path, repeats=3)
+    first = subprocess.Popen(command(study), cwd=ROOT, stdout=subprocess.DEVNULL)
+    wait_for(lambda: study.starts() > 0, "the first server")
+    first.send_signal(signal.SIGINT)
+    first.wait(PATIENCE_S)
+    assert first.returncode == 128 + signal.SIGINT
+    assert not study.running()
+    done = subprocess.run(
+        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    (told_,) = json.loads(done.stdout)["searches"]
+    assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
+    starts = study.starts()
+    cells = sorted(study.results.glob("small/*/tp1/numbers/c*/record.json"))
+    again = subprocess.run(
+        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert again.returncode == 0, again.stderr
+    assert study.starts() == starts
+    assert sorted(study.results.glob("small/*/tp1/numbers/c*/record.json")) == cells
+    assert len(told_["steps"]) == len(cells)
+
+
+@pytest.mark.slow
+def test_an_arm_that_never_starts_is_out_and_costs_one_launch(tmp_path: Path) -> None:
+    study = small_study(tmp_path, repeats=2)
+    broken = f'#!/bin/sh\ncase "$*" in *speculative-config*) exit 3;; esac\nexec "{sys.executable}"'
+    script = tmp_path / "bin" / "vllm"
+    script.write_text(script.read_text().replace(f'#!/bin/sh\nexec "{sys.executable}"', broken))
+    done = subprocess.run(
+        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    assert "draft is out" in done.stderr
+    (told_,) = json.loads(done.stdout)["searches"]
+    assert {place["arm"] for place in told_["found"]} == {"baseline"}
