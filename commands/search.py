@@ -153,8 +153,11 @@ def _show(one: "Played", dry_run: bool) -> None:
     show_table(*words.steps(one), title="Launches, in the order in which they are chosen")
     if not dry_run and one.found:
         show_table(*words.places(one.found), title="By load")
-        if one.dropped:
-            click.echo(f"Dropped on the way: {', '.join(one.dropped)}.")
+        gone = [arm for arm in one.dropped if not any(x.startswith(f"{arm} (") for x in one.out)]
+        if gone:
+            click.echo(f"Dropped on the way: {', '.join(gone)}.")
+    for arm in one.out:
+        click.echo(f"Out: {arm}")
     if one.left_out:
         click.echo(f"Left out, since K is not fixed: {', '.join(one.left_out)}.")
     click.echo()

@@ -5,19 +5,21 @@ made anew. So a search that was killed anywhere goes on from what lies there.
 """
 
 import json
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from filelock import FileLock, Timeout
 
-from warehouse.errors import InvalidInput, RunnerError
+from commands.search_drops import given_up, good
+from commands.search_plan import planned
+from warehouse.errors import RunnerError
 
 if TYPE_CHECKING:
     from answers.search.live import Live, Order, Planned
@@ -52,119 +54,76 @@ def laid_out(place: Place) -> "Planned":
     return planned(said)
 
 
-def planned(said: dict[str, Any]) -> "Planned":
-    """Return what `draftboard plan --json` says. Raises InvalidInput."""
-    from analysis.search.space import Arm, Place
-    from answers.search.live import Planned
-
-    first = [launch for launch in said["launches"] if launch["repeat"] == 0]
-    sizes = {launch["tensor_parallel_size"] for launch in said["launches"]}
-    if len(sizes) != 1:
-        raise InvalidInput(
-            "A search compares arms on one number of GPUs, and this study has several tensor "
-            "parallel sizes; give it a study for each."
-        )
-    arms = sorted((_arm(launch) for launch in first), key=lambda arm: (arm.family, arm.k))
-    drafting = [arm for arm in arms if arm.k]
-    if len(arms) - len(drafting) != 1 or not drafting:
-        raise InvalidInput(
-            "A search needs one baseline and at least one arm that drafts a stated number of tokens."
-        )
-    keys = [key.rpartition("-r")[0].split("/") for launch in first for key in launch["cells"]]
-    places = sorted({Place(dataset, _at_once(load)) for *_, dataset, load in keys},
-                    key=lambda one: (one.traffic, one.load))  # fmt: skip
-    minutes = said["estimate"]["hours"] * 60 / len(said["launches"])
-    repeats = len(said["launches"]) // len(first)
-    base = next(arm for arm in arms if not arm.k)
-    return Planned(
-        said["study"], (Arm(base.label, "", 0), *drafting), tuple(places), repeats, minutes,
-        sizes.pop(),
-    )  # fmt: skip
-
-
-def _at_once(name: str) -> float:
-    """The load behind a cell's name, ``c16``. Raises InvalidInput for one of another kind."""
-    if not re.fullmatch(r"c\d+", name):
-        raise InvalidInput(
-            f"A search compares arms at so many requests at once, and the load {name} is none: two "
-            "arms that keep up with a rate are equally fast at it; leave it out of the study."
-        )
-    return float(name[1:])
-
-
-def _arm(launch: dict[str, Any]) -> Any:
-    """An arm by the command line of its server. Raises InvalidInput where K is not fixed."""
-    from analysis.search.space import Arm
-
-    words = launch["command"]
-    if "--speculative-config" not in words:
-        return Arm(launch["arm"], "", 0)
-    config = json.loads(words[words.index("--speculative-config") + 1])
-    k = config.pop("num_speculative_tokens", None)
-    if k is None or "num_speculative_tokens_per_batch_size" in config:
-        raise InvalidInput(
-            f"The arm {launch['arm']} drafts no fixed number of tokens, so a search cannot place it; "
-            "state num_speculative_tokens."
-        )
-    return Arm(launch["arm"], json.dumps(config, sort_keys=True), int(k))
-
-
 def search_on(place: Place, terms: "Terms", show: "Callable[[Live], None]") -> "Live":
-    """Measure until the search is over; ``show`` is told what is known before every launch."""
+    """Measure until the search is over; ``show`` is told what is known before every launch. Raises
+    RunnerError where a launch leaves nothing behind."""
     study = laid_out(place)
-    failed: frozenset[str] = frozenset()
     while True:
-        now = look(place, study, terms, failed)
+        _alone(place.drops(study.study))
+        now = look(place, study, terms)
         show(now)
         if now.order is None:
             return now
-        if not _measure(place, study.study, now.order):
-            failed |= {now.order.arm}
-            click.echo(f"{now.order.arm} is out: it could not be measured.", err=True)
-            if now.order.arm == study.arms[0].label:
-                raise RunnerError(
-                    f"The baseline cannot be measured, so nothing can be compared; "
-                    f"`draftboard run {place.study} --results {place.results} --launch "
-                    f"{now.order.launch_id}` says why."
-                )
+        _measure(place, study, now.order)
 
 
-def look(
-    place: Place, study: "Planned", terms: "Terms", failed: frozenset[str] = frozenset()
-) -> "Live":
+def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
     """Return what the drops so far tell, and what comes next."""
     from answers.search.live import live
     from warehouse.store import Reader
 
-    if not any(_good(place.drops(study.study))):
-        return live(None, study, terms, failed)
-    _ours("ingest", str(place.drops(study.study)), "--warehouse", str(place.warehouse))
+    drops = place.drops(study.study)
+    out = given_up(drops, study.attempts)
+    if not any(good(drops)):
+        return live(None, study, terms, out)
+    _ours("ingest", str(drops), "--warehouse", str(place.warehouse))
     with closing(Reader(place.warehouse)) as reader:
-        return live(reader, study, terms, failed)
+        return live(reader, study, terms, out)
 
 
-def _good(folder: Path) -> Iterator[Path]:
-    found = folder.glob("*/tp*/*/c*/record.json")
-    return (path for path in found if ".failed-" not in path.parent.name)
+def _alone(drops: Path) -> None:
+    """Wait for launches that are still measured: where a search was killed, its last one goes on."""
+    for path in sorted(drops.glob("logs/*.lock")):
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            click.echo(f"waiting for {path.stem}, which is still measured", err=True)
+            lock.acquire(poll_interval=1)
+        lock.release()
 
 
-def _measure(place: Place, name: str, order: "Order") -> bool:
-    """Measure one launch; return whether any cell of it is good."""
+def _measure(place: Place, study: "Planned", order: "Order") -> None:
+    """Measure one launch. Raises RunnerError where it leaves no good cell and its arm is not out."""
     words = [
         "run", str(place.study), "--results", str(place.results), "--launch", order.launch_id,
         "--only", f"dataset={','.join(order.datasets)}",
         "--only", f"concurrency={','.join(map(str, order.loads))}",
     ]  # fmt: skip
-    before = set(_good(place.drops(name)))
+    drops = place.drops(study.study)
+    before = set(good(drops))
+    _child(words)
+    if set(good(drops)) > before:
+        return
+    baseline = order.arm == study.arms[0].label
+    if baseline or order.arm not in given_up(drops, study.attempts):
+        what = "The baseline" if baseline else order.arm
+        raise RunnerError(
+            f"{what} left nothing that was measured, so the search cannot go on; what `draftboard "
+            f"run` printed above says why. Mend it and give the same command again."
+        )
+
+
+def _child(words: list[str]) -> None:
+    """Run another command of ours to its end; what it prints goes where ours goes."""
     child = subprocess.Popen([*PROGRAM, *words], stdin=subprocess.DEVNULL)
     try:
-        status = child.wait()
+        child.wait()
     except KeyboardInterrupt:
         # Ctrl-C reached it as well; a scheduler's SIGTERM did not.
         child.send_signal(signal.SIGINT)
         child.wait(_GRACE_S)
         raise
-    return status == 0 or set(_good(place.drops(name))) > before
 
 
 def _ours(*words: str) -> str:

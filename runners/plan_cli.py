@@ -90,6 +90,7 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any
         "study": laid_out.study.name,
         "cells": len(laid_out.cells),
         "server_launches": len(laid_out.launches),
+        "attempts": laid_out.study.limits.retries + 1,
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
         "estimate": costs.as_json(),

@@ -1,5 +1,6 @@
 """A search that is under way: what its drops tell so far, and what to measure next."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +18,14 @@ from warehouse.store_read import Reader
 
 #: The full grid that a search is compared with measures everything so often.
 GRID_REPEATS = 3
+NOBODY: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
 class Planned:
     """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
     ``repeats``: launches of each arm at most; ``launch_min``: minutes that one whole launch is
-    expected to take; ``size``: the tensor parallel size."""
+    expected to take; ``size``: the tensor parallel size; ``attempts``: tries at a cell that fails."""
 
     study: str
     arms: tuple[Arm, ...]
@@ -31,6 +33,7 @@ class Planned:
     repeats: int
     launch_min: float
     size: int
+    attempts: int = 1
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,13 @@ class Live:
 
 
 def live(
-    reader: Reader | None, planned: Planned, terms: Terms, out: frozenset[str] = frozenset()
+    reader: Reader | None, planned: Planned, terms: Terms, out: Mapping[str, str] = NOBODY
 ) -> Live:
     """Return what comes next. ``reader``: the warehouse of the drops so far, None before the first;
-    ``out``: arms that did not start or did not hold.
+    ``out``: why arms that did not start or did not hold are out, by arm.
 
-    Raises InvalidInput for a budget that is too small to measure every method once.
+    Raises InvalidInput for a budget that is too small to measure every method once, and where the
+    study has no launch left for what must be measured.
     """
     found = _found(reader, planned, terms.latency)
     space, seen = found.space, _seen(found, planned, out)
@@ -71,7 +75,9 @@ def live(
         )
     now = state(space, seen, aim)
     order = _order(space, now, found, planned) if isinstance(now.step, Next) else None
-    return Live(order, _told((space, aim, seen), now, planned, terms))
+    told = _told((space, aim, seen), now, planned, terms)
+    gone = tuple(f"{arm} ({why})" for arm, why in out.items() if arm != planned.arms[0].label)
+    return Live(order, replace(told, out=gone))
 
 
 def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:
@@ -81,25 +87,25 @@ def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:
     if reader is not None:
         return measured(reader, planned.study, space, latency)
     none = np.full((len(space.arms), len(space.places), 1), np.nan)
-    return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), ())
+    return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), frozenset())
 
 
-def _seen(found: Measured, planned: Planned, out: frozenset[str]) -> Seen:
+def _seen(found: Measured, planned: Planned, out: Mapping[str, str]) -> Seen:
     arms = found.space.arms
     closed = frozenset(
         at
         for at, arm in enumerate(arms)
         if _next_repeat(found, arm.label, planned.size) >= planned.repeats
     )
-    gone = frozenset(at for at, arm in enumerate(arms) if arm.label in out)
+    gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in out)
     return replace(found.seen, out=gone, closed=closed)
 
 
 def _next_repeat(found: Measured, arm: str, size: int) -> int:
     """The first repeat of an arm of which no cell was measured, nor of any later one."""
     tail = f"-{arm}-tp{size}"
-    used = [int(name[1 : -len(tail)]) for name in found.ids if name.endswith(tail)
-            and name[1 : -len(tail)].isdigit()]  # fmt: skip
+    used = [int(name[1 : -len(tail)]) for name in found.ids
+            if name.endswith(tail) and name[1 : -len(tail)].isdigit()]  # fmt: skip
     return max(used, default=-1) + 1
 
 
@@ -115,6 +121,11 @@ def _order(space: Space, now: State, found: Measured, planned: Planned) -> Order
     label = space.arms[now.step.arm].label
     places = [space.places[at] for at in np.flatnonzero(now.step.places)]
     repeat = _next_repeat(found, label, planned.size)
+    if repeat >= planned.repeats:
+        raise InvalidInput(
+            f"{label} was launched {repeat} times, as often as `repeats` of the study allows, and no "
+            "cell of it decides; `draftboard runs` shows their flags. Raise `repeats` to go on."
+        )
     return Order(
         f"r{repeat}-{label}-tp{planned.size}", label,
         tuple(dict.fromkeys(place.traffic for place in places)),

@@ -18,11 +18,12 @@ from warehouse.store_read import Reader
 @dataclass(frozen=True)
 class Measured:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
-    were measured; ``ids``: theirs in the study's plan."""
+    were measured; ``ids``: in the study's plan, of all launches with a good cell, also of those whose
+    cells decide nothing."""
 
     space: Space
     seen: Seen
-    ids: tuple[str, ...]
+    ids: frozenset[str]
 
 
 def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measured:
@@ -32,7 +33,9 @@ def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measure
     metric, statistic = LINE[latency]
     values = queries.measurements(reader, filters, [metric], [statistic]).to_pandas()
     values = values.drop_duplicates("cell_id")[["cell_id", "value"]].astype({"cell_id": object})
-    cells = _placed(reader, filters, space).merge(values[values["value"] > 0], on="cell_id")
+    every = queries.cells(reader, filters).to_pandas().astype({"cell_id": object})
+    every = every[every["status"] == "good"]
+    cells = _placed(reader, every, space).merge(values[values["value"] > 0], on="cell_id")
     order = cells.groupby("launch")["started"].min().sort_values()
     launches = tuple(
         _launch(cells[cells["launch"] == name], space, latency) for name in order.index
@@ -44,7 +47,7 @@ def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measure
         ),
         {launch.arm for launch in launches},
     )  # fmt: skip
-    return Measured(timed(space, cells), Seen(launches, told), tuple(map(str, order.index)))
+    return Measured(timed(space, cells), Seen(launches, told), frozenset(map(str, every["launch"])))
 
 
 def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:
@@ -54,10 +57,9 @@ def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:
     return Launch(int(rows["number"].iloc[0]), speed)
 
 
-def _placed(reader: Reader, filters: Filters, space: Space) -> pd.DataFrame:
-    """The good cells that decide something: cell_id, number of the arm, place, launch, started (s),
+def _placed(reader: Reader, cells: pd.DataFrame, space: Space) -> pd.DataFrame:
+    """Those good cells that decide something: cell_id, number of the arm, place, launch, started (s),
     duration (s)."""
-    cells = queries.cells(reader, filters).to_pandas().astype({"cell_id": object})
     flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
     cells = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
     arms = {arm.label: at for at, arm in enumerate(space.arms)}
@@ -69,6 +71,5 @@ def _placed(reader: Reader, filters: Filters, space: Space) -> pd.DataFrame:
                for name, load in zip(cells["dataset"], cells["concurrency"], strict=True)],
         started=(started - started.min()).dt.total_seconds(),
     )  # fmt: skip
-    there = (rows["number"] >= 0) & (rows["place"] >= 0) & (cells["status"] == "good")
-    kept: pd.DataFrame = rows[there]
+    kept: pd.DataFrame = rows[(rows["number"] >= 0) & (rows["place"] >= 0)]
     return kept

@@ -55,7 +55,8 @@ class Found:
 @dataclass(frozen=True)
 class Played:
     """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
-    every recorded launch; ``dropped``: arms that no launch was spent on any more."""
+    every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
+    could not be measured, each with its reason."""
 
     study: str | None
     model: str | None
@@ -69,3 +70,4 @@ class Played:
     dropped: tuple[str, ...]
     left_out: tuple[str, ...]
     headline: str
+    out: tuple[str, ...] = ()

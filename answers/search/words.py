@@ -114,7 +114,7 @@ def under_way(one: Played) -> list[str]:
         f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
         f"{one.grid_min:.0f}"
     )
-    return [head, *(
+    return [head, *(f"  out: {arm}" for arm in one.out), *(
         f"  {place.dataset} at {place.load:g}: {place.arm} {percent(place.gain)}, "
         + ("settled" if place.settled else
            f"open: {place.rival} {percent(min(place.chance, 1.0), sign=False)}")

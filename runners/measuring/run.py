@@ -81,8 +81,8 @@ def run_here(asked: Asked, progress: Progress) -> list[Failed]:
     passing = {one.cell.key for one in failed if one.no_server and one.problem.cause in PASSING}
     again = [(launch, cells) for launch, cells in by_launch(asked)
              if any(cell.key in passing for cell in cells)]  # fmt: skip
-    if not again:
-        return failed
+    if not again or len(again) == len(launches):
+        return failed  # With no other launch in between, nothing can have passed.
     names = ", ".join(launch.launch_id for launch, _ in again)
     progress.say(f"{names}: no server came up; once more, now that the others are done")
     given = {cell.key for _, cells in again for cell in cells}

@@ -54,6 +54,7 @@ class Guard:
         self.parent = os.getppid()
         self.status: int | None = None
         self.pid = 0
+        self.command: subprocess.Popen[bytes] | None = None
         self.shared: set[str] = set()
         self.looked = 0.0
 
@@ -61,13 +62,15 @@ class Guard:
         """Start the command. OSError where it cannot be started."""
         # SPT_NOENV: setproctitle, which vLLM uses, would write its title over the mark.
         marks = {MARK: str(os.getpid()), "SPT_NOENV": "1"}
-        self.pid = subprocess.Popen(
+        # Kept: a Popen that is let go of reaps its child, and an end at once would never be seen.
+        self.command = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **marks},
             start_new_session=True,
             preexec_fn=_die_with_parent,
-        ).pid
+        )
+        self.pid = self.command.pid
 
     def reap(self) -> None:
         """Reap children that have ended; the command's own status is kept."""

@@ -3,12 +3,12 @@
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from commands.search_study import PROGRAM, planned
+from commands.search_plan import planned
+from commands.search_study import PROGRAM
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
 from warehouse.errors import InvalidInput
@@ -54,6 +54,14 @@ def test_study_and_replay_exclude_each_other() -> None:
     assert run("search", "study.yaml", "--results", "x", "--replay", "y").exit_code == 2
 
 
+def searched(study: SmallStudy) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def command(study: SmallStudy) -> list[str]:
     asked = ["search", str(study.path), "--results", str(study.results), "--stake", "60%"]
     return [*PROGRAM, *asked, "--json"]
@@ -68,33 +76,32 @@ def test_a_search_that_is_killed_goes_on_and_measures_nothing_twice(tmp_path: Pa
     first.wait(PATIENCE_S)
     assert first.returncode == 128 + signal.SIGINT
     assert not study.running()
-    done = subprocess.run(
-        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
+    done = searched(study)
     (told_,) = json.loads(done.stdout)["searches"]
     assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
     starts = study.starts()
     cells = sorted(study.results.glob("small/*/tp1/numbers/c*/record.json"))
-    again = subprocess.run(
-        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert again.returncode == 0, again.stderr
+    searched(study)
     assert study.starts() == starts
     assert sorted(study.results.glob("small/*/tp1/numbers/c*/record.json")) == cells
     assert len(told_["steps"]) == len(cells)
 
 
 @pytest.mark.slow
-def test_an_arm_that_never_starts_is_out_and_costs_one_launch(tmp_path: Path) -> None:
+def test_an_arm_that_never_starts_is_out_with_its_reason_and_costs_nothing_more(
+    tmp_path: Path,
+) -> None:
     study = small_study(tmp_path, repeats=2)
-    broken = f'#!/bin/sh\ncase "$*" in *speculative-config*) exit 3;; esac\nexec "{sys.executable}"'
-    script = tmp_path / "bin" / "vllm"
-    script.write_text(script.read_text().replace(f'#!/bin/sh\nexec "{sys.executable}"', broken))
-    done = subprocess.run(
-        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    assert "draft is out" in done.stderr
+    asked, script = tmp_path / "asked", tmp_path / "bin" / "vllm"
+    broken = f'case "$*" in *speculative-config*) echo >> "{asked}"; exit 3;; esac'
+    script.write_text(script.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{broken}\n"))
+    done = searched(study)
+    assert "out: draft (numbers at 2: The server ended with status 3" in done.stderr
     (told_,) = json.loads(done.stdout)["searches"]
     assert {place["arm"] for place in told_["found"]} == {"baseline"}
+    assert told_["out"][0].startswith("draft (numbers at 2")
+    tries = asked.read_text()
+    assert len(tries) == 2  # `retries` of the study is 1
+    (again,) = json.loads(searched(study).stdout)["searches"]
+    assert (again["found"], again["out"]) == (told_["found"], told_["out"])
+    assert asked.read_text() == tries

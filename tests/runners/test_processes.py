@@ -48,6 +48,18 @@ note()
 print("the family stands", flush=True)
 exec(then)
 """
+# A guard waits for itself to see the end of commands that end at once.
+AT_ONCE = """
+import socket, time
+from runners.serving.guard import Guard
+for number in range(100):
+    one, until = Guard(*socket.socketpair()), time.monotonic() + 60
+    one.start(["true"])
+    while one.status is None:
+        one.reap()
+        assert time.monotonic() < until, f"the end of command {number} was not seen"
+        time.sleep(0.001)
+"""
 # Two processes that share memory, as vLLM's do; both ignore SIGTERM.
 SHARING = """
 import os, signal, sys, time
@@ -312,3 +324,11 @@ def test_waiting_longer_than_allowed_is_said_and_stops_nothing(tmp_path: Path) -
         with pytest.raises(TimeoutError, match="still runs"):
             guarded.wait(0.1)
         assert guarded.poll() is None
+
+
+def test_a_command_that_ends_at_once_is_seen_to_end() -> None:
+    done = subprocess.run(
+        [PYTHON, "-c", AT_ONCE], cwd=ROOT, capture_output=True, text=True, check=False,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,34 @@
+"""What the drops of a search say before anything is ingested: good cells, and who is out, why."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_FAILED = re.compile(r"^(?P<cell>.+)\.failed-(?P<attempt>\d+)$")
+
+
+def good(folder: Path) -> Iterator[Path]:
+    """Yield the records of the good cells in the folder of a study."""
+    found = folder.glob("*/tp*/*/c*/record.json")
+    return (path for path in found if _FAILED.match(path.parent.name) is None)
+
+
+def given_up(folder: Path, attempts: int) -> dict[str, str]:
+    """Return, by arm, why it is out: a cell of it failed as often as the study allows, and was not
+    measured since."""
+    done = {_key(path.parent).partition("@")[0] for path in good(folder)}
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
+        match = _FAILED.match(path.parent.name)
+        cell = "" if match is None else _key(path.parent.with_name(match["cell"]))
+        if match is not None and int(match["attempt"]) >= attempts and cell not in done:
+            arm, _, dataset, load = cell.split("/")
+            why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
+            found[arm] = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}: {why}"
+    return found
+
+
+def _key(folder: Path) -> str:
+    """``draft-k3/tp1/code/c16-r0`` of the folder of a cell."""
+    return "/".join(folder.parts[-4:])

@@ -1,0 +1,75 @@
+"""A study as a search takes it, by what `draftboard plan` says of it."""
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from answers.search.live import Planned
+
+
+def planned(said: dict[str, Any]) -> "Planned":
+    """Return what `draftboard plan --json` says. Raises InvalidInput for a study that cannot be
+    searched."""
+    from answers.search.live import Planned
+
+    first = [launch for launch in said["launches"] if launch["repeat"] == 0]
+    sizes = {launch["tensor_parallel_size"] for launch in said["launches"]}
+    if len(sizes) != 1:
+        raise InvalidInput(
+            "A search compares arms on one number of GPUs, and this study has several tensor "
+            "parallel sizes; give it a study for each."
+        )
+    costs, many = said["estimate"], len(said["launches"])
+    return Planned(
+        said["study"], _arms(first), _places(first), many // len(first),
+        costs["sequential_hours"] * 60 / many, sizes.pop(), said["attempts"],
+    )  # fmt: skip
+
+
+def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """The baseline, then all others by method and K. Raises InvalidInput without one baseline."""
+    arms = sorted((_arm(launch) for launch in first), key=lambda arm: (arm.family, arm.k))
+    drafting = [arm for arm in arms if arm.k]
+    if len(arms) - len(drafting) != 1 or not drafting:
+        raise InvalidInput(
+            "A search needs one baseline and at least one arm that drafts a stated number of tokens."
+        )
+    return (*(arm for arm in arms if not arm.k), *drafting)
+
+
+def _arm(launch: dict[str, Any]) -> Any:
+    """An arm by the command line of its server. Raises InvalidInput where K is not fixed."""
+    from analysis.search.space import Arm
+
+    words = launch["command"]
+    if "--speculative-config" not in words:
+        return Arm(launch["arm"], "", 0)
+    config = json.loads(words[words.index("--speculative-config") + 1])
+    k = config.pop("num_speculative_tokens", None)
+    if k is None or "num_speculative_tokens_per_batch_size" in config:
+        raise InvalidInput(
+            f"The arm {launch['arm']} drafts no fixed number of tokens, so a search cannot place it; "
+            "state num_speculative_tokens."
+        )
+    return Arm(launch["arm"], json.dumps(config, sort_keys=True), int(k))
+
+
+def _places(first: list[dict[str, Any]]) -> tuple[Any, ...]:
+    from analysis.search.space import Place
+
+    keys = [key.rpartition("-r")[0].split("/") for launch in first for key in launch["cells"]]
+    found = {Place(dataset, _at_once(load)) for *_, dataset, load in keys}
+    return tuple(sorted(found, key=lambda one: (one.traffic, one.load)))
+
+
+def _at_once(name: str) -> float:
+    """The load behind a cell's name, ``c16``. Raises InvalidInput for one of another kind."""
+    if not re.fullmatch(r"c\d+", name):
+        raise InvalidInput(
+            f"A search compares arms at so many requests at once, and the load {name} is none: two "
+            "arms that keep up with a rate are equally fast at it; leave it out of the study."
+        )
+    return float(name[1:])
