@@ -4,6 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from answers.search.values import Out
 
 _FAILED = re.compile(r"^(?P<cell>.+)\.failed-(?P<attempt>\d+)$")
 
@@ -14,19 +18,22 @@ def good(folder: Path) -> Iterator[Path]:
     return (path for path in found if _FAILED.match(path.parent.name) is None)
 
 
-def given_up(folder: Path, attempts: int) -> dict[str, str]:
-    """Return, by arm, why it is out: a cell of it failed as often as the study allows, and was not
+def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
+    """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
+    from answers.search.values import Out
+
     done = {_key(path.parent).partition("@")[0] for path in good(folder)}
-    found: dict[str, str] = {}
+    found: dict[str, Out] = {}
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
         match = _FAILED.match(path.parent.name)
         cell = "" if match is None else _key(path.parent.with_name(match["cell"]))
         if match is not None and int(match["attempt"]) >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
             why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
-            found[arm] = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}: {why}"
-    return found
+            where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
+            found[arm] = Out(arm, f"{where}: {why}")
+    return tuple(found.values())
 
 
 def _key(folder: Path) -> str:

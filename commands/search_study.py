@@ -106,7 +106,7 @@ def _measure(place: Place, study: "Planned", order: "Order") -> None:
     if set(good(drops)) > before:
         return
     baseline = order.arm == study.arms[0].label
-    if baseline or order.arm not in given_up(drops, study.attempts):
+    if baseline or order.arm not in {one.arm for one in given_up(drops, study.attempts)}:
         what = "The baseline" if baseline else order.arm
         raise RunnerError(
             f"{what} left nothing that was measured, so the search cannot go on; what `draftboard "

@@ -1,6 +1,5 @@
 """A search that is under way: what its drops tell so far, and what to measure next."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,14 +10,13 @@ from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
 from answers.search.found import found_at, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
-from answers.search.values import Played, Step, Terms
+from answers.search.values import Out, Played, Step, Terms
 from answers.search.words import ended, headline, where
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
 
 #: The full grid that a search is compared with measures everything so often.
 GRID_REPEATS = 3
-NOBODY: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,9 @@ class Live:
     told: Played
 
 
-def live(
-    reader: Reader | None, planned: Planned, terms: Terms, out: Mapping[str, str] = NOBODY
-) -> Live:
+def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, ...] = ()) -> Live:
     """Return what comes next. ``reader``: the warehouse of the drops so far, None before the first;
-    ``out``: why arms that did not start or did not hold are out, by arm.
+    ``out``: arms that did not start or did not hold.
 
     Raises InvalidInput for a budget that is too small to measure every method once, and where the
     study has no launch left for what must be measured.
@@ -76,7 +72,7 @@ def live(
     now = state(space, seen, aim)
     order = _order(space, now, found, planned) if isinstance(now.step, Next) else None
     told = _told((space, aim, seen), now, planned, terms)
-    gone = tuple(f"{arm} ({why})" for arm, why in out.items() if arm != planned.arms[0].label)
+    gone = tuple(f"{one.arm} ({one.why})" for one in out if one.arm != planned.arms[0].label)
     return Live(order, replace(told, out=gone))
 
 
@@ -90,14 +86,15 @@ def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:
     return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), frozenset())
 
 
-def _seen(found: Measured, planned: Planned, out: Mapping[str, str]) -> Seen:
+def _seen(found: Measured, planned: Planned, out: tuple[Out, ...]) -> Seen:
     arms = found.space.arms
     closed = frozenset(
         at
         for at, arm in enumerate(arms)
         if _next_repeat(found, arm.label, planned.size) >= planned.repeats
     )
-    gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in out)
+    names = {one.arm for one in out}
+    gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in names)
     return replace(found.seen, out=gone, closed=closed)
 
 

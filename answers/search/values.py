@@ -53,6 +53,14 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Out:
+    """An arm of a study that is out of its search, and why, in words."""
+
+    arm: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Played:
     """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
     every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
