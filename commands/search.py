@@ -11,7 +11,7 @@ from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
     from answers.search.live import Live
-    from answers.search.values import Played, Terms
+    from answers.search.values import Played, Proof, Terms
 
 _WIDTH = 80
 
@@ -28,8 +28,8 @@ _WIDTH = 80
 )  # fmt: skip
 @filter_options
 @click.option(
-    "--objective", type=click.Choice(["throughput", "latency"]), default="throughput",
-    show_default=True, help="What the choice is for.",
+    "--objective", type=click.Choice(["throughput", "latency", "cost"]), default="throughput",
+    show_default=True, help="What the choice is for; on one machine cost is throughput.",
 )  # fmt: skip
 @click.option(
     "--stake", default="2%", show_default=True, metavar="SIZE",
@@ -39,7 +39,9 @@ _WIDTH = 80
     "--error", default="5%", show_default=True, metavar="CHANCE",
     help="How often a rival may be better by more than that.",
 )  # fmt: skip
-@click.option("--budget", metavar="MINUTES", help="Such as 120min [every recorded launch].")
+@click.option(
+    "--budget", metavar="MINUTES|USD", help="Such as 120min or 30usd; it ends there at the latest."
+)
 @click.option("--dry-run", is_flag=True, help="The order of the launches and their minutes alone.")
 @json_option
 def search(plan: Path | None, results: Path | None, warehouse: Path | None, **given: Any) -> None:
@@ -85,20 +87,34 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from commands.interrupts import ended_by_signals
     from commands.search_study import Place, laid_out, look, search_on
 
-    place, terms = Place(study, results), _terms(given)
+    place = Place(study, results)
+    planned = laid_out(place)
+    terms = _terms(given, planned.usd_per_min)
     with ended_by_signals("stopped; the same command goes on from here"):
         if given["dry_run"]:
-            now = look(place, laid_out(place), terms)
+            now = look(place, planned, terms)
             _under_way(now)
         else:
-            now = search_on(place, terms, _under_way)
+            now = search_on(place, planned, terms, _under_way)
     if given["as_json"]:
         click.echo(json.dumps(contract([now.told]), allow_nan=False))
         return
     _show(now.told, given["dry_run"])
-    if now.order is None:
+    if now.told.proof is not None:
+        _show_proof(now.told.proof)
+    elif now.order is None:
         click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
                    f"--study {now.told.study}")  # fmt: skip
+
+
+def _show_proof(one: "Proof") -> None:
+    from answers.search import words
+    from commands.output import show_table
+
+    show_table(*words.proof_rows(one), title="Promised by the search, proven by fresh launches")
+    click.echo(click.wrap_text(words.proof(one), _WIDTH))
+    if one.kept:
+        click.echo(f"What to paste: --speculative-config '{one.config}'")
 
 
 def _under_way(now: "Live") -> None:
@@ -111,13 +127,13 @@ def _under_way(now: "Live") -> None:
         click.echo(f"next: {now.order.launch_id}: {words.because(now.order.step)}", err=True)
 
 
-def _terms(given: dict[str, Any]) -> "Terms":
+def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
     from answers.search.values import Terms
 
     budget = given["budget"]
     return Terms(
         _share("--stake", given["stake"]), _share("--error", given["error"]),
-        None if budget is None else _minutes(budget), given["objective"] == "latency",
+        None if budget is None else _minutes(budget, usd_per_min), given["objective"] == "latency",
     )  # fmt: skip
 
 
@@ -132,15 +148,22 @@ def _share(option: str, text: str) -> float:
     return share
 
 
-def _minutes(text: str) -> float:
-    """Read ``120min`` or ``2h`` as minutes."""
-    number, factor = (text.removesuffix("h"), 60) if text.endswith("h") else (text, 1)
+def _minutes(text: str, usd_per_min: float | None) -> float:
+    """Read ``120min``, ``2h`` or ``30usd`` as minutes; money needs the study's price."""
+    number, factor = (text.removesuffix("h"), 60.0) if text.endswith("h") else (text, 1.0)
+    if text.endswith("usd"):
+        if not usd_per_min:
+            raise InvalidInput(
+                f"--budget: {text!r} needs the price of an hour, which only a study states; give it "
+                "a price, or the budget in minutes."
+            )
+        number, factor = text.removesuffix("usd"), 1 / usd_per_min
     try:
         minutes = float(number.removesuffix("min")) * factor
     except ValueError:
         minutes = -1.0
     if not 0 < minutes < float("inf"):
-        raise InvalidInput(f"--budget: {text!r} is no time; write one like 120min or 2h.")
+        raise InvalidInput(f"--budget: {text!r} is no time; write one like 120min, 2h or 30usd.")
     return minutes
 
 

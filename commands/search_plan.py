@@ -25,8 +25,14 @@ def planned(said: dict[str, Any]) -> "Planned":
     costs, many = said["estimate"], len(said["launches"])
     return Planned(
         said["study"], _arms(first), _places(first), many // len(first),
-        costs["sequential_hours"] * 60 / many, sizes.pop(), said["attempts"],
+        costs["sequential_hours"] * 60 / many, sizes.pop(), said["attempts"], _usd_per_min(costs),
     )  # fmt: skip
+
+
+def _usd_per_min(costs: dict[str, Any]) -> float | None:
+    """None where the study states no price."""
+    usd, hours = costs["sequential_usd"], costs["sequential_hours"]
+    return None if usd is None or not hours else float(usd / hours / 60)
 
 
 def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from commands.search_drops import given_up, good
 from commands.search_plan import planned
+from commands.search_proof import write_proof
 from warehouse.errors import RunnerError
 
 if TYPE_CHECKING:
@@ -54,16 +55,17 @@ def laid_out(place: Place) -> "Planned":
     return planned(said)
 
 
-def search_on(place: Place, terms: "Terms", show: "Callable[[Live], None]") -> "Live":
+def search_on(
+    place: Place, study: "Planned", terms: "Terms", show: "Callable[[Live], None]"
+) -> "Live":
     """Measure until the search is over; ``show`` is told what is known before every launch. Raises
     RunnerError where a launch leaves nothing behind."""
-    study = laid_out(place)
     while True:
         _alone(place.drops(study.study))
         now = look(place, study, terms)
         show(now)
         if now.order is None:
-            return now
+            return _proven(place, study, now)
         _measure(place, study, now.order)
 
 
@@ -79,6 +81,29 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
     _ours("ingest", str(drops), "--warehouse", str(place.warehouse))
     with closing(Reader(place.warehouse)) as reader:
         return live(reader, study, terms, out)
+
+
+def _proven(place: Place, study: "Planned", now: "Live") -> "Live":
+    """Measure the winner beside the baseline in fresh launches, where there is one that drafts."""
+    from answers.search.proven import LAUNCHES, proven, study_of_proof
+    from warehouse.store import Reader
+
+    best, name = now.winner, study_of_proof(study.study)
+    if best is None or best.config is None:
+        return now
+    _alone(place.drops(name))
+    click.echo(f"proof: {best.words}, {LAUNCHES} launches beside the baseline's", err=True)
+    _child(["run", str(write_proof(place.study, name, best, LAUNCHES)),
+            "--results", str(place.results)])  # fmt: skip
+    _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse))
+    with closing(Reader(place.warehouse)) as reader:
+        told = proven(reader, study, now)
+    if told.proof is None:
+        raise RunnerError(
+            "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
+            "run` printed above says why; the same command goes on with the proof alone."
+        )
+    return replace(now, told=told)
 
 
 def _alone(drops: Path) -> None:

@@ -11,6 +11,7 @@ from answers.search.found import found_at, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
 from answers.search.values import Out, Played, Step, Terms
+from answers.search.winner import Winner, winner
 from answers.search.words import ended, headline, where
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
@@ -23,7 +24,8 @@ GRID_REPEATS = 3
 class Planned:
     """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
     ``repeats``: launches of each arm at most; ``launch_min``: minutes that one whole launch is
-    expected to take; ``size``: the tensor parallel size; ``attempts``: tries at a cell that fails."""
+    expected to take; ``size``: the tensor parallel size; ``attempts``: tries at a cell that fails;
+    ``usd_per_min``: None without a price."""
 
     study: str
     arms: tuple[Arm, ...]
@@ -32,6 +34,7 @@ class Planned:
     launch_min: float
     size: int
     attempts: int = 1
+    usd_per_min: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Live:
-    """``order``: None where the search is over; ``told``: all that is known so far."""
+    """``order``: None where the search is over; ``told``: all that is known so far; ``winner``: what
+    one server would do, None until it is decided; ``known``: what it was decided with."""
 
     order: Order | None
     told: Played
+    winner: Winner | None = None
+    known: tuple[Space, Seen] | None = None
 
 
 def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, ...] = ()) -> Live:
@@ -73,7 +79,11 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
     order = _order(space, now, found, planned) if isinstance(now.step, Next) else None
     told = _told((space, aim, seen), now, planned, terms)
     gone = tuple(f"{one.arm} ({one.why})" for one in out if one.arm != planned.arms[0].label)
-    return Live(order, replace(told, out=gone))
+    best = None
+    if told.decided and now.belief is not None:
+        best = winner(space, seen, now.belief)
+    usd = None if planned.usd_per_min is None else told.minutes * planned.usd_per_min
+    return Live(order, replace(told, out=gone, usd=usd), best, (space, seen))
 
 
 def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:

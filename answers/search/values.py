@@ -53,6 +53,30 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Proven:
+    """The gain of the winner at one place, as ratios: ``promised`` by the search, which chose what
+    looked best; ``proven`` by fresh launches, from ``low`` to ``high`` (95 %)."""
+
+    dataset: str
+    load: float
+    promised: float
+    proven: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """``config``: the value of ``--speculative-config`` that was measured; ``words``: its K's;
+    ``kept``: whether fresh launches exclude nowhere what was promised, less the stake."""
+
+    config: str
+    words: str
+    kept: bool
+    places: tuple[Proven, ...]
+
+
+@dataclass(frozen=True)
 class Out:
     """An arm of a study that is out of its search, and why, in words."""
 
@@ -64,7 +88,7 @@ class Out:
 class Played:
     """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
     every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
-    could not be measured, each with its reason."""
+    could not be measured, each with its reason; ``proof``: None where nothing was proven; ``usd``: None without a price."""
 
     study: str | None
     model: str | None
@@ -79,3 +103,5 @@ class Played:
     left_out: tuple[str, ...]
     headline: str
     out: tuple[str, ...] = ()
+    proof: Proof | None = None
+    usd: float | None = None

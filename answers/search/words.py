@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from analysis.search.race import End
 from analysis.search.settling import MOST, Settling
 from analysis.search.space import Space
-from answers.search.values import Found, Played, Step
+from answers.search.values import Found, Played, Proof, Proven, Step
 from answers.wording import known, percent
 
 Rows = tuple[list[str], list[list[str]]]
@@ -112,7 +112,7 @@ def under_way(one: Played) -> list[str]:
     """Return what is known so far: the minutes, and a line for each dataset and load."""
     head = (
         f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
-        f"{one.grid_min:.0f}"
+        f"{one.grid_min:.0f}" + ("" if one.usd is None else f"; about {one.usd:,.2f} USD so far")
     )
     return [head, *(f"  out: {arm}" for arm in one.out), *(
         f"  {place.dataset} at {place.load:g}: {place.arm} {percent(place.gain)}, "
@@ -130,3 +130,35 @@ def because(step: Step) -> str:
         "check": "it leads there and was not measured there",
     }[step.why]
     return f"{step.where}, about {step.minutes:.1f} minutes: {why}"
+
+
+def proof(one: Proof) -> str:
+    """Return in a sentence or two whether the winner kept its promise, and what to do."""
+    if not one.kept:
+        short = [place for place in one.places if place.high < place.promised]
+        worst = min(short, key=lambda place: place.high - place.promised)
+        return (
+            f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
+            f"{worst.dataset} {percent(worst.promised)} was promised and "
+            f"{percent(worst.proven)} is proven ({_interval(worst)}). It is not recommended; raise "
+            "`repeats` of the study and search on."
+        )
+    losing = [place for place in one.places if place.high < 0]
+    but = "" if not losing else (
+        f" It is slower than the baseline on {losing[0].dataset} at {losing[0].load:g}."
+    )  # fmt: skip
+    return f"The winner ({one.words}) kept its promise in fresh launches.{but}"
+
+
+def proof_rows(one: Proof) -> Rows:
+    """A line per dataset and load: the gain as promised and as proven."""
+    header = ["dataset", "load", "promised", "proven", "95 %"]
+    return header, [
+        [place.dataset, f"{place.load:g}", percent(place.promised), percent(place.proven),
+         _interval(place)]
+        for place in one.places
+    ]  # fmt: skip
+
+
+def _interval(one: Proven) -> str:
+    return f"{percent(one.low)} to {percent(one.high)}"

@@ -48,6 +48,23 @@ def test_a_budget_too_small_is_refused_with_the_least_that_would_do(tmp_path: Pa
     assert "the least that would do is about" in str(result.exception)
 
 
+def test_a_budget_of_money_needs_a_price(tmp_path: Path) -> None:
+    study = str(ROOT / "studies" / "laptop-lab-quick.yaml")
+    result = run("search", study, "--results", str(tmp_path), "--dry-run", "--budget", "5usd")
+    assert isinstance(result.exception, InvalidInput)
+    assert "needs the price of an hour" in str(result.exception)
+
+
+def test_money_buys_minutes_by_the_price_of_the_study(tmp_path: Path) -> None:
+    study = tmp_path / "priced.yaml"
+    text = (ROOT / "studies" / "laptop-lab-search.yaml").read_text()
+    study.write_text(f"{text}price: {{usd_per_hour: 6.0, gpus_per_instance: 1}}\n")
+    asked = ("search", str(study), "--results", str(tmp_path), "--dry-run", "--json")
+    (told_,) = json.loads(run(*asked, "--budget", "50usd").stdout)["searches"]
+    assert told_["terms"]["budget_min"] == pytest.approx(500)
+    assert told_["usd"] == 0
+
+
 def test_study_and_replay_exclude_each_other() -> None:
     assert run("search").exit_code == 2
     assert run("search", "study.yaml").exit_code == 2
@@ -105,3 +122,18 @@ def test_an_arm_that_never_starts_is_out_with_its_reason_and_costs_nothing_more(
     (again,) = json.loads(searched(study).stdout)["searches"]
     assert (again["found"], again["out"]) == (told_["found"], told_["out"])
     assert asked.read_text() == tries
+
+
+@pytest.mark.slow
+def test_a_winner_is_proven_in_fresh_launches(tmp_path: Path) -> None:
+    study = small_study(tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3)
+    (told_,) = json.loads(searched(study).stdout)["searches"]
+    assert told_["decided"]
+    (place,) = told_["proof"]["places"]
+    assert (told_["proof"]["words"], place["load"]) == ("K=3", 2)
+    assert place["low"] <= place["proven"] <= place["high"]
+    fresh = sorted(study.results.glob("small-proof/*/tp1/numbers/c*/record.json"))
+    assert len(fresh) == 4
+    starts = study.starts()
+    assert json.loads(searched(study).stdout)["searches"][0]["proof"] == told_["proof"]
+    assert study.starts() == starts

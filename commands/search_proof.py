@@ -1,0 +1,59 @@
+"""The proof of a search: its winner as an arm of its own, beside the baseline, in fresh launches.
+
+It is an ordinary study beside the search's own file, with everything but the arms and the number of
+repeats as there. The winner's name follows from what the winner is, so a search that went on and
+found another one measures that one, and loses nothing.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from warehouse.arms import TABLE
+from warehouse.errors import RunnerError
+
+if TYPE_CHECKING:
+    from answers.search.winner import Winner
+
+
+def write_proof(study: Path, name: str, winner: "Winner", repeats: int) -> Path:
+    """Write the study of the proof where it is not there yet, and return it. Raises RunnerError where
+    the folder cannot be written."""
+    said = yaml.safe_load(study.read_text(encoding="utf-8"))
+    baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
+    wanted = said | {
+        "name": name, "arms": [baseline, _arm(said["arms"], winner)], "repeats": repeats,
+        "datasets": [_for_all(dataset) for dataset in said["datasets"]],
+    }  # fmt: skip
+    text = yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True)
+    path = study.with_name(f"{study.stem}-proof.yaml")
+    try:
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.touch()
+            shutil.copymode(study, path)  # It may hold what others shall not read.
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunnerError(
+            f"The study of the proof cannot be written beside {study}: {error}; search with a copy "
+            "of the study in a folder of yours."
+        ) from None
+    return path
+
+
+def _arm(arms: list[dict[str, Any]], winner: "Winner") -> dict[str, Any]:
+    """The arm of the study that the winner is of, with the winner's K."""
+    mine = [arm for arm in arms if arm.get("speculative_config")
+            and (winner.like == arm["name"] or winner.like.startswith(f"{arm['name']}-k"))]  # fmt: skip
+    own = max(mine, key=lambda arm: len(arm["name"]))
+    won = json.loads(winner.config or "{}")
+    ks = {name: won[name] for name in ("num_speculative_tokens", TABLE) if name in won}
+    rest = {name: value for name, value in own.items() if name != "num_speculative_tokens"}
+    return rest | {"name": winner.name, "speculative_config": own["speculative_config"] | ks}
+
+
+def _for_all(dataset: dict[str, Any]) -> dict[str, Any]:
+    """A dataset without the names of arms, which are others here."""
+    return {name: value for name, value in dataset.items() if name != "arms"}

@@ -1,0 +1,56 @@
+"""The study in which a winner is proven: the search's own, with its winner as an arm."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from answers.search.winner import Winner
+from commands.search_proof import write_proof
+from runners.planning.study_file import read_study
+from warehouse.errors import RunnerError
+
+STUDY = Path(__file__).parents[2] / "studies" / "laptop-lab-search.yaml"
+TABLE = "[[1, 4, 3], [5, 16, 1]]"
+CONFIG = (
+    '{"method": "draft_model", "num_speculative_tokens": 3, '
+    f'"num_speculative_tokens_per_batch_size": {TABLE}}}'
+)
+WINNER = Winner(CONFIG, np.zeros(2, dtype=np.int64), "draft-k3", "K=3, then K=1")
+
+
+def proven(tmp_path: Path, winner: Winner = WINNER) -> Path:
+    study = tmp_path / "mine.yaml"
+    study.write_text(STUDY.read_text())
+    study.chmod(0o600)
+    return write_proof(study, "mine-proof", winner, 2)
+
+
+def test_it_is_the_study_of_the_search_with_the_winner_as_an_arm(tmp_path: Path) -> None:
+    path = proven(tmp_path)
+    found, original = read_study(path), read_study(tmp_path / "mine.yaml")
+    assert (path.name, found.name, found.repeats) == ("mine-proof.yaml", "mine-proof", 2)
+    assert [arm.name for arm in found.variants] == ["baseline", WINNER.name]
+    assert found.variants[1].speculative_config == {
+        "method": "draft_model", "model": "./lab-models/draft", "num_speculative_tokens": 3,
+        "num_speculative_tokens_per_batch_size": [[1, 4, 3], [5, 16, 1]],
+    }  # fmt: skip
+    same = {"target", "datasets", "concurrency", "request", "window", "environment"}
+    assert found.model_dump(include=same) == original.model_dump(include=same)
+
+
+def test_what_others_may_not_read_of_the_study_they_may_not_read_of_its_proof(
+    tmp_path: Path,
+) -> None:
+    assert proven(tmp_path).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_same_winner_leaves_the_file_as_it_is(tmp_path: Path) -> None:
+    before = proven(tmp_path).stat().st_mtime_ns
+    assert proven(tmp_path).stat().st_mtime_ns == before
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "mine-proof.yaml").mkdir()
+    with pytest.raises(RunnerError, match="cannot be written beside"):
+        proven(tmp_path)
