@@ -35,11 +35,11 @@ check: install
 	$(MAKE) --jobs lint quick
 
 quick: install
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not browser and not alone and not long"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
 # Twenty minutes: two at a time, then those alone that pin an engine to a core or count on the machine.
 test: lint lab-test-envs
-	$(BIN)/pytest -n 2 --dist loadfile -m "not alone and not long" --durations 10
+	$(BIN)/pytest -n 2 --dist worksteal -m "not alone and not long" --durations 10
 	$(BIN)/pytest -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
 

@@ -355,7 +355,7 @@ def test_two_servers_swapped_on_purpose_are_refused_and_nothing_is_lost(tmp_path
     assert not list(study.layout.root.glob("draft/**/record.json"))
 
 
-@pytest.mark.parametrize("version", ["0.8.1", "0.5.3"])
+@pytest.mark.parametrize("version", ["0.8.1", pytest.param("0.5.3", marks=pytest.mark.long)])
 def test_a_server_without_metrics_that_asks_for_a_key_is_measured_and_the_key_stays_nowhere(
     tmp_path, version: str
 ) -> None:
