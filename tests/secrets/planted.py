@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ ALL = {**{name: make(name) for name, make in FORMS.items()},
 TEXTS = [value for value, _ in (ALL[name] for name in FORMS)]
 SECRETS = {name: secret for name, (_, secret) in ALL.items()}
 _VALUES = [value for value, _ in ALL.values()]
+#: What stands somewhere at a turn.
+Made = Callable[[int], Any]
 
 
 def reports() -> list[str]:
@@ -70,34 +73,60 @@ def planted(sample: Any, turn: int) -> Any:
     Which one depends on the place and the turn, so that after as many turns as there are forms each
     has stood in each place.
     """
-    return _planted(sample, ("",), turn)
+    return planting(sample)(turn)
 
 
-def _planted(value: Any, path: tuple[str, ...], turn: int) -> Any:
-    name = path[-1]
+def planting(sample: Any) -> Made:
+    """``planted`` of a sample as a function of the turn; what has no texts is walked only once."""
+    return _planting(sample, ("",)) or (lambda _: sample)
+
+
+def _planting(value: Any, path: tuple[str, ...]) -> Made | None:
+    """None where every turn is the same."""
     if isinstance(value, str):
-        return _planted_text(value, path, turn)
+        return _planting_text(value, path)
     if isinstance(value, list):
-        return [_planted(member, (*path[:-1], f"{number}", name), turn) if number < 50 else member
-                for number, member in enumerate(value)]  # fmt: skip
+        *place, name = path
+        members = enumerate(value[:50])
+        return _changing(value, {n: _planting(one, (*place, f"{n}", name)) for n, one in members})
     if not isinstance(value, dict):
-        return value
-    if name == "end_processing_constraints":
-        return {_drawn(TEXTS, path, turn): member for member in value.values()}
-    found = {key: _planted(member, (*path, key), turn) for key, member in value.items()}
-    if any(isinstance(member, str | dict) for member in value.values()) and _is_open(name):
-        found["planted"] = _drawn(_VALUES, path, turn)
-    return found
+        return None
+    if path[-1] == "end_processing_constraints":
+        drawn = _drawing(TEXTS, path)
+        return lambda turn: {drawn(turn): member for member in value.values()}
+    changed = {key: _planting(member, (*path, key)) for key, member in value.items()}
+    if any(isinstance(member, str | dict) for member in value.values()) and _is_open(path[-1]):
+        changed["planted"] = _drawing(_VALUES, path)
+    return _changing(value, changed)
 
 
-def _planted_text(text: str, path: tuple[str, ...], turn: int) -> str:
+def _changing(value: Any, changed: dict[Any, Made | None]) -> Made | None:
+    """A list or an object of which some places are other ones at each turn."""
+    places = {place: made for place, made in changed.items() if made is not None}
+
+    def make(turn: int) -> Any:
+        found = value.copy()
+        for place, made in places.items():
+            found[place] = made(turn)
+        return found
+
+    return make if places else None
+
+
+def _planting_text(text: str, path: tuple[str, ...]) -> Made | None:
     if path[-1] == "request_args":
-        return json.dumps(_planted(json.loads(text), path[:-1], turn))
-    return text if path[-1] in _STRUCTURE else str(_drawn(TEXTS, path, turn))
+        made = _planting(json.loads(text), path[:-1])
+        return made and (lambda turn: json.dumps(made(turn)))
+    if path[-1] in _STRUCTURE:
+        return None
+    drawn = _drawing(TEXTS, path)
+    return lambda turn: str(drawn(turn))
 
 
-def _drawn(forms: list[Any], path: tuple[str, ...], turn: int) -> Any:
-    return forms[(zlib.crc32("/".join(path).encode()) + turn) % len(forms)]
+def _drawing(forms: list[Any], path: tuple[str, ...]) -> Made:
+    """The form whose turn it is at a place."""
+    first = zlib.crc32("/".join(path).encode())
+    return lambda turn: forms[(first + turn) % len(forms)]
 
 
 def _is_open(name: str) -> bool:
