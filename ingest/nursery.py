@@ -35,13 +35,15 @@ class Nursery:
         self.owner = os.getpid()
         self._guard = threading.Lock()
         self._socket, theirs = socket.socketpair()
+        # No threads for sums of a few thousand numbers, no search of all that is installed for plugins.
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
         # Ctrl-C goes to all processes of a terminal's group; only the command is to hear it.
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _CODE, str(Path(__file__).parents[1]),
                  str(theirs.fileno())],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0,
-                pass_fds=(theirs.fileno(),), env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+                pass_fds=(theirs.fileno(),), env=environment,
             )  # fmt: skip
 
     @property

@@ -34,7 +34,8 @@ def _sleep(content: Content) -> None:
 
 
 def _truncate(content: Content) -> None:
-    os.truncate(content.path, 100)
+    if len(content.data) > 100:
+        os.truncate(content.path, 100)
     bytes(content.data)
 
 
