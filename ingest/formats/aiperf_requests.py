@@ -12,11 +12,14 @@ from analysis.drafts.acceptance import from_requests
 from ingest.level import Requests
 from ingest.lines import decoded, head_of, starts_object
 from ingest.read import head_of_file
+from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag
 
 _NS = 1e-9
 _PROFILING = "profiling"
+#: More draft tokens than this nobody has accepted at once.
+_MOST_ACCEPTED = int(METRICS["mean_acceptance_length"].highest)
 
 
 class Metadata(msgspec.Struct):
@@ -105,7 +108,15 @@ def read(data: memoryview) -> Found:
 
 
 def pooled(histogram: dict[int, int], drafted: int) -> tuple[Acceptance, ...]:
-    """Return acceptance from how many steps accepted 0, 1, 2 … of their draft tokens."""
+    """Return acceptance from how many steps accepted 0, 1, 2 … of their draft tokens.
+
+    Raises InvalidInput.
+    """
+    for wrong in (tokens for tokens in histogram if not 0 <= tokens <= _MOST_ACCEPTED):
+        raise InvalidInput(
+            f"This AIPerf report counts steps of which each accepted {wrong:,} draft tokens, which "
+            "cannot be: it was altered; copy it again from its source."
+        )
     steps = sum(histogram.values())
     if not steps:
         return ()

@@ -28,7 +28,7 @@ class _Kind:
 
 _KINDS = (
     _Kind(
-        "the CSV of a GuideLLM run", "it does not say what was asked of the server",
+        "the CSV of a GuideLLM run", "it holds no requests, and other columns in each release",
         "the JSON report (guidellm … --output kind=json, benchmarks.json)",
         lambda head: head.startswith((b"Run Info,", b'"Run Info",', b"Type,Run Id,")),
     ),

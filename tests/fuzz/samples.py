@@ -1,5 +1,6 @@
 """A small sample of each format that is read, and how one lies on the disk."""
 
+import itertools
 import json
 import random
 import shutil
@@ -15,10 +16,14 @@ from tests.secrets.planted import bench, drops, report, reports
 
 @dataclass(frozen=True)
 class Sample:
-    """``write`` puts the sample, or what ``change`` makes of it, at a place below a folder."""
+    """``write`` puts the sample, or what ``change`` makes of it, at a place below a folder.
+
+    ``parts``: of several files, how many values each of them holds, where only one of all is changed.
+    """
 
     write: Callable[[Path, Callable[[Any], bytes]], None]
     may_be_passed_over: bool = False
+    parts: tuple[int, ...] = ()
 
 
 def _plain(value: Any) -> Sample:
@@ -29,8 +34,8 @@ def _plain(value: Any) -> Sample:
 
 
 def _other(other: Other) -> Sample:
-    """All files of a result are changed, a file of lines in each of its lines."""
-    return Sample(other.write, not next(iter(other.files)).endswith(".json"))
+    """One value of one file is changed: where each of many lines is, hardly a result stays one."""
+    return Sample(other.write, not next(iter(other.files)).endswith(".json"), other.parts)
 
 
 def _of_drop(part: str) -> Sample:
@@ -73,6 +78,11 @@ def unchanged(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def changed(source: random.Random) -> Callable[[Any], bytes]:
-    """Another change each time."""
-    return lambda value: mutated(value, source)
+def changed(source: random.Random, parts: tuple[int, ...]) -> Callable[[Any], bytes]:
+    """Another change each time; where there are ``parts``, of one value of one of them."""
+    if not parts:
+        return lambda value: mutated(value, source)
+    file = source.randrange(len(parts))
+    chosen = sum(parts[:file]) + source.randrange(parts[file])
+    number = itertools.count()
+    return lambda value: mutated(value, source) if next(number) == chosen else unchanged(value)

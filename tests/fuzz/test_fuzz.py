@@ -10,8 +10,9 @@ import pytest
 from ingest.nursery import nursery
 from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
-from tests.fuzz.samples import SAMPLES
+from tests.fuzz.samples import SAMPLES, changed, unchanged
 from tests.fuzz.tries import Tally, known, one_batch
+from tests.secrets.others import OTHERS
 
 ROOT = Path(__file__).parents[2]
 CRASHERS = sorted(
@@ -35,6 +36,23 @@ def test_the_same_seed_makes_the_same_changes() -> None:
     assert first == second
     assert len(set(first)) > 100
     assert sample == {"a": [1, 2.5, {"b": "text"}], "c": None}
+
+
+def test_of_a_result_of_many_files_and_lines_one_value_is_changed(tmp_path: Path) -> None:
+    source, sample = random.Random(5), OTHERS["aiperf"]
+    sample.write(tmp_path / "whole", unchanged)
+    touched = set()
+    for number in range(40):
+        sample.write(tmp_path / str(number), changed(source, sample.parts))
+        for name in sample.files:
+            pairs = zip(
+                (tmp_path / "whole" / name).read_bytes().split(b"\n"),
+                (tmp_path / str(number) / name).read_bytes().split(b"\n"),
+                strict=False,
+            )
+            touched |= {(number, name) for whole, other in pairs if whole != other}
+    assert {name for _, name in touched} == set(sample.files)
+    assert len(touched) == len({number for number, _ in touched}) > 30
 
 
 def test_a_run_adds_to_what_all_runs_came_to(tmp_path: Path) -> None:

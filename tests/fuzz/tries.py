@@ -68,7 +68,8 @@ def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tal
         folder = Path(place)
         (folder / "in").mkdir()
         for number in range(BATCH):
-            SAMPLES[name].write(folder / "in" / f"{number:03d}", changed(source))
+            change = changed(source, SAMPLES[name].parts)
+            SAMPLES[name].write(folder / "in" / f"{number:03d}", change)
             tally.tried += 1
         problem = _problem(_ingest(folder / "in", folder / "w"), BATCH, _seen(name))
         if problem:

@@ -266,7 +266,8 @@ def test_the_watcher_goes_on_and_remembers_after_its_restart(copy: Copy, bench: 
     (copy.results / "only-hyphens.json").write_text(json.dumps(hyphens))
     poisons = {str(copy.nested_drop()), str(copy.results / "only-hyphens.json")}
     poisons |= {
-        str(copy.poison(what, f"{what}.json", size=100_000)) for what in ("hog", "crash", "truncate")
+        str(copy.poison(what, f"{what}.json", size=100_000))
+        for what in ("hog", "crash", "truncate")
     }
     words = ("--watch", str(copy.results), "--interval", "0.1", "--unit-seconds", "1")
 

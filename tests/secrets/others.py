@@ -34,6 +34,13 @@ class Other:
     files: dict[str, Any]
     lines: tuple[str, ...] = ()
 
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many values each of its files holds."""
+        return tuple(
+            len(value) if self._is_lines(name) else 1 for name, value in self.files.items()
+        )
+
     def write(self, folder: Path, encode: Encode) -> None:
         """Write the files into a folder, each value as ``encode`` makes it."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,10 +48,13 @@ class Other:
             (folder / name).write_bytes(self._encoded(name, value, encode))
 
     def _encoded(self, name: str, value: Any, encode: Encode) -> bytes:
-        if name in self.lines or name.endswith(".jsonl"):
+        if self._is_lines(name):
             return b"\n".join(encode(one) for one in value)
         data = encode(value)
         return _as_yaml(data) if name.endswith((".yaml", ".yml")) else data
+
+    def _is_lines(self, name: str) -> bool:
+        return name in self.lines or name.endswith(".jsonl")
 
 
 def _as_yaml(data: bytes) -> bytes:

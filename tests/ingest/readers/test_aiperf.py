@@ -137,6 +137,24 @@ def test_the_histogram_of_its_drafts_becomes_acceptance(tmp_path: Path) -> None:
     assert accepted.by_position == (0.6, 0.3, 0.1)
 
 
+@pytest.mark.parametrize("accepted", ["1000000000", "-1"])
+def test_a_histogram_of_drafts_that_cannot_be_is_refused_at_once(
+    tmp_path: Path, accepted: str
+) -> None:
+    """A list of all positions up to that would take gigabytes."""
+    summary, lines = said(), rows()
+    summary["pooled_spec_decode_acceptance_histogram"] = {"0": 40, accepted: 1}
+    summary["total_draft_tokens"] = {"unit": "tokens", "avg": 300.0}
+    for line in lines:
+        line["spec_decode_acceptance"] = {
+            "acceptance_histogram": {accepted: 1},
+            "num_draft_tokens": 3,
+        }
+    for beside in (None, lines):
+        with pytest.raises(InvalidInput, match="which cannot be"):
+            cell(put(tmp_path, summary, beside))
+
+
 @pytest.mark.parametrize(
     ("phase", "text"),
     [

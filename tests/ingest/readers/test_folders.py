@@ -91,6 +91,10 @@ def test_a_real_report_in_yaml_says_what_it_says_in_json() -> None:
 UNREAD = [
     ("b.csv", "Run Info,Run Info\nRun ID,Run Index\n", "benchmarks.json"),
     ("p.csv", "Metric,avg,min,max\n", "profile_export_aiperf.json"),
+    ("raw.jsonl", json.dumps({"metadata": {"session_num": 0}, "start_perf_ns": 1, "payload": {}}),
+     "profile_export_aiperf.json"),
+    ("r.json", json.dumps({"experiments": [{"requests": [{"response_timestamps": [1, 2]}]}]}),
+     "profile_export_genai_perf.json"),
     ("t.json", json.dumps([{"benchmark": {"name": "vLLM benchmark"}, "model": {}}]), "--save-result"),
     ("o.jsonl", json.dumps({"run_name": "x", "batch_size": 1, "prefill_latency": 0.1}), "bench_serving"),
     ("q.jsonl", json.dumps({"backend": "engine", "successful_requests": 4, "total_latency": 2.0}),
