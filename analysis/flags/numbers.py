@@ -61,6 +61,9 @@ def counts(cell: Cell) -> Flags:
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
             yield _counts(f"it holds {rows} {word} requests and counts {count}")
+    rows = cell.requests.num_rows
+    if cell.requests_complete and rows < sum(told):
+        yield _counts(f"it holds {rows} requests, all there were, and counts {sum(told)}")
 
 
 def _counts(what: str) -> Flag:
@@ -71,7 +74,8 @@ def spread(cell: Cell) -> Flags:
     """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
     values."""
     for (origin, key), values in _distributions(cell).items():
-        why = _at_odds(values)
+        # Of what is recomputed some means weigh requests by their tokens, and medians do not.
+        why = _at_odds(values) or (_off_centre(values) if origin == "reported" else "")
         if why:
             metric = METRICS[key]
             yield Flag(
@@ -100,6 +104,16 @@ def _at_odds(values: Values) -> str:
         if std > widest + _slack(high):
             return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
     return ""
+
+
+def _off_centre(values: Values) -> str:
+    """Say how mean and median are further apart than one deviation, which they are nowhere."""
+    mean, median, std = (values.get(name) for name in ("mean", "p50", "std"))
+    if mean is None or median is None or std is None:
+        return ""
+    if abs(mean - median) <= std * (1 + _ROUNDED) + _slack(max(mean, median)):
+        return ""
+    return f"a mean of {mean:g} and a median of {median:g} with a deviation of {std:g}"
 
 
 def _slack(value: float) -> float:
@@ -163,8 +177,11 @@ def rates(cell: Cell) -> Flags:
         return
     ended = cell.completed / cell.duration if cell.completed and cell.duration else None
     requests, each = said.get("request_throughput"), said.get("output_tokens")
-    produced = None if requests is None or each is None else requests * each
-    for key, counted in (("request_throughput", ended), ("output_throughput", produced)):
+    for key, counted in (
+        ("request_throughput", ended),
+        ("output_throughput", _times(requests, each)),
+        ("total_throughput", _times(requests, _sum(said.get("prompt_tokens"), each))),
+    ):
         one, metric = said.get(key), METRICS[key]
         if one is None or counted is None or not _apart(one, counted, _APART[key]):
             continue
@@ -174,6 +191,10 @@ def rates(cell: Cell) -> Flags:
             f"{metric.label}: the report says {_shown(metric, one)}, its own counts give "
             f"{_shown(metric, counted)} {metric.unit}.",
         )
+
+
+def _times(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one * other
 
 
 def _means(cell: Cell, origin: Origin) -> Values:

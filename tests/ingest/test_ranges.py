@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.ingest.readers.test_sglang import line
 from warehouse.catalogue import METRICS
 
 
@@ -100,6 +101,7 @@ def test_a_doubtful_number_is_flagged_by_name(
     ("changes", "flag"),
     [
         ({"failed": 3}, "counts_differ"),
+        ({"mean_ttft_ms": 900.0, "std_ttft_ms": 20.0}, "statistics_disagree"),
         ({"completed": 3, "failed": 1, "detailed": True}, "counts_differ"),
         ({"spec_decode_acceptance_rate": 90.0}, "acceptance_disagrees"),
         ({"spec_decode_acceptance_length": 2.9}, "acceptance_disagrees"),
@@ -123,6 +125,17 @@ def test_counts_that_are_not_those_of_the_requests_are_flagged(
     data["benchmarks"][0]["metrics"]["request_totals"] = made
     assert run(write("r.json", data)).status == 0
     assert "counts_differ" in run.flags(run.cells()[0]["cell_id"])
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_all_requests_of_a_result_are_as_many_as_it_counts(
+    run: Any, write: Any, failed: bool
+) -> None:
+    """Of four requests one failed; that another one did contradicts the three that completed."""
+    said = line(True)
+    said["errors"][0] = "refused" if failed else ""
+    assert run(write("s.jsonl", said)).status == 0
+    assert ("counts_differ" in run.flags(run.cells()[0]["cell_id"])) is failed
 
 
 _DOUBTS = {
@@ -156,6 +169,8 @@ def test_every_metric_says_what_is_possible() -> None:
         ({"request_throughput": 1.2}, True),
         ({"output_throughput": 9.0}, True),
         ({"output_throughput": 14.0}, False),
+        ({"total_token_throughput": 20.0}, True),
+        ({"total_token_throughput": 45.0}, False),
     ],
 )
 def test_a_stated_rate_has_to_be_that_of_its_own_counts(
