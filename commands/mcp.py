@@ -15,7 +15,7 @@ def mcp(warehouse: Path | None) -> None:
     Its tools ask what the API is asked (runs, compare, decide, cost …), and questions in SQL under the
     limits of the page Data. All of them only read. Needs: pip install 'draftboard[mcp]'.
 
-    Example, as an agent's settings name it: {"command": "draftboard", "args": ["mcp"]}
+    Example: draftboard mcp --warehouse /data/warehouse
     """
     from warehouse.errors import InvalidInput
     from warehouse.store import Reader, warehouse_path
