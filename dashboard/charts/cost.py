@@ -25,6 +25,8 @@ _AROUND = 1.25
 _FAINT = 0.25
 #: Height of one traffic in the chart of a year, and what its axis and title need, px.
 _ROW, _HEAD = 48, 110
+#: More traffics than this make the page longer than anybody reads; the table below has them all.
+_MOST_TRAFFICS = 8
 BASELINE = "baseline"
 
 
@@ -165,11 +167,13 @@ def _names(rows: pd.DataFrame, x: alt.X) -> Any:
     )
 
 
-def saved_a_year(rows: Sequence[Money]) -> Chart:
-    """Draw what each decision saves in a year for the demand (USD), with its 95 % interval, in the
-    order of ``rows``; zero: as many GPUs either way."""
+def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
+    """Draw what decisions save in a year for the demand (USD), with its 95 % interval, in the
+    order of ``rows``; zero: as many GPUs either way. ``chosen``: the place of a row that is drawn
+    even where there are too many of them."""
     sizes = {row.decision.subject.tensor_parallel_size for row in rows}
-    known = [_year(row, len(sizes) > 1) for row in rows if row.usd_saved_per_year is not None]
+    drawn_rows = [rows[at] for at in _places(len(rows), chosen)]
+    known = [_year(row, len(sizes) > 1) for row in drawn_rows if row.usd_saved_per_year is not None]
     name = f"What a year of the demand saves{_badge(rows[0]) if rows else ''}"
     if not known:
         return nothing(f"{name}: unknown")
@@ -203,9 +207,19 @@ def saved_a_year(rows: Sequence[Money]) -> Chart:
         ),
     ]  # fmt: skip
     return alt.layer(
-        *drawn, title=title(name, "with 95 % interval; hollow: nothing was repeated"),
+        *drawn, title=title(name, f"{_of_all(len(drawn_rows), len(rows))}95 % interval; hollow: no repeats"),
         height=_HEAD + _ROW * len(marks),
     )  # fmt: skip
+
+
+def _places(count: int, chosen: int) -> list[int]:
+    """Return the places of the rows that are drawn: the first ones, and the one that is chosen."""
+    first = list(range(min(count, _MOST_TRAFFICS)))
+    return first if chosen in first else [*first[:-1], chosen]
+
+
+def _of_all(drawn: int, count: int) -> str:
+    return f"{drawn} of {count} traffics; " if drawn < count else ""
 
 
 def _year(row: Money, sizes: bool) -> dict[str, object]:

@@ -16,7 +16,7 @@ from answers.cost.capacity import capacity, within
 from answers.cost.trade import trade
 from answers.cost.values import Money, Terms
 from answers.decide.answer import decide
-from answers.decide.values import Question
+from answers.decide.values import Question, Traffic
 from commands.cost import cost
 from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
@@ -366,6 +366,20 @@ def test_loads_are_the_ticks_and_the_trade_starts_at_zero() -> None:
     assert axes["x"]["scale"]["zero"]
     assert axes["y"]["scale"]["zero"]
     assert [p["name"] for p in specs["front"]["params"]] == [charts_pareto.CHOSEN]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_of_many_traffics_the_first_are_drawn_and_the_one_that_is_chosen() -> None:
+    (row,) = _rows(CODE, terms=_demand())
+    rows = [
+        replace(row, decision=replace(row.decision, traffic=Traffic(f"d{n}"))) for n in range(21)
+    ]
+
+    drawn = charts_cost.saved_a_year(rows, chosen=20).to_dict()
+
+    (marks,) = [found for found in drawn["datasets"].values() if "told" in found[0]]
+    assert [mark["traffic"] for mark in marks] == [*(f"d{n}" for n in range(7)), "d20"]
+    assert "8 of 21 traffics" in str(drawn["title"])
 
 
 @pytest.mark.usefixtures("warehouse")

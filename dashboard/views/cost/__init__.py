@@ -115,11 +115,12 @@ def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named,
     found = ask(shelf, decide_one, question, place[0]).overview
     known = {} if found is None else traffics(found)
     costs = cost(Decisions(tuple(known.values())), counted)
-    row = costs.rows[list(known).index(place[1])]
+    at = list(known).index(place[1])
+    row = costs.rows[at]
     if question.slo is not None:
         scope = kept_to(row.decision, question.filters)
         row = within(row, ask(shelf, capacity, scope, question.slo, counted.paying, False))
-    charts = (charts_cost.cost_by_load(row, question.slo), charts_cost.saved_a_year(costs.rows))
+    charts = (charts_cost.cost_by_load(row, question.slo), charts_cost.saved_a_year(costs.rows, at))
     return Sheet(costs, row, tuple(map(specification, charts)))
 
 
