@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.service.slo import EXAMPLE
 from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview
-from answers.decide.subjects import Asked, Named, decide_one, subjects
+from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question
 from dashboard.components import plain
 from dashboard.links import choose, follow_first, lost
@@ -114,9 +114,14 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
     A page shows one subject, so only that is decided on, and those before it that cannot be.
     """
     there = list(ask(shelf, subjects, Asked(question.filters, question.allow)))
-    while there and ask(shelf, decide_one, question, there[0]).overview is None:
+    while there and decided(shelf, question, there[0]).overview is None:
         del there[0]
     return {one.name: one for one in there}
+
+
+def decided(shelf: Shelf, question: Question, about: Named) -> One:
+    """Return the decision on a subject, kept under its own filters: all pages ask for the same."""
+    return ask(shelf, decide_one, replace(question, filters=about.filters), about)
 
 
 def chosen(
@@ -136,7 +141,7 @@ def chosen(
         name = one_of("Model and hardware", [*printed, *known], SUBJECT)
     if name is None or name in printed:
         return None
-    found = ask(shelf, decide_one, question, known[name])
+    found = decided(shelf, question, known[name])
     if found.overview is None:
         return found.why_none or ""
     alone = len(known) + len(printed) == 1
@@ -159,7 +164,7 @@ def _of_subject(
     with boxes[2]:
         load = load_chosen(traffics(overview)[place])
     question = replace(question, load=load)
-    at_load = ask(shelf, decide_one, question, about).overview or overview
+    at_load = decided(shelf, question, about).overview or overview
     kept = replace(question, filters=about.filters)
     return Told(kept, about, at_load, place, traffics(at_load)[place], alone)
 

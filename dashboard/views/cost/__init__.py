@@ -12,7 +12,7 @@ from answers.cost.trade import trade
 from answers.cost.values import Costs, Money, Terms
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
-from answers.decide.subjects import Named, decide_one
+from answers.decide.subjects import Named
 from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
 from dashboard import links, offered
@@ -21,7 +21,17 @@ from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
 from dashboard.charts.pareto import CHOSEN, POINT
 from dashboard.charts.spec import Drawing, specification
-from dashboard.chosen import Told, chosen, decidable, gone, one_of, question_of, say_gone, traffics
+from dashboard.chosen import (
+    Told,
+    chosen,
+    decidable,
+    decided,
+    gone,
+    one_of,
+    question_of,
+    say_gone,
+    traffics,
+)
 from dashboard.components import plain, table
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
@@ -112,7 +122,7 @@ def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> N
 @cached(16, Question, Terms, Named)
 def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named, str]) -> Sheet:
     """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
-    found = ask(shelf, decide_one, question, place[0]).overview
+    found = decided(shelf, question, place[0]).overview
     known = {} if found is None else traffics(found)
     costs = cost(Decisions(tuple(known.values())), counted)
     at = list(known).index(place[1])
@@ -144,7 +154,7 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
     if len(names) > 1:
         name = one_of("Dataset of the chart below", sorted(names), "trade_dataset")
         group = names.get(name or "", group)
-    drawing = specification(charts_pareto.pareto(group))
+    drawing = _front(shelf, filters, found.groups.index(group))
     st.vega_lite_chart(
         drawing, key="front", on_select=_choose, alt=f"{drawing['title']['text']}. {_HOW_FRONT}"
     )
@@ -157,6 +167,12 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
         (point,) = (point for point in found.points if point.name == chosen)
         table(folds.cells_behind(shelf, filters, point.cells), "cells", LINK_COLUMNS)
     return [drawing]
+
+
+@cached(16)
+def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
+    """Return the chart of one group of competing points; ``at``: its place."""
+    return specification(charts_pareto.pareto(ask(shelf, trade, filters).groups[at]))
 
 
 def _choose() -> None:

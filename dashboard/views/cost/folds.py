@@ -1,11 +1,12 @@
 """What is folded under the answer: latency targets, the arithmetic, every number, prices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+from analysis.money.paying import Paying
 from answers.cost import tables
 from answers.cost.bounds import offered
 from answers.cost.capacity import Capacity, Carried, capacity
@@ -17,10 +18,10 @@ from answers.decide.values import Question
 from dashboard import offered as there
 from dashboard.cells import BEHIND, linked
 from dashboard.charts.pareto import slo_strips
-from dashboard.charts.spec import specification
+from dashboard.charts.spec import Drawing, specification
 from dashboard.components import Shown, plain, shown, table
 from dashboard.download_menu import charts_menu, rows_menu
-from dashboard.shelf import Shelf, ask
+from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.cost.paying import price_list
 from warehouse.filters import Filters
 
@@ -46,6 +47,17 @@ class Scope:
     filters: Filters
     question: Question
     terms: Terms
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """What is asked of a service level: of which cells, which level, at which price, and whether
+    single requests are counted."""
+
+    filters: Filters
+    slo: str
+    paying: Paying
+    counted: bool = False
 
 
 def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | None = None) -> None:
@@ -119,19 +131,21 @@ def _targets(shelf: Shelf, scope: Scope) -> None:
         "Count goodput: judge every single request", key="goodput", bind="query-params",
         help=_HOW_GOODPUT,
     )  # fmt: skip
-    found = ask(shelf, capacity, scope.filters, slo, scope.terms.paying, False)
+    asked = _Reached(scope.filters, slo, scope.terms.paying)
+    found = _capacity(shelf, asked)
     if count and found.cells > MOST_CELLS:
         st.info(
             f"These are {found.cells:,} cells; goodput reads the requests of at most {MOST_CELLS}. "
             "Choose a dataset or an arm in the sidebar."
         )
     elif count:
-        found = ask(shelf, capacity, scope.filters, slo, scope.terms.paying, True)
+        asked = replace(asked, counted=True)
+        found = _capacity(shelf, asked)
     if scope.question.slo is None:
         st.caption(
             plain(f"No target is asked for; shown is {slo}, the middle of what was measured.")
         )
-    _reached(found)
+    _reached(shelf, asked, found)
 
 
 def _ask_for() -> None:
@@ -139,7 +153,11 @@ def _ask_for() -> None:
     st.session_state["draft_slo"] = st.session_state["offered_bound"] or ""
 
 
-def _reached(found: Capacity) -> None:
+def _capacity(shelf: Shelf, asked: _Reached) -> Capacity:
+    return ask(shelf, capacity, asked.filters, asked.slo, asked.paying, asked.counted)
+
+
+def _reached(shelf: Shelf, asked: _Reached, found: Capacity) -> None:
     st.markdown(plain(found.headline), help=_HOW_LOAD)
     charts, arms, loads = st.tabs(
         ["Loads that meet it", "Each arm's largest load", "Every load, with what it misses"],
@@ -147,7 +165,7 @@ def _reached(found: Capacity) -> None:
     )  # fmt: skip
     if charts.open:
         with charts:
-            _strips(found)
+            _strips(*_drawn(shelf, asked))
     if arms.open:
         with arms:
             text(tables.arms(found), "arms")
@@ -159,15 +177,20 @@ def _reached(found: Capacity) -> None:
         st.caption(plain(sentence))
 
 
-def _strips(found: Capacity) -> None:
+@cached(16, _Reached)
+def _drawn(shelf: Shelf, asked: _Reached) -> tuple[dict[str, Drawing], int]:
+    """Return the charts of the first settings, and how many settings there are."""
     settings: dict[str, list[Carried]] = {}
-    for arm in found.arms:
+    for arm in _capacity(shelf, asked).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
     first = list(settings.items())[:MOST_STRIPS]
-    drawings = {name: specification(slo_strips(arms)) for name, arms in first}
-    if len(settings) > MOST_STRIPS:
-        st.caption(f"{MOST_STRIPS} of {len(settings)} settings are drawn; all are judged.")
+    return {name: specification(slo_strips(arms)) for name, arms in first}, len(settings)
+
+
+def _strips(drawings: dict[str, Drawing], settings: int) -> None:
+    if settings > MOST_STRIPS:
+        st.caption(f"{MOST_STRIPS} of {settings} settings are drawn; all are judged.")
     places = st.columns(len(drawings) or 1)
     for place, (name, drawing) in zip(places, drawings.items(), strict=False):
         place.vega_lite_chart(drawing, alt=f"Which loads meet the service level, {name}")

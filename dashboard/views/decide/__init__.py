@@ -54,7 +54,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
             _undecided(study, lost, top)
     adding.folded(shelf, filters)
     if isinstance(told, Told) and lost is None:
-        details.draw(shelf, told.question, told.overview, told.one)
+        details.draw(shelf, told)
 
 
 def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
@@ -95,7 +95,8 @@ def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
     top.header(plain(_headline(told)))
     left, right = st.columns([3, 2])
     with left:
-        pieces.load_map(told.overview, told.one, "load_map")
+        drawn = details.drawings(shelf, told.question, told.about, told.traffic)
+        pieces.load_map(drawn[details.LOAD_MAP], told.overview, "load_map")
     with right:
         pieces.tiles(told.one)
         with st.container(horizontal=True):

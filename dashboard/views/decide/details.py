@@ -12,13 +12,15 @@ from answers.decide.changes import changes
 from answers.decide.fields import behind, fields
 from answers.decide.outputs import operating_cell, outputs_of
 from answers.decide.overview import Overview
+from answers.decide.subjects import Named
 from answers.decide.values import Decision, Question
 from dashboard.charts import decide as charts
-from dashboard.charts.spec import specification
+from dashboard.charts.spec import Drawing, specification
+from dashboard.chosen import Told, decided, traffics
 from dashboard.components import plain, table, texts
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.links import cell_link
-from dashboard.shelf import Shelf, ask
+from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.decide.files import rows_of
 from dashboard.views.decide.pieces import bullets
 from warehouse import decisions
@@ -26,14 +28,29 @@ from warehouse.filters import Filters
 
 #: The field whose cells are shown: its box, its parameter.
 SQUARE = "square"
+#: The titles of the charts as files.
+LOAD_MAP, _HEAT_MAP = "Load map", "Method and K"
 _LINK = "measured in"
 
 
-def draw(shelf: Shelf, question: Question, overview: Overview, one: Decision) -> None:
+@cached(32, Question, Named)
+def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
+    """Return the charts of a decision by their titles; ``traffic``: its name."""
+    overview = decided(shelf, question, about).overview
+    if overview is None:
+        return {}
+    one = traffics(overview)[traffic]
+    drawn = {LOAD_MAP: charts.load_map(overview, one), _HEAT_MAP: charts.heat_map(one)}
+    return {name: specification(chart) for name, chart in drawn.items()}
+
+
+def draw(shelf: Shelf, told: Told) -> None:
     """Draw every part, folded; then the files."""
+    question, overview, one = told.question, told.overview, told.one
+    drawn = drawings(shelf, question, told.about, told.traffic)
     changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
     left = tuple(tables.left_out(one))
-    _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one),
+    _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one, drawn[_HEAT_MAP]),
           SQUARE in st.query_params)  # fmt: skip
     _fold("against", _counted("What speaks against it", len(one.against)), lambda: _against(one))
     _fold("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?",
@@ -49,8 +66,7 @@ def draw(shelf: Shelf, question: Question, overview: Overview, one: Decision) ->
           lambda: bullets(changed, "Nothing that was recorded; record it with: draftboard verdict --record"))  # fmt: skip
     with st.container(horizontal=True):
         rows_menu("decide", lambda: rows_of(overview.decisions))
-        drawn = {"Load map": charts.load_map(overview, one), "Method and K": charts.heat_map(one)}
-        charts_menu("decide", {name: specification(chart) for name, chart in drawn.items()})
+        charts_menu("decide", drawn)
 
 
 def _fold(key: str, label: str, show: Callable[[], None], opened: bool = False) -> None:
@@ -65,10 +81,9 @@ def _counted(label: str, number: int) -> str:
     return f"{label}: {number or 'nothing'}"
 
 
-def _which_k(shelf: Shelf, one: Decision) -> None:
+def _which_k(shelf: Shelf, one: Decision, drawing: Drawing) -> None:
     taken = "; ".join(f"at {level.load.text} {tables.taken(level)}" for level in one.levels)
     st.markdown(f"Taken: {plain(taken)}. At stake: {plain(tables.at_stake(one))}.")
-    drawing = specification(charts.heat_map(one))
     alt = f"Expected improvement by load and arm, as a heat map. Taken: {taken}."
     if "params" in drawing:
         st.vega_lite_chart(drawing, alt=alt, key="map", on_select=_choose)

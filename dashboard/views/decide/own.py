@@ -47,8 +47,9 @@ def _decided(overview: Overview, at: int) -> None:
     st.subheader(plain(overview.headline))
     st.markdown(plain(overview.paragraph))
     left, right = st.columns([3, 2])
+    drawing = specification(charts.load_map(overview, one))
     with left:
-        pieces.load_map(overview, one)
+        pieces.load_map(drawing, overview)
     with right:
         pieces.tiles(one)
     pieces.paste(one)
@@ -56,7 +57,7 @@ def _decided(overview: Overview, at: int) -> None:
     st.markdown("**Against it**")
     pieces.bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
     pieces.bullets(tables.doubts(one))
-    charts_menu(f"own-results-{at}", {"Load map": specification(charts.load_map(overview, one))})
+    charts_menu(f"own-results-{at}", {"Load map": drawing})
 
 
 def _compared(told: Told) -> None:

@@ -10,15 +10,14 @@ from answers.decide.overview import Overview
 from answers.decide.tiles import tiles as tiles_of
 from answers.decide.values import Decision
 from dashboard.charts import decide as charts
-from dashboard.charts.spec import specification
+from dashboard.charts.spec import Drawing
 from dashboard.chosen import LOAD, TRAFFIC
 from dashboard.components import plain
 
 
-def load_map(overview: Overview, told: Decision, key: str | None = None) -> None:
+def load_map(drawing: Drawing, overview: Overview, key: str | None = None) -> None:
     """Draw traffic over loads as one chart, with the word and size of each. With a ``key`` a click
     on a field chooses its traffic and load."""
-    drawing = specification(charts.load_map(overview, told))
     lines = (
         f"{overview.place(one)}: {tables.words_by_load(one.levels)}" for one in overview.ordered
     )
