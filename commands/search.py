@@ -51,7 +51,7 @@ def search(plan: Path | None, results: Path | None, warehouse: Path | None, **gi
     The same command continues after any interruption.
 
     \b
-    Examples:
+    Example:
       draftboard search studies/laptop-lab-search.yaml --results results --stake 10%
       draftboard search --replay data/warehouse --study laptop-lab-costly --stake 10%
     """
