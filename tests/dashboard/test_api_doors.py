@@ -1,6 +1,7 @@
 """Who reaches the API of a dashboard with a login: on a real server, with cookies and with tokens."""
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,8 +21,14 @@ PROBLEM = "application/problem+json"
 
 
 @pytest.fixture(scope="module")
-def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
-    with guarded(tmp_path_factory.mktemp("doors"), filled, LIMITS) as found:
+def own(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the filled warehouse, into which tokens and their deeds are written."""
+    return Path(shutil.copytree(filled, tmp_path_factory.mktemp("own") / "warehouse"))
+
+
+@pytest.fixture(scope="module")
+def server(own: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    with guarded(tmp_path_factory.mktemp("doors"), own, LIMITS) as found:
         yield found
 
 
@@ -55,17 +62,17 @@ def test_who_is_let_in_asks_the_api_with_the_cookie_of_the_login(
 
 
 def test_a_token_reads_until_it_is_taken_back_and_opens_no_page(
-    server: tuple[str, int], filled: Path
+    server: tuple[str, int], own: Path
 ) -> None:
-    address, warehouse = server[0], ["--warehouse", str(filled)]
-    secret = _token(filled, ADDRESSES["editor"])
+    address, warehouse = server[0], ["--warehouse", str(own)]
+    secret = _token(own, ADDRESSES["editor"])
 
     assert _asked(address, secret).status_code == 200
     assert _asked(address, secret, "/").status_code == 403
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {secret}"}) as client:
         assert opens_a_session(client) == 403
     assert secret.encode() not in b"".join(
-        path.read_bytes() for path in filled.iterdir() if path.is_file()
+        path.read_bytes() for path in own.iterdir() if path.is_file()
     )
     listed = CliRunner().invoke(cli, ["token", "list", *warehouse]).stdout
     number = secret.split("_")[1]
@@ -81,9 +88,9 @@ def test_a_token_reads_until_it_is_taken_back_and_opens_no_page(
 
 
 def test_a_token_gives_its_owner_no_more_than_the_login_does(
-    server: tuple[str, int], filled: Path
+    server: tuple[str, int], own: Path
 ) -> None:
-    refused = _asked(server[0], _token(filled, ADDRESSES["stranger"]))
+    refused = _asked(server[0], _token(own, ADDRESSES["stranger"]))
 
     assert (refused.status_code, refused.headers["Content-Type"]) == (403, PROBLEM)
     for secret in ("draftboard_00000000_no", "x", "é"):
