@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from msgspec.json import encode
 from pydantic import ValidationError
 
-from answers.doors.parameters import Page, problems_of, schema_json
+from answers.doors.parameters import problems_of
 from answers.doors.questions import QUESTIONS, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.store import Reader
@@ -45,7 +45,7 @@ _INSTRUCTIONS = (
 def tools() -> list[types.Tool]:
     """Return every tool with the schema of its words."""
     asked = [
-        types.Tool(name=one.name, description=one.summary, input_schema=_schema(one.name))
+        types.Tool(name=one.name, description=one.summary, input_schema=one.schema())
         for one in QUESTIONS.values()
     ]
     said = (
@@ -58,13 +58,6 @@ def tools() -> list[types.Tool]:
     return [tool.model_copy(update={"annotations": reads}) for tool in found]
 
 
-def _schema(name: str) -> Json:
-    schema = schema_json(QUESTIONS[name].parameters)
-    if QUESTIONS[name].listed:
-        schema["properties"] = schema["properties"] | schema_json(Page)["properties"]
-    return schema
-
-
 def answer(root: Path, name: str, words: Mapping[str, Any]) -> Json:
     """Return what a tool answers. Raises DraftboardError or ValidationError for words that ask for
     nothing, each in words of its own."""
@@ -73,10 +66,9 @@ def answer(root: Path, name: str, words: Mapping[str, Any]) -> Json:
     asking = QUESTIONS.get(name)
     if asking is None:
         raise InvalidInput(f"There is no tool {name!r}; there are {', '.join([*QUESTIONS, SQL])}.")
-    own = {key: value for key, value in words.items() if key not in Page.model_fields}
-    page = Page.model_validate({key: words[key] for key in Page.model_fields if key in words})
+    own, page = asking.read(words)
     with Reader(root, everything=asking.everything) as reader:
-        found = asking.ask(reader, asking.parameters.model_validate(own))
+        found = asking.ask(reader, own)
         return answer_json(asking, found, page) | {"generation": reader.generation}
 
 

@@ -121,7 +121,7 @@ class Warehouse:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
             found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
-        return Answer(found, cost_contract.as_json, lambda told: iter(told["costs"]))
+        return Answer(found, cost_contract.as_json, rows.of("costs"))
 
 
 def _question(asked: Decided) -> Question:

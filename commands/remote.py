@@ -64,7 +64,7 @@ class Remote:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         words = {**asked, "subject": ALL, **_terms(terms or Terms())}
         found = self._asked("cost", words, Costs)
-        return Answer(found, cost_contract.as_json, lambda told: iter(told["costs"]))
+        return Answer(found, cost_contract.as_json, rows.of("costs"))
 
     def _asked(self, name: str, words: Any, kind: type[Value]) -> Value:
         """Ask one question. Raises InvalidInput, with the server's own sentence where it has one."""

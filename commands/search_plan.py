@@ -4,6 +4,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from warehouse.arms import TABLE
 from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _arm(launch: dict[str, Any]) -> Any:
         return Arm(launch["arm"], "", 0)
     config = json.loads(words[words.index("--speculative-config") + 1])
     k = config.pop("num_speculative_tokens", None)
-    if k is None or "num_speculative_tokens_per_batch_size" in config:
+    if k is None or TABLE in config:
         raise InvalidInput(
             f"The arm {launch['arm']} drafts no fixed number of tokens, so a search cannot place it; "
             "state num_speculative_tokens."

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from warehouse import annotations
-from warehouse.lines import append
+from warehouse import annotations, lines
 
 FILE = "audit.jsonl"
 What = Literal["keep", "token", "revoke", "note", "exclude", "include", "accept"]
@@ -34,7 +33,7 @@ class Deed:
 def add(root: Path, who: str, account: str | None, what: What, about: str) -> None:
     """Write down a deed of now, durably. Raises as ``lines.append`` does."""
     deed = Deed(datetime.now(UTC), who, account, what, about)
-    append(root, FILE, msgspec.json.encode(deed) + b"\n")
+    lines.append(root, FILE, msgspec.json.encode(deed) + b"\n")
 
 
 def read(root: Path) -> tuple[Deed, ...]:
@@ -44,19 +43,4 @@ def read(root: Path) -> tuple[Deed, ...]:
         Deed(event.at, event.author, event.account, event.action, event.target.name, event.text)
         for event in annotations.read(root)
     )
-    return tuple(sorted((*said, *_deeds(root / FILE)), key=lambda deed: deed.at))
-
-
-def _deeds(path: Path) -> list[Deed]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [deed for deed in map(_deed, lines) if deed is not None]
-
-
-def _deed(line: bytes) -> Deed | None:
-    try:
-        return msgspec.json.decode(line, type=Deed)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return tuple(sorted((*said, *lines.read(root / FILE, Deed)), key=lambda deed: deed.at))

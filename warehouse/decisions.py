@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from warehouse.lines import append
+from warehouse import lines
 
 FILE = "decisions.jsonl"
 
@@ -50,22 +50,10 @@ class Recorded:
 
 def record(root: Path, made: tuple[Recorded, ...]) -> None:
     """Write decisions behind the others; raises what ``lines.append`` raises."""
-    append(root, FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in made))
+    lines.append(root, FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in made))
 
 
 def last(root: Path) -> tuple[Recorded, ...]:
     """Return the last decision about each subject; a line that is only half written is passed
     over."""
-    try:
-        lines = (root / FILE).read_bytes().split(b"\n")
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    found = (_read(line) for line in lines if line.strip())
-    return tuple({one.about: one for one in found if one is not None}.values())
-
-
-def _read(line: bytes) -> Recorded | None:
-    try:
-        return msgspec.json.decode(line, type=Recorded)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return tuple({one.about: one for one in lines.read(root / FILE, Recorded)}.values())

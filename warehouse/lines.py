@@ -2,6 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from warehouse.errors import WarehouseBusy
 from warehouse.store_files import full_disk_explained, refuse_bundle, sync
@@ -9,6 +12,7 @@ from warehouse.store_list import current_generation, no_current
 
 #: Nobody holds the lock for longer than a few lines take to write.
 _WAIT = 10.0
+Line = TypeVar("Line")
 
 
 def append(root: Path, name: str, lines: bytes) -> None:
@@ -34,6 +38,24 @@ def append(root: Path, name: str, lines: bytes) -> None:
             raise WarehouseBusy(
                 f"Another process has kept {lock.lock_file} locked for {_WAIT:g} s; try again."
             ) from error
+
+
+def read(path: Path, kind: type[Line]) -> list[Line]:
+    """Return the lines of a file as values of one kind; none where there is no file. A line that is
+    no such value, such as one that is only half written, is passed over."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    known = (_value(line, kind) for line in lines if line.strip())
+    return [value for value in known if value is not None]
+
+
+def _value(line: bytes, kind: type[Line]) -> Line | None:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _append(path: Path, lines: bytes) -> None:

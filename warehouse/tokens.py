@@ -13,9 +13,8 @@ from typing import Annotated
 
 import msgspec
 
-from warehouse import audit
+from warehouse import audit, lines
 from warehouse.errors import UnknownKey
-from warehouse.lines import append
 
 FILE = "tokens.jsonl"
 PREFIX = "draftboard_"
@@ -62,7 +61,7 @@ def revoke(root: Path, number: str, who: str) -> Token:
 
 def held(root: Path) -> tuple[Token, ...]:
     """Return the tokens that count now, oldest first."""
-    known = {token.id: token for token in _lines(root / FILE)}
+    known = {token.id: token for token in lines.read(root / FILE, Token)}
     now = datetime.now(UTC)
     return tuple(one for one in known.values() if not one.revoked and now < one.ends)
 
@@ -78,19 +77,4 @@ def _digest(secret: str) -> str:
 
 
 def _add(root: Path, token: Token) -> None:
-    append(root, FILE, msgspec.json.encode(token) + b"\n")
-
-
-def _lines(path: Path) -> list[Token]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [token for token in map(_token, lines) if token is not None]
-
-
-def _token(line: bytes) -> Token | None:
-    try:
-        return msgspec.json.decode(line, type=Token)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    lines.append(root, FILE, msgspec.json.encode(token) + b"\n")

@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.frames import plain
+from warehouse.arms import TABLE
 
 Config = dict[str, Any]
 
@@ -25,9 +26,9 @@ def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config 
         return None
     config = _known(facts)
     config["num_speculative_tokens"] = table.largest
-    config.pop("num_speculative_tokens_per_batch_size", None)
+    config.pop(TABLE, None)
     if len(table.entries) > 1:
-        config["num_speculative_tokens_per_batch_size"] = [list(e) for e in table.entries]
+        config[TABLE] = [list(e) for e in table.entries]
     return config
 
 

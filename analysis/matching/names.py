@@ -1,6 +1,6 @@
 """What a reader calls a setting and an arm: dataset, TP and whatever else tells settings apart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
@@ -17,8 +17,10 @@ _LONGEST = 40
 def setting_names(settings: pd.DataFrame) -> pd.Series:
     """Return a name for each setting, ``code · TP 1``, no two alike. ``settings``: facts by
     setting, as ``Comparison.keys``."""
-    parts = [settings["dataset"].map(_text), settings["tensor_parallel_size"].map(_tensor_parallel)]
-    parts += [settings[name].map(_WORDS.get(name, _text)) for name in _telling(settings)]
+    parts = [settings["dataset"].map(short), settings["tensor_parallel_size"].map(_tensor_parallel)]
+    parts += [
+        settings[name].map(_WORDS.get(name, short)) for name in telling(settings, _TOLD, _ALWAYS)
+    ]
     return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
                                index=settings.index, dtype=object))  # fmt: skip
 
@@ -29,25 +31,26 @@ def arm_names(arms: pd.DataFrame) -> pd.Series:
     twice = arms["arm_label"].duplicated(keep=False)
     drafts = arms["draft_model"] if "draft_model" in arms else arms["arm_label"]
     names = [
-        f"{label} ({_text(draft)})" if same else label
+        f"{label} ({short(draft)})" if same else label
         for label, draft, same in zip(arms["arm_label"], drafts, twice, strict=True)
     ]
     return _distinct(pd.Series(names, index=arms.index, dtype=object))
 
 
-def _telling(settings: pd.DataFrame) -> list[str]:
-    """Return the fields that tell apart settings which the fields before them leave alike. So a
-    revision that always goes with its model is not named, nor is one GPU per rank."""
+def telling(rows: pd.DataFrame, names: Sequence[str], always: Sequence[str] = ()) -> list[str]:
+    """Return those of the columns ``names`` that tell apart rows which ``always`` and the columns
+    before them leave alike. So a revision that always goes with its model is not named, nor is one
+    GPU per rank."""
     told: list[str] = []
-    for name in _TOLD:
-        if name in settings and _apart(settings, [*told, name]) > _apart(settings, told):
+    for name in names:
+        if name in rows and _kinds(rows, [*always, *told, name]) > _kinds(rows, [*always, *told]):
             told.append(name)
     return told
 
 
-def _apart(settings: pd.DataFrame, told: list[str]) -> int:
-    """Return how many settings can be told apart by dataset, TP and ``told``."""
-    return len(settings[[*_ALWAYS, *told]].drop_duplicates())
+def _kinds(rows: pd.DataFrame, told: list[str]) -> int:
+    """Return how many rows can be told apart by the columns ``told``."""
+    return len(rows[told].drop_duplicates()) if told else 1
 
 
 def _distinct(names: pd.Series) -> pd.Series:
@@ -57,14 +60,15 @@ def _distinct(names: pd.Series) -> pd.Series:
 
 
 def _tensor_parallel(size: object) -> str:
-    return f"TP {_text(size)}"
+    return f"TP {short(size)}"
 
 
 def _gpus(count: object) -> str:
-    return f"{_text(count)} GPUs"
+    return f"{short(count)} GPUs"
 
 
-def _text(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value as it stands in a name: a longer one is cut, one that nobody stated is unknown."""
     if pd.isna(value):  # type: ignore[call-overload]
         return "unknown"
     text = f"{value:g}" if isinstance(value, float) else str(value)

@@ -10,9 +10,8 @@ from answers.compare.subjects import offered
 from answers.compare.values import Comparison
 from answers.compare.values import Question as ComparisonQuestion
 from answers.decide.answer import decide
-from answers.decide.overview import system
-from answers.decide.subjects import Asked, Named, subjects
-from answers.decide.values import Decision, Decisions, Question
+from answers.decide.subjects import Asked, Named, decide_one, subjects
+from answers.decide.values import Decisions, Question
 from warehouse.errors import UnknownKey
 from warehouse.store_read import Reader
 
@@ -37,15 +36,11 @@ def decided(reader: Reader, question: Question, subject: str | None) -> About[De
     """
     there = subjects(reader, Asked(question.filters, question.allow))
     for one in _tried(there, subject):
-        found = decide(reader, replace(question, filters=one.filters))
-        mine = tuple(each for each in found.decisions if _is_of(each, one))
+        found = decide_one(reader, question, one)
+        mine = found.overview.decisions if found.overview else ()
         if mine or subject is not None:
             return About(Decisions(mine, found.why_none), one.name, _names(there))
     return About(decide(reader, question), None, _names(there))
-
-
-def _is_of(one: Decision, about: Named) -> bool:
-    return system(one.subject) == system(about.about)
 
 
 def compared(

@@ -36,6 +36,7 @@ from answers.doors.parameters import (
     Page,
     Predicted,
     Watched,
+    schema_json,
 )
 from answers.predict import contract as predict_contract
 from answers.predict.answer import predict
@@ -152,6 +153,19 @@ class Asking:
     def _list(self, found: Any) -> Any:
         value = found.value if isinstance(found, About) else found
         return getattr(value, self.field) if self.field else value
+
+    def schema(self) -> Json:
+        """Return the JSON schema of all its words, those of its page among them."""
+        schema = schema_json(self.parameters)
+        if self.listed:
+            schema["properties"] = schema["properties"] | schema_json(Page)["properties"]
+        return schema
+
+    def read(self, said: Mapping[str, Any]) -> tuple[BaseModel, Page]:
+        """Return the words of the question and its page. Raises ValidationError."""
+        paged = {name: said[name] for name in Page.model_fields if self.listed and name in said}
+        own = {name: value for name, value in said.items() if name not in paged}
+        return self.parameters.model_validate(own), Page.model_validate(paged)
 
 
 def _claims_json(found: list[Table]) -> Json:

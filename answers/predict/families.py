@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import pandas as pd
 
 from analysis.matching.difference import flat
+from analysis.matching.names import short, telling
 from answers.predict.read import Subject
 from answers.predict.values import Place, Table
 from answers.wording import badges, known
-
-#: A longer value, e.g. server arguments, is cut in a name.
-_LONGEST = 40
 
 
 @dataclass(frozen=True)
@@ -69,27 +68,13 @@ def _name(place: Place) -> str:
 
 def _differing(one: Subject, same: Sequence[Subject]) -> Iterator[str]:
     """Name the facts of its system that tell it from others of the same name; a server's arguments
-    one by one."""
+    one by one. The first facts say most."""
     own, others = flat(dict(one.facts)), [flat(dict(other.facts)) for other in same]
-    for name in _telling(others):
-        text = str(own.get(name, "not stated"))
-        cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-        yield f"{name.replace('_', ' ').replace('server args.', '')} {cut}"
-
-
-def _telling(systems: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the fields that tell apart systems which the fields before them leave alike."""
-    told: list[str] = []
-    # Their order is that of the facts, of which the first says most.
-    for name in dict.fromkeys(name for system in systems for name in system):
-        if _kinds(systems, [*told, name]) > _kinds(systems, told):
-            told.append(name)
-    return told
-
-
-def _kinds(systems: Sequence[dict[str, Any]], told: Sequence[str]) -> int:
-    """How many systems differ in the fields ``told``."""
-    return len({tuple(str(system.get(name)) for name in told) for system in systems})
+    names = list(dict.fromkeys(name for system in others for name in system))
+    stated = pd.DataFrame([{name: str(system.get(name)) for name in names} for system in others])
+    for name in telling(stated, names):
+        text = short(own.get(name, "not stated"))
+        yield f"{name.replace('_', ' ').replace('server args.', '')} {text}"
 
 
 def measured(found: Sequence[Subject]) -> Table:

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.drafts.dynamic_k import DynamicTable, dynamic_table
+from analysis.drafts.serve_line import speculative_config
 from analysis.search.belief import Belief
 from analysis.search.space import BASELINE, Floats, Seen, Space
-from warehouse.arms import TABLE
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,12 @@ def winner(space: Space, seen: Seen, belief: Belief) -> Winner:
         if table.largest and float(gain.mean()) > best:
             best = float(gain.mean())
             like = space.arms[int(taken.max())].label  # The baseline is 0.
-            found = Winner(_config(family, table), taken, like, _words(table))
+            found = Winner(
+                json.dumps(speculative_config({"speculative_config": family}, table)),
+                taken,
+                like,
+                _words(table),
+            )
     return found
 
 
@@ -60,13 +65,6 @@ def _candidates(space: Space, expected: Floats, arms: list[int]) -> pd.DataFrame
             for arm in arms
         ]
     )  # fmt: skip
-
-
-def _config(family: str, table: DynamicTable) -> str:
-    config = json.loads(family) | {"num_speculative_tokens": table.largest}
-    if len(table.entries) > 1:
-        config[TABLE] = [list(entry) for entry in table.entries]
-    return json.dumps(config)
 
 
 def _words(table: DynamicTable) -> str:

@@ -76,8 +76,7 @@ def _read(asking: Asking, query: QueryParams) -> tuple[BaseModel, Page]:
         if name not in lists and len(values) > 1:
             raise InvalidInput(f"{name} was given {len(values)} times; give it once.")
         said[name] = tuple(values) if name in lists else values[0]
-    paged = {name: said.pop(name) for name in Page.model_fields if asking.listed and name in said}
-    return asking.parameters.model_validate(said), Page.model_validate(paged)
+    return asking.read(said)
 
 
 def _place(asking: Asking, form: str, request: Request) -> _Place:

@@ -3,7 +3,6 @@
 from importlib.metadata import version
 from typing import Any
 
-from answers.doors.parameters import Page, schema_json
 from answers.doors.questions import QUESTIONS, Asking
 from dashboard.addresses import base
 from dashboard.api import forms
@@ -88,10 +87,7 @@ _HEADERS: Json = {"ETag": {"schema": {"type": "string"}, "description": "Changes
 
 
 def _parameters(one: Asking) -> list[Json]:
-    known = schema_json(one.parameters)
-    properties = {**known.get("properties", {})}
-    if one.listed:
-        properties |= schema_json(Page)["properties"]
+    known = one.schema()
     return [
         {
             "name": name,
@@ -100,7 +96,7 @@ def _parameters(one: Asking) -> list[Json]:
             "description": schema.get("description", ""),
             "schema": _schema(schema),
         }
-        for name, schema in properties.items()
+        for name, schema in known.get("properties", {}).items()
     ]
 
 

@@ -37,8 +37,7 @@ _LINK = "measured in"
 def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
     """Return the charts of a decision by their titles; ``traffic``: its name."""
     overview = decided(shelf, question, about).overview
-    if overview is None:
-        return {}
+    assert overview is not None  # Whoever asks was told of it.
     one = traffics(overview)[traffic]
     drawn = {LOAD_MAP: charts.load_map(overview, one), _HEAT_MAP: charts.heat_map(one)}
     return {name: specification(chart) for name, chart in drawn.items()}
