@@ -126,14 +126,6 @@ def first_lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def grounds_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies of a warehouse that stays as it is are read and compared once for all these tests."""
-    from tests import grounds
-
-    grounds.keep(monkeypatch)
-
-
-@pytest.fixture
 def warehouse_path(tmp_path: Path) -> Path:
     """A place for a warehouse; nothing is there yet."""
     return tmp_path / "warehouse"

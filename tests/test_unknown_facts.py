@@ -110,7 +110,6 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("grounds_kept")
 @pytest.mark.parametrize("name", CASES)
 def test_a_decision_is_told_with_any_fact_unknown(everything: Path, name: str) -> None:
     study = "unknown" if name == "no study" else name

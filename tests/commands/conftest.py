@@ -9,8 +9,3 @@ import pytest
 def recorded(first_lab: Path) -> tuple[str, str]:
     """--warehouse and the folder into which the first recorded lab run was ingested."""
     return "--warehouse", str(first_lab)
-
-
-@pytest.fixture(autouse=True)
-def _kept(grounds_kept: None) -> None:
-    """Commands and pages of one warehouse ask for the same studies again and again."""

@@ -231,8 +231,3 @@ def opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(root))
     yield root
-
-
-@pytest.fixture(autouse=True)
-def _kept(grounds_kept: None) -> None:
-    """Commands and pages of one warehouse ask for the same studies again and again."""
