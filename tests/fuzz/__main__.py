@@ -35,14 +35,16 @@ def fuzz(
     tallies = {name: Tally() for name in names}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        # The one that had the least time so far is next.
-        name = min(names, key=lambda one: tallies[one].cpu_s)
+        spent = sums.seconds(add) if add else {one: tallies[one].cpu_s for one in names}
+        name = sums.furthest(names, spent)
         if name not in usual:
             usual[name] = known(name)
-        _summed(tallies[name], one_batch(name, source, keep, usual[name]))
-    if add is not None:
-        sums.add(add, {name: tally for name, tally in tallies.items() if tally.tried})
-    for name, tally in tallies.items():
+        tally = one_batch(name, source, keep, usual[name])
+        _summed(tallies[name], tally)
+        if add is not None:
+            # At once, so that a run that is ended early has counted.
+            sums.add(add, name, tally)
+    for name, tally in ((name, tally) for name, tally in tallies.items() if tally.tried):
         click.echo(
             f"{name:42}{tally.tried:7} tried {tally.accepted:7} accepted {tally.rejected:7} rejected "
             f"{len(tally.silent):5} silent {len(tally.crashes):4} crashes {tally.cpu_s:7.0f} s CPU"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.mutate import mutated
+from tests.ingest.readers import test_aiperf
 from tests.secrets.others import OTHERS, Other
 from tests.secrets.planted import bench, drops, report, reports
 
@@ -39,27 +40,69 @@ def _other(other: Other) -> Sample:
 
 
 def _of_drop(part: str) -> Sample:
-    """A drop of which one file is changed: the record, the samples or a snapshot."""
-    (source, *_) = drops()
+    """A drop of which one file is changed: the record, or one of samples, line by line."""
+    source = drops()[1]
 
     def write(place: Path, change: Callable[[Any], bytes]) -> None:
         shutil.copytree(source, place)
         if part == "record.json":
             (place / part).write_bytes(change(json.loads((source / part).read_bytes())))
-            return
-        lines = (source / "metrics-samples.jsonl").read_text("utf-8").splitlines()
-        if part == "metrics-samples.jsonl":
-            (place / part).write_bytes(b"\n".join(change(json.loads(one)) for one in lines[:40]))
         else:
-            said = json.loads(change(json.loads(lines[0])) or b"[0, []]")
-            (place / part).write_text("\n".join(map(str, said[-1])), "utf-8")
+            lines = _MACHINE if part == "machine-samples.jsonl" else _served(source)[:40]
+            (place / part).write_bytes(b"\n".join(map(change, lines)))
 
     return Sample(write)
+
+
+def _served(drop: Path) -> list[Any]:
+    lines = (drop / "metrics-samples.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+#: What a machine did, from the first second of the recorded drop on.
+_MACHINE: list[Any] = [
+    ["at", 'gpu_power_watts{gpu="0"}', "cpu_mhz"],
+    *([_served(drops()[1])[0][0] + second, 300.0 + second, 2400.0] for second in range(8)),
+]
+
+
+def _snapshots() -> Sample:
+    """A drop with the server's counters before and after, of which those after are changed."""
+    source = drops()[1]
+
+    def write(place: Path, change: Callable[[Any], bytes]) -> None:
+        shutil.copytree(source, place)
+        (place / "metrics-samples.jsonl").unlink()
+        (_, before), *_, (_, after) = _served(source)
+        (place / "metrics-before.prom").write_text("\n".join(before), "utf-8")
+        (place / "metrics-after.prom").write_bytes(_as_lines(change(after)))
+
+    return Sample(write)
+
+
+def _as_lines(data: bytes) -> bytes:
+    """The members of a list as lines; what is no list of texts as it is."""
+    try:
+        return "\n".join(json.loads(data)).encode("utf-8", "replace")
+    except (ValueError, TypeError, RecursionError):
+        return data
 
 
 def _sweep() -> dict[str, Any]:
     more = {"run_number": 0, "speculative_config": {"method": "ngram", "num_speculative_tokens": 2}}
     return bench(True) | more
+
+
+def _parts() -> dict[str, Other]:
+    """Files that may lie alone as well as beside the others of their run."""
+    (stage, _), (requests, rows), (config, settings) = OTHERS["inference-perf"].files.items()
+    return {
+        "aiperf requests": Other({test_aiperf.REQUESTS: test_aiperf.rows()}),
+        "inference-perf requests": Other({requests: rows, config: settings}),
+        "inference-perf summary": Other(
+            {"summary_lifecycle_metrics.json": OTHERS["inference-perf"].files[stage]}
+        ),
+    }
 
 
 SAMPLES: dict[str, Sample] = {
@@ -69,8 +112,25 @@ SAMPLES: dict[str, Sample] = {
     "vllm sweep": _plain(_sweep()),
     "record": _of_drop("record.json"),
     "drop samples": _of_drop("metrics-samples.jsonl"),
-    **{name: _other(other) for name, other in OTHERS.items()},
+    "drop machine": _of_drop("machine-samples.jsonl"),
+    "drop counters": _snapshots(),
+    **{name: _other(other) for name, other in (OTHERS | _parts()).items()},
 }
+
+#: Readers whose names are two words.
+_TWO_WORDS = (
+    "guidellm yaml",
+    "vllm bench",
+    "vllm sweep",
+    "vllm append",
+    "vllm throughput",
+    "vllm latency",
+)
+
+
+def reader(name: str) -> str:
+    """Which reader reads a sample: ``sglang`` of ``sglang detailed``."""
+    return next((two for two in _TWO_WORDS if name.startswith(two)), name.split()[0])
 
 
 def unchanged(value: Any) -> bytes:

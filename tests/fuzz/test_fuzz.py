@@ -2,12 +2,19 @@
 
 import json
 import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ingest.formats import FORMATS
 from ingest.nursery import nursery
+from ingest.read import open_content
+from ingest.sniff import recognised
 from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
 from tests.fuzz.samples import SAMPLES, changed, unchanged
@@ -55,17 +62,65 @@ def test_of_a_result_of_many_files_and_lines_one_value_is_changed(tmp_path: Path
     assert len(touched) == len({number for number, _ in touched}) > 30
 
 
-def test_a_run_adds_to_what_all_runs_came_to(tmp_path: Path) -> None:
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A document to which no run has added yet."""
     document = tmp_path / "performance.md"
-    empty = "<!-- fuzzed: make fuzz adds to it -->\n<!-- end of what make fuzz adds to -->"
-    document.write_text(f"before\n{empty}\nafter\n", "utf-8")
+    marks = "<!-- fuzzed: make fuzz adds to it -->\n<!-- end of what make fuzz adds to -->"
+    document.write_text(f"before\n{marks}\nafter\n", "utf-8")
+    return document
+
+
+def test_a_run_adds_to_what_all_runs_came_to(empty: Path) -> None:
     for _ in range(2):
-        sums.add(document, {"a b": Tally(1000, 600, 400, ["x"], ["y", "z"], 1.6)})
-    said = document.read_text("utf-8")
+        sums.add(empty, "a b", Tally(1000, 600, 400, ["x"], ["y", "z"], 1.6))
+    said = empty.read_text("utf-8")
     assert said.startswith("before\n")
     assert said.endswith("\nafter\n")
-    assert "| a b | 2,000 | 1,200 | 800 | 4 | 2 | 4 |" in said
-    assert "| all | 2,000 | 1,200 | 800 | 4 | 2 | 4 |" in said
+    assert "| a b | 2,000 | 1,200 | 800 | 4 | 2 | 3.2 |" in said
+    assert "| all | 2,000 | 1,200 | 800 | 4 | 2 | 3.2 |" in said
+    assert "| a | 3.2 | 1,200 | **no** |" in said
+    assert list(empty.parent.iterdir()) == [empty]
+
+
+def test_runs_that_add_at_once_lose_nothing(empty: Path) -> None:
+    def add(number: int) -> None:
+        sums.add(empty, f"sample {number % 3}", Tally(tried=1, cpu_s=0.5))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(120)))
+    assert sums.seconds(empty) == {f"sample {number}": 20.0 for number in range(3)}
+
+
+def test_a_run_that_is_killed_has_counted_what_it_tried(empty: Path) -> None:
+    words = ["--seconds", "600", "--only", "vllm latency", "--add", empty, "--keep", empty.parent]
+    run = subprocess.Popen([sys.executable, "-m", "tests.fuzz", *words], cwd=ROOT)
+    try:
+        while not sums.seconds(empty):
+            assert run.poll() is None
+            time.sleep(0.05)
+    finally:
+        run.kill()
+        run.wait()
+    assert sums.seconds(empty)["vllm latency"] > 0
+
+
+def test_the_sample_whose_reader_is_furthest_from_its_goal_is_next() -> None:
+    assert sums.furthest(["record", "aiperf"], {"record": 60, "aiperf": 30}) == "record"
+    assert sums.furthest(["record", "aiperf"], {"record": 100, "aiperf": 30}) == "aiperf"
+    two = {"vllm bench": 10, "vllm bench detailed": 9}
+    assert sums.furthest(list(two), two) == "vllm bench detailed"
+    assert sums.furthest([*two, "vllm sweep"], two) == "vllm sweep"
+
+
+def test_every_reader_has_a_sample(tmp_path: Path) -> None:
+    found = set()
+    for name, sample in SAMPLES.items():
+        sample.write(tmp_path / name, unchanged)
+    for path in tmp_path.rglob("*.*"):
+        known = recognised(open_content(path).data) if path.is_file() else None
+        found |= {known.NAME} if known is not None else set()
+    assert found >= {one.NAME for one in FORMATS if one.KIND}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
