@@ -9,8 +9,8 @@ from runners.planning.loads import LoadLevel
 from runners.planning.plan import Plan
 from runners.planning.study import Study
 
-#: The first release of GuideLLM that replays traces.
-REPLAYS = (0, 7)
+#: The first releases of GuideLLM that replay traces, and that send messages as they are.
+REPLAYS, CONVERSES = (0, 7), (0, 8)
 
 
 def refusals(plan: Plan, guidellm: str | None) -> list[str]:
@@ -19,7 +19,10 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
     found = [
         sentence
         for dataset, level in _levels(plan)
-        for sentence in (_lacking(level, guidellm), _too_long(plan.study, dataset, level))
+        for sentence in (
+            _lacking(dataset, level, guidellm),
+            _too_long(plan.study, dataset, level),
+        )
         if sentence is not None
     ]
     return list(dict.fromkeys(found))
@@ -41,6 +44,15 @@ def lacks_replay(version: str) -> str:
     )
 
 
+def lacks_conversations(version: str) -> str:
+    """Say what to do with a release that sends single turns alone."""
+    return (
+        f"GuideLLM {version} sends no conversations; install 0.8.1 and name it under "
+        "executables.guidellm of the study, or leave conversations out of the dataset and name its "
+        "first turn as field"
+    )
+
+
 def _levels(plan: Plan) -> Iterator[tuple[Dataset, LoadLevel]]:
     """Yield each dataset with each of its load points, at the first size that measures it."""
     seen: dict[tuple[str, str], LoadLevel] = {}
@@ -50,11 +62,13 @@ def _levels(plan: Plan) -> Iterator[tuple[Dataset, LoadLevel]]:
         yield plan.study.dataset(name), level
 
 
-def _lacking(level: LoadLevel, guidellm: str | None) -> str | None:
-    if level.trace is None or guidellm is None:
+def _lacking(dataset: Dataset, level: LoadLevel, guidellm: str | None) -> str | None:
+    if guidellm is None:
         return None
     numbers = tuple(int(part) for part in re.findall(r"\d+", guidellm)[:2])
-    return None if numbers >= REPLAYS else f"{lacks_replay(guidellm)}."
+    if dataset.conversations and numbers < CONVERSES:
+        return f"{lacks_conversations(guidellm)}."
+    return f"{lacks_replay(guidellm)}." if level.trace and numbers < REPLAYS else None
 
 
 def _too_long(study: Study, dataset: Dataset, level: LoadLevel) -> str | None:

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runners.loads.problems import lacks_replay
+from runners.loads.problems import CONVERSES, lacks_conversations, lacks_replay
 from runners.measuring.load_request import ROUTES, LoadRequest, Places, load_request
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.surroundings.tools import tool
-from runners.texts.prompts import MOST, PROMPT, WHEN
+from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.errors import RunnerError
 
 #: The releases that were driven; newer ones get the newest command line.
@@ -44,6 +44,8 @@ def version(study: Study) -> str:
 def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     """Return the whole command line for one load point. Raises RunnerError for a release too
     old."""
+    if request.conversations and _numbers(version) < CONVERSES:
+        raise RunnerError(f"{lacks_conversations(version)}.")
     return [executable, *_family(version)(request), *_quiet()]
 
 
@@ -222,7 +224,8 @@ def _profile(request: LoadRequest) -> dict[str, Any]:
 
 
 def _columns(request: LoadRequest) -> dict[str, str]:
-    columns = {"text_column": PROMPT}
+    texts = {"raw_messages_column": MESSAGES}
+    columns = texts if request.conversations else {"text_column": PROMPT}
     if request.level.trace is None:
         return columns
     return columns | {"relative_timestamp_column": WHEN, "output_tokens_count_column": MOST}

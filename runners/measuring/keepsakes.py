@@ -67,8 +67,10 @@ class Keepsakes:
 
     def _kept(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row as the load generator read it, its text as a hash unless texts are kept."""
-        found = prompts.prompt_of(row[prompts.PROMPT], self.study.request.format)
-        kept = {name: value for name, value in row.items() if name != prompts.PROMPT}
+        style, spoken = self.study.request.format, self.prompts.conversations
+        found = prompts.prompt_of(row[prompts.PROMPT], style, conversation=spoken)
+        texts = (prompts.PROMPT, prompts.MESSAGES)
+        kept = {name: value for name, value in row.items() if name not in texts}
         text = {prompts.PROMPT: found.text} if self.keep.texts else {}
         return {"hash": found.hash} | text | kept
 

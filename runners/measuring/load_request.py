@@ -35,6 +35,8 @@ class LoadRequest:
     """Path of the JSON report."""
     keyed: bool = False
     """Whether the server wants an API key, which comes by the environment (``key_environment``)."""
+    conversations: bool = False
+    """Whether the file's column ``messages`` is sent, and not its ``prompt``."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest
         seed=study.order_seed + _arrivals_seed(cell),
         output=places.report,
         keyed=places.keyed,
+        conversations=dataset.conversations,
     )
 
 

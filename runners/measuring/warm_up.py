@@ -8,6 +8,7 @@ from runners.measuring.load_request import ROUTES, sampling, served_model
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
 from runners.serving.endpoint import send
+from runners.texts.conversations import Message, messages_of
 
 _LIMIT_S = 600.0
 _MAX_TOKENS = 64
@@ -22,15 +23,19 @@ def warm_up(url: str, study: Study, cell: PlannedCell, texts: Sequence[str]) -> 
     if not count:
         return
     own = [f"Warm-up {number}: count from {number} upwards in words." for number in range(count)]
-    bodies = [_body(study, text) for text in [*texts, *own][:count]]
+    spoken = study.dataset(cell.dataset).conversations
+    asked = [messages_of(text) if spoken else text for text in texts]
+    bodies = [_body(study, one) for one in [*asked, *own][:count]]
     with ThreadPoolExecutor(min(count, cell.most_at_once)) as pool:
         list(
             pool.map(lambda body: send(url + ROUTES[study.request.format], body, _LIMIT_S), bodies)
         )
 
 
-def _body(study: Study, text: str) -> dict[str, Any]:
+def _body(study: Study, asked: str | list[Message]) -> dict[str, Any]:
     body = {"model": served_model(study), "max_tokens": _MAX_TOKENS, **sampling(study)}
+    if not isinstance(asked, str):
+        return body | {"messages": asked}
     if study.request.format == "chat_completions":
-        return body | {"messages": [{"role": "user", "content": text}]}
-    return body | {"prompt": text}
+        return body | {"messages": [{"role": "user", "content": asked}]}
+    return body | {"prompt": asked}

@@ -49,6 +49,10 @@ class Dataset(Part):
     )
     generator: Generator | None = None
     field: str = Field(default="prompt", description="Column or dotted path: conversations.0.value")
+    conversations: bool = Field(
+        default=False,
+        description="The field is a list of messages: each turn of a user is sent with all before it",
+    )
     filter: Filter = Filter()
     prompts_per_level: Positive | dict[Positive, Positive] = Field(
         default=100, description="Prompts of each concurrency level, one number or one per level"
@@ -78,6 +82,8 @@ class Dataset(Part):
         if self.concurrency is not None and self.load is not None:
             raise ValueError("give concurrency or load, not both")
         unique("categories", self.categories)
+        if self.conversations and self.generator is not None:
+            raise ValueError("a generator makes single prompts; leave conversations out")
         if self.categories and self.generator is not None:
             raise ValueError("the rows of a generator have no categories; leave categories out")
         if self.length_bins != sorted(set(self.length_bins)):

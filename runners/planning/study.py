@@ -284,6 +284,11 @@ class Study(Part):
         return self
 
     def _restrictions_exist(self, dataset: Dataset) -> None:
+        if dataset.conversations and self.request.format != "chat_completions":
+            raise ValueError(
+                f"dataset {dataset.name} holds conversations, which only chats can be; write "
+                "request: {format: chat_completions}"
+            )
         known = {v.name for v in self.variants} | {arm.name for arm in self.arms}
         for name in dataset.arms or ():
             if name not in known:

@@ -22,13 +22,17 @@ class KeptPrompts:
     warm_up: tuple[str, ...]
     hash: str
     layout: Layout
+    conversations: bool
 
     def of(self, cell: PlannedCell) -> PromptFile:
         """Write the prompts in their first order to a file, and return it."""
         path = self.layout.prompts(cell.dataset, cell.load).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in self.rows), encoding="utf-8")
-        return PromptFile(path, self.hash, self.warm_up)
+        rows = [
+            row | prompts.columns_of(row[prompts.PROMPT], self.conversations) for row in self.rows
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return PromptFile(path, self.hash, self.warm_up, self.conversations)
 
     def hash_of(self, cell: PlannedCell) -> str | None:
         """Return the hash of the kept texts."""
@@ -38,7 +42,8 @@ class KeptPrompts:
 def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prompts:
     """Return the prompts with which the cell is asked again. RunnerError where they would be other
     prompts."""
-    kept = _kept(original, layout)
+    spoken = original.study.dataset(cell.dataset).conversations
+    kept = _kept(original, layout, spoken)
     found: Prompts = kept or PromptFiles(original.study, layout)
     now, then = found.hash_of(cell), original.prompts
     if now is None and kept is None:
@@ -59,7 +64,7 @@ def _then(original: Original) -> str:
     return f", from {names}" if names else ""
 
 
-def _kept(original: Original, layout: Layout) -> KeptPrompts | None:
+def _kept(original: Original, layout: Layout, spoken: bool) -> KeptPrompts | None:
     """Return the texts that a drop kept; None where it kept their hashes alone, or nothing."""
     path = original.drop / PROMPTS
     try:
@@ -71,9 +76,11 @@ def _kept(original: Original, layout: Layout) -> KeptPrompts | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
-    hashes = [prompts.prompt_of(str(row[prompts.PROMPT]), style).hash for row in rows]
+    hashes = [prompts.prompt_of(str(row[prompts.PROMPT]), style, spoken).hash for row in rows]
     hashed = prompt_set_hash([*hashes])
-    return None if hashed is None else KeptPrompts(tuple(rows), tuple(warm_up), hashed, layout)
+    if hashed is None:
+        return None
+    return KeptPrompts(tuple(rows), tuple(warm_up), hashed, layout, spoken)
 
 
 def _row(kept: dict[str, Any]) -> dict[str, Any]:

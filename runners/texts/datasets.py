@@ -5,7 +5,7 @@ from typing import Any
 
 from runners.planning.datasets import Dataset, Filter
 from runners.planning.study import Study
-from runners.texts import dataset_rows, generators
+from runners.texts import conversations, dataset_rows, generators
 from runners.texts.dataset_rows import Row
 from warehouse.errors import StudyError
 
@@ -21,7 +21,7 @@ def prompt_texts(study: Study, name: str) -> list[str]:
         texts: Iterable[str] = generators.prompts(given.kind, given.min_chars, given.max_chars)
     else:
         texts = _texts(dataset, dataset_rows.rows(study, dataset))
-    return list(dict.fromkeys(text for text in texts if _long_enough(text, dataset.filter)))
+    return list(dict.fromkeys(text for text in texts if _long_enough(text, dataset)))
 
 
 def at(row: Any, path: str) -> Any:
@@ -40,15 +40,24 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
     seen, empty = 0, True
     for row in rows:
         seen += 1
-        text = at(row, dataset.field) if _matches(row, dataset.filter) else None
-        if isinstance(text, str) and text.strip():
+        found = at(row, dataset.field) if _matches(row, dataset.filter) else None
+        for text in _texts_in(found, dataset):
             empty = False
             yield text
     if empty:
+        what = (
+            "a conversation (messages with role and content)" if dataset.conversations else "a text"
+        )
         raise StudyError(
-            f"Dataset {dataset.name}: none of its {seen} rows passes the filter and has a text in "
+            f"Dataset {dataset.name}: none of its {seen} rows passes the filter and has {what} in "
             f"the field {dataset.field}; look at field and filter in the study."
         )
+
+
+def _texts_in(found: Any, dataset: Dataset) -> Iterable[str]:
+    if dataset.conversations:
+        return conversations.turns(found)
+    return (found,) if isinstance(found, str) and found.strip() else ()
 
 
 def _matches(row: Row, wanted: Filter) -> bool:
@@ -60,5 +69,7 @@ def _matches(row: Row, wanted: Filter) -> bool:
     )
 
 
-def _long_enough(text: str, wanted: Filter) -> bool:
-    return (wanted.min_chars or 0) <= len(text) <= (wanted.max_chars or len(text))
+def _long_enough(text: str, dataset: Dataset) -> bool:
+    wanted = dataset.filter
+    size = conversations.length(text) if dataset.conversations else len(text)
+    return (wanted.min_chars or 0) <= size <= (wanted.max_chars or size)

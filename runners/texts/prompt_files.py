@@ -20,6 +20,8 @@ class PromptFile:
     path: Path
     hash: str
     warm_up: tuple[str, ...]
+    conversations: bool = False
+    """Whether each text is a conversation (``runners.texts.conversations``)."""
 
 
 class Prompts(Protocol):
@@ -76,4 +78,4 @@ class PromptFiles:
             path = self._layout.prompts(dataset, level).absolute()
             prompts.write(found, path)
             warm_up = tuple(prompt.text for prompt in found.warm_up)
-            self._known[dataset, level] = PromptFile(path, found.hash, warm_up)
+            self._known[dataset, level] = PromptFile(path, found.hash, warm_up, found.conversations)

@@ -13,18 +13,21 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from runners.loads.schedule import arranged, arrivals_of
 from runners.loads.trace import Arrival
 from runners.planning.asked import requests_at
 from runners.planning.datasets import Dataset
 from runners.planning.study import Study
+from runners.texts import conversations
 from runners.texts.datasets import prompt_texts
 from warehouse.errors import StudyError
 from warehouse.prompt_hash import flatten_messages, hash_text, prompt_set_hash
 
 #: Columns of a level's file, by names that GuideLLM takes for nothing else.
 PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"
+MESSAGES = "messages"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class PromptSet:
     hash: str
     arrivals: tuple[Arrival, ...] = ()
     """Of a trace: when each prompt is sent, and how long its answer may be."""
+    conversations: bool = False
+    """Whether each text is a conversation, of which the messages are sent."""
 
     @property
     def says_lengths(self) -> bool:
@@ -72,14 +77,15 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     Random(dataset.shuffle_seed).shuffle(texts)
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
-    prompts = [prompt_of(text, study.request.format) for text in texts]
+    style, spoken = study.request.format, dataset.conversations
+    prompts = [prompt_of(text, style, conversation=spoken) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
     warm_up = tuple(prompts[used : used + study.window.warm_up_at(most)])
     slices = {name: tuple(prompts[starts[name] :][: counts[name]]) for name in levels}
     when = {name: arrivals_of(study, dataset, level) for name, level in levels.items()}
     return {
-        name: PromptSet(arranged(taken, when[name]), warm_up, _set_hash(taken), when[name])
+        name: PromptSet(arranged(taken, when[name]), warm_up, _set_hash(taken), when[name], spoken)
         for name, taken in slices.items()
     }
 
@@ -142,8 +148,8 @@ def problems(study: Study) -> list[str]:
 
 
 def write(found: PromptSet, path: Path) -> None:
-    """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, and of a trace
-    when each is sent and how long its answer may be."""
+    """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
+    its ``messages``, and of a trace when each is sent and how long its answer may be."""
     lines = [json.dumps(row) for row in _rows(found)]
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -151,9 +157,14 @@ def write(found: PromptSet, path: Path) -> None:
     partial.replace(path)
 
 
-def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
+def columns_of(text: str, conversation: bool) -> dict[str, Any]:
+    """Return the columns of a file that say what is sent."""
+    return {PROMPT: text} | ({MESSAGES: conversations.messages_of(text)} if conversation else {})
+
+
+def _rows(found: PromptSet) -> Iterator[dict[str, Any]]:
     for prompt, arrival in zip_longest(found.prompts, found.arrivals):
-        row: dict[str, str | float] = {PROMPT: prompt.text}
+        row = columns_of(prompt.text, found.conversations)
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
             # Each line has the same columns, or a reader takes the type of some for nothing.
@@ -161,8 +172,10 @@ def _rows(found: PromptSet) -> Iterator[dict[str, str | float]]:
         yield row
 
 
-def prompt_of(text: str, request_format: str) -> Prompt:
+def prompt_of(text: str, request_format: str, conversation: bool = False) -> Prompt:
     """Return a text with the hash that ingest will find for it in a report."""
+    if conversation:
+        return Prompt(text, hash_text(conversations.flattened(text)))
     chat = request_format == "chat_completions"
     return Prompt(text, hash_text(flatten_messages([("user", text)]) if chat else text))
 

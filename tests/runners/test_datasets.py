@@ -10,11 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingest.prompts import flatten
 from runners.planning.study import Study
 from runners.texts import dataset_rows, generators
 from runners.texts.datasets import at, prompt_texts
+from runners.texts.prompts import prompt_of
 from tests.runners.conftest import lab_executable
 from warehouse.errors import StudyError
+from warehouse.prompt_hash import hash_text
 
 StudyOf = Callable[..., Study]
 ROWS = [
@@ -172,3 +175,59 @@ def test_structured_documents_are_what_they_look_like() -> None:
 def test_rows_are_read_by_this_python_where_it_has_the_library(study_of: StudyOf) -> None:
     study = study_of(executables={"guidellm": "./not-there"})
     assert dataset_rows.python_with(study, "pyarrow") == Path(sys.executable)
+
+
+TALK = [
+    {"from": "system", "value": "Be brief."},
+    {"from": "human", "value": "What is a draft?"},
+    {"from": "gpt", "value": "A guess."},
+    {"from": "human", "value": "Whose?"},
+    {"from": "gpt", "value": "A small model's."},
+]
+
+
+def conversed(folder: Path, study_of: StudyOf, talks: list[Any], **dataset: Any) -> list[Any]:
+    """The messages of each request that a dataset of conversations gives."""
+    (folder / "talks.jsonl").write_text(
+        "".join(json.dumps({"talk": talk}) + "\n" for talk in talks)
+    )
+    said = {"name": "talks", "file": "talks.jsonl", "field": "talk", "conversations": True}
+    return [json.loads(text) for text in prompt_texts(study_of(datasets=[said | dataset]), "talks")]
+
+
+def test_each_turn_of_a_user_is_a_request_with_the_recorded_answers_before_it(
+    tmp_path: Path, study_of: StudyOf
+) -> None:
+    openais = [{"role": "user", "content": "Why?"}, {"role": "tool", "content": "42"},
+               {"role": "user", "content": "Why then?"}]  # fmt: skip
+    first, second, other = conversed(tmp_path, study_of, [TALK, openais])
+    assert [one["role"] for one in second] == ["system", "user", "assistant", "user"]
+    assert [one["content"] for one in second[1:]] == ["What is a draft?", "A guess.", "Whose?"]
+    assert first == second[:2]
+    # What no chat template takes ends the conversation.
+    assert other == openais[:1]
+    told = prompt_of(json.dumps(second), "chat_completions", conversation=True)
+    assert told.hash == hash_text(flatten(second) or "")
+
+
+def test_a_conversation_is_as_long_as_all_its_messages(tmp_path: Path, study_of: StudyOf) -> None:
+    (only,) = conversed(tmp_path, study_of, [TALK], filter={"max_chars": 25})
+    assert sum(len(one["content"]) for one in only) == 25
+    with pytest.raises(StudyError, match=r"has a conversation \(messages with role and content\)"):
+        conversed(tmp_path, study_of, [["What?", "And then?"]])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"request": {"format": "text_completions"}}, "holds conversations, which only chats can be"),
+        ({"datasets": [{"name": "a", "generator": {"kind": "code"}, "conversations": True}]},
+         "a generator makes single prompts"),
+    ],
+)  # fmt: skip
+def test_conversations_that_cannot_be_sent_are_refused_with_the_study(
+    study_of: StudyOf, change: dict[str, Any], said: str
+) -> None:
+    talks = {"name": "a", "file": "a.jsonl", "field": "turns", "conversations": True}
+    with pytest.raises(StudyError, match=said):
+        study_of(**{"datasets": [talks]} | change)

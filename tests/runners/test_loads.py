@@ -210,6 +210,17 @@ def test_an_old_release_is_said_to_replay_no_trace(
     assert refusals(plan, "0.8.1") == refusals(plan, None) == []
 
 
+def test_an_old_release_is_said_to_send_no_conversations(study_of: StudyOf) -> None:
+    talks = {"name": "talks", "file": "t.jsonl", "field": "talk", "conversations": True}
+    plan = make_plan(study_of(datasets=[talks]))
+    assert [said[:43] for said in refusals(plan, "0.7.4")] == [
+        "GuideLLM 0.7.4 sends no conversations; inst"
+    ]
+    assert refusals(plan, "0.8.1") == refusals(plan, None) == []
+    with pytest.raises(RunnerError, match="sends no conversations"):
+        profiles(plan, "0.6.1")
+
+
 def test_a_load_that_lasts_longer_than_a_cell_may_is_refused(
     loaded: Callable[..., Study], trace: str, tmp_path: Path
 ) -> None:

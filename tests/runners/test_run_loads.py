@@ -58,7 +58,7 @@ def test_rates_and_traces_run_pair_and_are_judged_by_latency(tmp_path: Path) -> 
 
     warehouse = tmp_path / "warehouse"
     taken = asked(warehouse, "ingest", str(study.results), "--json")
-    assert json.loads(taken)["rejected"] == 0, taken
+    assert json.loads(taken)["rejected"] == [], taken
     said = asked(warehouse, "verdict")
     assert "requests/s (Poisson)" in said
     assert "trace bursts.jsonl" in said
@@ -79,3 +79,38 @@ def test_a_sweep_finds_rates_on_the_baseline_and_every_arm_gets_them(tmp_path: P
     assert {record["load_profile"] for record in records} == {"constant"}
     again = study.run()
     assert "4 good already, 0 to run" in again.stderr
+
+
+def test_conversations_are_sent_with_the_recorded_answers_and_pair(tmp_path: Path) -> None:
+    talks = [
+        [{"from": "human", "value": f"What is {number}?"}, {"from": "gpt", "value": "A number."},
+         {"from": "human", "value": "And then?"}]
+        for number in range(10)
+    ]  # fmt: skip
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps({"talk": t}) + "\n" for t in talks))
+    dataset = {"name": "talks", "file": "talks.jsonl", "field": "talk", "conversations": True,
+               "prompts_per_level": 16}  # fmt: skip
+    study = small_study(
+        tmp_path, datasets=[dataset], request={"format": "chat_completions", "max_tokens": 8}
+    )
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+
+    cells = [study.cell(f"{arm}/tp1/talks/c2-r0") for arm in ("baseline", "draft")]
+    for cell in cells:
+        sent = [
+            json.loads(one["request_args"])["body"]["messages"]
+            for one in json.loads((cell / "guidellm.json").read_bytes())["benchmarks"][0][
+                "requests"
+            ]["successful"]
+        ]
+        assert {len(one) for one in sent} == {1, 3}
+        assert all(one[1]["content"] == "A number." for one in sent if len(one) == 3)
+        kept = json.loads((cell / "prompts.json").read_text())
+        assert {"hash"} == {name for row in kept["prompts"] for name in row}
+
+    warehouse = tmp_path / "warehouse"
+    taken = asked(warehouse, "ingest", str(study.results), "--json")
+    assert json.loads(taken)["rejected"] == [], taken
+    compared = json.loads(asked(warehouse, "compare", "--json"))
+    assert compared["unmatched"] == []
