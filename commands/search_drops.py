@@ -1,21 +1,20 @@
 """What the drops of a search say before anything is ingested: good cells, and who is out, why."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warehouse.attempts import failed_of
+
 if TYPE_CHECKING:
     from answers.search.values import Out
-
-_FAILED = re.compile(r"^(?P<cell>.+)\.failed-(?P<attempt>\d+)$")
 
 
 def good(folder: Path) -> Iterator[Path]:
     """Yield the records of the good cells in the folder of a study."""
     found = folder.glob("*/tp*/*/c*/record.json")
-    return (path for path in found if _FAILED.match(path.parent.name) is None)
+    return (path for path in found if failed_of(path.parent.name) is None)
 
 
 def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
@@ -26,9 +25,9 @@ def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
     done = {_key(path.parent).partition("@")[0] for path in good(folder)}
     found: dict[str, Out] = {}
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
-        match = _FAILED.match(path.parent.name)
-        cell = "" if match is None else _key(path.parent.with_name(match["cell"]))
-        if match is not None and int(match["attempt"]) >= attempts and cell not in done:
+        name, attempt = failed_of(path.parent.name) or ("", 0)
+        cell = _key(path.parent.with_name(name)) if name else ""
+        if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
             why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"

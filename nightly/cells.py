@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nightly.place import Place
+from warehouse.attempts import failed_of
 from warehouse.contract import FACT_KEYS
 from warehouse.nights import Cells, Changed, Failure
 
@@ -95,17 +96,15 @@ def _folder(place: Place, key: str) -> Path:
     found = sorted(
         plain.parent.glob(f"{plain.name}@*/{RECORD}"), key=lambda path: path.stat().st_mtime
     )
-    good = [path.parent for path in found if ".failed-" not in path.parent.name]
+    good = [path.parent for path in found if failed_of(path.parent.name) is None]
     return good[-1] if good else plain
 
 
 def _last_attempt(place: Place, key: str) -> Path | None:
     """Return the folder of the last failed attempt; None where there is none."""
     final = place.own / key
-    numbered = (
-        (path.name.rpartition("-")[2], path) for path in final.parent.glob(f"{final.name}.failed-*")
-    )
-    attempts = {int(number): path for number, path in numbered if number.isdigit()}
+    found = {path: failed_of(path.name) for path in final.parent.glob(f"{final.name}.failed-*")}
+    attempts = {told[1]: path for path, told in found.items() if told is not None}
     return attempts[max(attempts)] if attempts else None
 
 

@@ -7,7 +7,6 @@ that a killed collect leaves nothing half; run again it goes on.
 import errno
 import hashlib
 import json
-import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import Any
 from filelock import FileLock
 
 from runners.measuring.layout import RECORD, Layout, records_under
+from warehouse.attempts import failed_of
 from warehouse.errors import RunnerError
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.
 _SHARED = ("study.yaml", "prompts/*.jsonl", "rates/*.rates")
 #: What says which prompts a cell was sent: each load of a dataset has prompts of its own.
 _LEVEL = ("dataset", "load_profile", "concurrency", "rate", "trace")
-FAILED = re.compile(r"\.failed-\d+$")
 _LOGS = "logs/*.log"
 
 
@@ -129,7 +128,7 @@ class _Merge:
 
     def _cell(self, folder: Path) -> None:
         name, there = self._name(folder), self.layout.root / folder.relative_to(self.root)
-        if FAILED.search(folder.name):
+        if failed_of(folder.name) is not None:
             self._attempt(folder, there)
         elif there.exists():
             if same(folder, there):
@@ -145,8 +144,7 @@ class _Merge:
 
     def _attempt(self, folder: Path, there: Path) -> None:
         """Keep a failed attempt beside those that the other node made."""
-        key = str(there.relative_to(self.layout.root))
-        key = FAILED.sub("", key)
+        key, _ = failed_of(str(there.relative_to(self.layout.root))) or ("", 0)
         count = self.layout.attempts(key)
         earlier = [self.layout.failed(key, number) for number in range(1, count + 1)]
         if any(path.is_dir() and same(folder, path) for path in earlier):

@@ -8,10 +8,11 @@ a changed study no longer stands for goes to ``.superseded/``.
 """
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from warehouse.attempts import failed_name, failed_of
 
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
@@ -19,7 +20,6 @@ MACHINE = "machine-samples.jsonl.gz"
 #: What a cell is measured again from (``keepsakes``). The study lies in the study's folder, too.
 STUDY, PROMPTS, ENGINE, SERVER_LOG = "study.yaml", "prompts.json", "engine.json", "server.log.gz"
 _REPLACED = ".replaced"
-_FAILED = re.compile(r"\.failed-(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layout:
         plain = self.cell(key)
         found = [plain] if plain.exists() else []
         return found + sorted(
-            path for path in plain.parent.glob(f"{plain.name}@*") if not _FAILED.search(path.name)
+            path for path in plain.parent.glob(f"{plain.name}@*") if failed_of(path.name) is None
         )
 
     def partial(self, key: str) -> Path:
@@ -54,13 +54,13 @@ class Layout:
     def failed(self, key: str, attempt: int) -> Path:
         """Return where a failed attempt is kept."""
         final = self.cell(key)
-        return final.with_name(f"{final.name}.failed-{attempt}")
+        return final.with_name(failed_name(final.name, attempt))
 
     def attempts(self, key: str) -> int:
         """Return the highest number of a failed attempt; 0 where none failed."""
         final = self.cell(key)
-        found = (_FAILED.search(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
-        return max((int(match[1]) for match in found if match), default=0)
+        found = (failed_of(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
+        return max((attempt for _, attempt in filter(None, found)), default=0)
 
     def superseded(self, folder: Path, replaced: bool = False) -> Path:
         """Return a free name for a result that no longer counts; ``replaced``: it never shall
