@@ -31,6 +31,11 @@ _WIDTH = 80
     "--objective", type=click.Choice(["throughput", "latency", "cost"]), default="throughput",
     show_default=True, help="What the choice is for; on one machine cost is throughput.",
 )  # fmt: skip
+@click.option("--slo", help="Only arms that meet it, e.g. 'ttft:p95<200ms; itl:p99<10ms'.")
+@click.option(
+    "--mix", metavar="DATASET=SHARE,…",
+    help="One choice for your traffic, e.g. code=0.7,prose=0.3 [each dataset on its own].",
+)  # fmt: skip
 @click.option(
     "--stake", default="2%", show_default=True, metavar="SIZE",
     help="A rival that is better by no more is not worth finding.",
@@ -128,12 +133,14 @@ def _under_way(now: "Live") -> None:
 
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
+    from answers.decide.asked import mix_from
     from answers.search.values import Terms
 
     budget = given["budget"]
     return Terms(
         _share("--stake", given["stake"]), _share("--error", given["error"]),
         None if budget is None else _minutes(budget, usd_per_min), given["objective"] == "latency",
+        given["slo"], mix_from(given["mix"]),
     )  # fmt: skip
 
 

@@ -25,9 +25,18 @@ def planned(said: dict[str, Any]) -> "Planned":
         )
     costs, many = said["estimate"], len(said["launches"])
     return Planned(
-        said["study"], _arms(first), _places(first), many // len(first),
-        costs["sequential_hours"] * 60 / many, sizes.pop(), said["attempts"], _usd_per_min(costs),
+        said["study"], _arms(first), _places(first), _ids(said["launches"]),
+        costs["sequential_hours"] * 60 / many, said["attempts"], _usd_per_min(costs),
     )  # fmt: skip
+
+
+def _ids(launches: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return arm -> the ids of its launches, the first repeat first."""
+    ordered = sorted(launches, key=lambda one: one["repeat"])
+    return {
+        name: tuple(one["id"] for one in ordered if one["arm"] == name)
+        for name in dict.fromkeys(one["arm"] for one in launches)
+    }
 
 
 def _usd_per_min(costs: dict[str, Any]) -> float | None:

@@ -1,4 +1,5 @@
-"""The proof of a search: its winner as an arm of its own, beside the baseline, in fresh launches.
+"""The proof of a search: its winner and the runner-up as arms of their own, beside the baseline, in
+fresh launches.
 
 It is an ordinary study beside the search's own file, with everything but the arms and the number of
 repeats as there. The winner's name follows from what the winner is, so a search that went on and
@@ -7,6 +8,7 @@ found another one measures that one, and loses nothing.
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +21,14 @@ if TYPE_CHECKING:
     from answers.search.winner import Winner
 
 
-def write_proof(study: Path, name: str, winner: "Winner", repeats: int) -> Path:
+def write_proof(study: Path, name: str, arms: "Sequence[Winner]", repeats: int) -> Path:
     """Write the study of the proof where it is not there yet, and return it. Raises RunnerError where
     the folder cannot be written."""
     said = yaml.safe_load(study.read_text(encoding="utf-8"))
     baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
     wanted = said | {
-        "name": name, "arms": [baseline, _arm(said["arms"], winner)], "repeats": repeats,
+        "name": name, "repeats": repeats,
+        "arms": [baseline, *(_arm(said["arms"], one) for one in arms)],
         "datasets": [_for_all(dataset) for dataset in said["datasets"]],
     }  # fmt: skip
     text = yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True)

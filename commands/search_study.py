@@ -84,16 +84,19 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
 
 
 def _proven(place: Place, study: "Planned", now: "Live") -> "Live":
-    """Measure the winner beside the baseline in fresh launches, where there is one that drafts."""
+    """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
+    that drafts."""
     from answers.search.proven import LAUNCHES, proven, study_of_proof
     from warehouse.store import Reader
 
     best, name = now.winner, study_of_proof(study.study)
+    arms = [one for one in (best, now.rival) if one is not None]
     if best is None or best.config is None:
         return now
     _alone(place.drops(name))
-    click.echo(f"proof: {best.words}, {LAUNCHES} launches beside the baseline's", err=True)
-    _child(["run", str(write_proof(place.study, name, best, LAUNCHES)),
+    beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
+    click.echo(f"proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}", err=True)
+    _child(["run", str(write_proof(place.study, name, arms, LAUNCHES)),
             "--results", str(place.results)])  # fmt: skip
     _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse))
     with closing(Reader(place.warehouse)) as reader:

@@ -20,7 +20,7 @@ _HALVINGS = 40
 
 @dataclass(frozen=True)
 class Proof:
-    """Log ratios against the baseline (places,): ``promised`` by the search; ``proven`` by fresh
+    """Log ratios against the baseline or the runner-up (places,): ``promised`` by the search; ``proven`` by fresh
     launches, with its interval from ``low`` to ``high``."""
 
     promised: Floats
@@ -34,20 +34,28 @@ class Proof:
         return bool((self.high >= self.promised + np.log1p(-stake)).all())
 
 
-def proof(belief: Belief, lead: NDArray[np.int64], winner: Floats, baseline: Floats) -> Proof:
-    """Return what fresh launches prove. ``winner`` and ``baseline`` (launches, places): log speeds.
+def proof(
+    belief: Belief,
+    lead: NDArray[np.int64],
+    winner: Floats,
+    other: Floats,
+    against: NDArray[np.int64] | None = None,
+) -> Proof:
+    """Return what fresh launches prove of the arms ``lead`` against others (places,), the baseline
+    where nothing is said. ``winner`` and ``other`` (launches, places): their log speeds.
 
     The scatter is the one that the whole search has seen; of each size that is still likely, the
     fresh launches say how well it fits.
     """
     places = np.arange(len(lead))
     expected = belief.expected
-    gain = winner.mean(axis=0) - baseline.mean(axis=0)
-    share = 1 / len(winner) + 1 / len(baseline)
+    gain = winner.mean(axis=0) - other.mean(axis=0)
+    share = 1 / len(winner) + 1 / len(other)
     spread = np.sqrt(share * (belief.noise + belief.shared[:, None]))
-    weight = belief.weight * _fit(belief, winner) * _fit(belief, baseline)
+    weight = belief.weight * _fit(belief, winner) * _fit(belief, other)
     reach = _reach(weight / weight.sum(), spread)
-    promised = expected[lead, places] - expected[BASELINE, places]
+    rival = np.full(len(lead), BASELINE) if against is None else against
+    promised = expected[lead, places] - expected[rival, places]
     return Proof(promised, gain, gain - reach, gain + reach)
 
 

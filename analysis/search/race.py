@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief, believe
+from analysis.search.outlook import chance_of_deciding
 from analysis.search.settling import Settling, settling
 from analysis.search.space import BASELINE, Aim, Launch, Seen, Space
 from analysis.search.standing import Standing, standing
@@ -15,10 +16,13 @@ from analysis.search.worth import guess, options, weighed
 Why = Literal["screen", "race", "check"]
 #: The share of the error that the race may use up; the rest is kept for what the model of the step
 #: time and of the noise does not know.
-_OF_ERROR = 0.7
-#: From this share of the budget on a search ends where what is left of it will not do, even if it
-#: were so many times as large.
-_JUDGED_FROM, _SPARE = 0.4, 4.0
+_OF_ERROR = 0.9
+#: From this share of the budget on it is reckoned how likely the rest decides, …
+_FORESEEN_FROM = 0.25
+#: … and from this one on a search ends where that chance is below so much.
+_JUDGED_FROM, HOPELESS = 0.4, 0.05
+#: A smaller chance is told as: the noise probably forbids a decision.
+UNLIKELY = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,13 @@ class End:
 
 @dataclass(frozen=True)
 class State:
-    """What is known after some launches; ``belief`` and ``now`` are None while screening."""
+    """What is known after some launches; ``belief`` and ``now`` are None while screening. ``chance``:
+    that the rest of the budget decides, None where it is early or decided."""
 
     belief: Belief | None
     now: Standing | None
     step: Next | End
+    chance: float | None = None
 
 
 def spent(space: Space, launches: tuple[Launch, ...]) -> float:
@@ -67,11 +73,20 @@ def state(space: Space, seen: Seen, aim: Aim) -> State:
     inner = _inner(aim)
     if now.open <= inner.error:
         return State(belief, now, _checked(space, seen, now, left))
-    if aim.budget_min - left >= _JUDGED_FROM * aim.budget_min:
-        more = needed(space, seen, (belief, now), aim).minutes
-        if more is None or more > _SPARE * left:
-            return State(belief, now, End(False, "noise"))
-    return State(belief, now, _raced(space, seen, (belief, now), inner, left))
+    used, chance = 1 - left / aim.budget_min, None
+    if used >= _FORESEEN_FROM:
+        chance = chance_of_deciding(space, seen, (belief, now), inner, left)
+        if used >= _JUDGED_FROM and chance < HOPELESS:
+            return State(belief, now, _why_hopeless(space, seen, left), chance)
+    return State(belief, now, _raced(space, seen, (belief, now), inner, left), chance)
+
+
+def _why_hopeless(space: Space, seen: Seen, left: float) -> End:
+    """Return why the rest cannot decide: arms cannot be measured again, the minutes do for no launch,
+    or the noise is too large."""
+    if len(seen.closed | seen.out) == len(space.arms):
+        return End(False, "nothing left")
+    return End(False, "noise" if left > space.start_min + space.cell_min.min() else "budget")
 
 
 def _inner(aim: Aim) -> Aim:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from analysis.search.belief import Belief
 from analysis.search.space import Aim, Floats, Seen, Space
 from analysis.search.standing import Standing
-from analysis.search.worth import Guess, guess, options, weighed
+from analysis.search.worth import Guess, Option, guess, options, weighed
 
 #: More launches than this are not counted: look into the noise instead.
 MOST = 60
@@ -32,27 +31,29 @@ def settling(space: Space, seen: Seen, belief: Belief, now: Standing, aim: Aim) 
     """
     known, minutes = guess(belief), 0.0
     for count in range(MOST + 1):
-        risk = _risk(known.cov, now, aim)
+        risk = risk_at(known.cov, now, aim)
         if count and risk.sum() <= aim.error:
             return Settling(count, minutes)
         then = replace(now, risk=risk, of_place=risk.sum(axis=0))
         every = weighed(space, known, then, aim, options(space, seen, then, aim))
         if not every or not every[0].worth > 0:
             break
-        cells = np.asarray(
-            every[0].arm * len(space.places) + np.flatnonzero(every[0].places), dtype=np.int64
-        )
-        known, minutes = _after(known, cells, every[0].places), minutes + every[0].minutes
+        known, minutes = after(known, every[0]), minutes + every[0].minutes
     return Settling(None, None)
 
 
-def _after(known: Guess, cells: NDArray[np.int64], places: NDArray[np.bool_]) -> Guess:
+def after(known: Guess, one: Option) -> Guess:
+    """Return what would be known after a launch: its variance goes, the means stay."""
+    places = one.places
+    cells = one.arm * len(places) + np.flatnonzero(places)
     seen = known.cov[:, cells]
     inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
     return Guess(known.cov - seen @ np.linalg.solve(inner, seen.T), known.launch)
 
 
-def _risk(cov: Floats, now: Standing, aim: Aim) -> Floats:
+def risk_at(cov: Floats, now: Standing, aim: Aim) -> Floats:
+    """Return (arms, places): the chance that an arm beats the lead by more than the stake, if what is
+    known has this covariance and the means of now."""
     arms, places = now.risk.shape
     at = np.arange(arms * places).reshape(arms, places)
     best = at[now.lead, np.arange(places)]

@@ -81,12 +81,22 @@ class Lengths:
 @dataclass(frozen=True)
 class Seen:
     """All that is known so far: ``launches`` in the order in which they were measured; ``out``:
-    arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again."""
+    arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again;
+    ``barred`` (arms, places): what was measured and broke the SLO there; None without one."""
 
     launches: tuple[Launch, ...]
     lengths: Lengths
     out: frozenset[int] = frozenset()
     closed: frozenset[int] = frozenset()
+    barred: NDArray[np.bool_] | None = None
+
+    @property
+    def shut(self) -> NDArray[np.bool_]:
+        """Whether an arm may not be taken at a place (arms, places)."""
+        shape = self.lengths.mean.shape
+        found = np.zeros(shape, dtype=np.bool_) if self.barred is None else self.barred.copy()
+        found[sorted(self.out)] = True
+        return found
 
 
 @dataclass(frozen=True)

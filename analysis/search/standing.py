@@ -15,7 +15,8 @@ _DRAWS = 4096
 
 @dataclass(frozen=True)
 class Standing:
-    """Which arm leads at each place. ``lead`` (places,): the arm that is expected to be the best;
+    """Which arm leads at each place. ``lead`` (places,): the arm that is expected to be the best of
+    those that may be taken, the baseline where none may;
     ``risk`` (arms, places): the chance that this arm beats the lead by more than the stake;
     ``behind`` (arms, places): expected distance to the lead (log ratio, never above 0);
     ``of_place`` (places,): the chance that any arm beats it so, at most; ``open``: that any arm
@@ -41,8 +42,8 @@ class Standing:
 
 def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     """Weigh every arm against the one that leads at each place."""
-    expected = belief.expected.copy()
-    expected[sorted(seen.out)] = -np.inf
+    shut = seen.shut
+    expected = np.where(shut, -np.inf, belief.expected)
     lead = expected.argmax(axis=0)
     places = np.arange(expected.shape[1])
     apart = belief.mean - belief.mean[:, lead, places][:, None, :]
@@ -50,12 +51,13 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     sd = np.sqrt(np.maximum(_variance(belief, lead), 1e-18))
     risk = np.tensordot(belief.weight, ndtr((apart - stake) / sd), 1)
     risk[lead, places] = 0.0
-    risk[sorted(seen.out)] = 0.0
+    risk[shut] = 0.0
     of_place = np.minimum(risk.sum(axis=0), 1.0)
     anywhere = float(risk.sum())
     if risk.max() <= aim.error < anywhere:
         anywhere = _together(belief, lead, risk, stake)
-    return Standing(lead, risk, expected - expected[lead, places], of_place, anywhere)
+    behind = np.where(shut, -np.inf, expected - belief.expected[lead, places])
+    return Standing(lead, risk, behind, of_place, anywhere)
 
 
 def _variance(belief: Belief, lead: NDArray[np.int64]) -> Floats:

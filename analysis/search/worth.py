@@ -49,10 +49,11 @@ def options(space: Space, seen: Seen, now: Standing, aim: Aim) -> Iterator[tuple
     open_now = now.open_places(aim.error)
     loads = np.array([place.load for place in space.places])
     groups = [open_now, *(open_now & (loads == x) for x in np.unique(loads[open_now]))]
-    dropped = now.dropped(aim.error)
+    dropped, shut = now.dropped(aim.error), seen.shut
     for arm in range(len(space.arms)):
         if arm not in seen.out | seen.closed and not dropped[arm]:
-            yield from ((arm, group) for group in groups[: 1 if len(groups) == 2 else None])
+            mine = (group & ~shut[arm] for group in groups[: 1 if len(groups) == 2 else None])
+            yield from ((arm, group) for group in mine if group.any())
 
 
 def weighed(

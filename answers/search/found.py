@@ -24,6 +24,7 @@ def found_at(space: Space, aim: Aim, now: State) -> tuple[Found, ...]:
                 place.traffic, place.load, space.arms[lead].label,
                 float(np.expm1(expected[lead, at] - expected[0, at])), chance, settled,
                 None if settled else space.arms[rival].label, _alike(space, told.behind[:, at], aim),
+                meets=bool(np.isfinite(told.behind[lead, at])),
             )
         )  # fmt: skip
     return tuple(found)

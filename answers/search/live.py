@@ -1,18 +1,29 @@
 """A search that is under way: what its drops tell so far, and what to measure next."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.search.lengths import lengths
-from analysis.search.race import End, Next, State, least_minutes, needed, spent, state
+from analysis.search.race import (
+    UNLIKELY,
+    End,
+    Next,
+    State,
+    least_minutes,
+    needed,
+    spent,
+    state,
+)
 from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
 from answers.search.found import found_at, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
+from answers.search.traffic import mix_of, of_traffic
 from answers.search.values import Out, Played, Step, Terms
-from answers.search.winner import Winner, winner
-from answers.search.words import ended, headline, where
+from answers.search.winner import Winner, runner_up, winner
+from answers.search.words import ended, headline, outlook, where
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
 
@@ -23,18 +34,22 @@ GRID_REPEATS = 3
 @dataclass(frozen=True)
 class Planned:
     """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
-    ``repeats``: launches of each arm at most; ``launch_min``: minutes that one whole launch is
-    expected to take; ``size``: the tensor parallel size; ``attempts``: tries at a cell that fails;
+    ``launches``: of each arm, their ids in the order in which they are to be measured; ``launch_min``:
+    minutes that one whole launch is expected to take; ``attempts``: tries at a cell that fails;
     ``usd_per_min``: None without a price."""
 
     study: str
     arms: tuple[Arm, ...]
     places: tuple[Place, ...]
-    repeats: int
+    launches: Mapping[str, tuple[str, ...]]
     launch_min: float
-    size: int
     attempts: int = 1
     usd_per_min: float | None = None
+
+    @property
+    def repeats(self) -> int:
+        """The most launches that an arm may get."""
+        return max(map(len, self.launches.values()))
 
 
 @dataclass(frozen=True)
@@ -51,11 +66,13 @@ class Order:
 @dataclass(frozen=True)
 class Live:
     """``order``: None where the search is over; ``told``: all that is known so far; ``winner``: what
-    one server would do, None until it is decided; ``known``: what it was decided with."""
+    one server would do, None until it is decided, and ``rival``, what it would do else; ``known``: what
+    it was decided with."""
 
     order: Order | None
     told: Played
     winner: Winner | None = None
+    rival: Winner | None = None
     known: tuple[Space, Seen] | None = None
 
 
@@ -66,8 +83,8 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
     Raises InvalidInput for a budget that is too small to measure every method once, and where the
     study has no launch left for what must be measured.
     """
-    found = _found(reader, planned, terms.latency)
-    space, seen = found.space, _seen(found, planned, out)
+    found = _found(reader, planned, terms)
+    space, seen = of_traffic(found.space, _seen(found, planned, out), terms)
     aim = _aim(space, planned, terms)
     least = least_minutes(space, seen.out)
     if least > aim.budget_min:
@@ -76,44 +93,45 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
             f"least that would do is about {least:.0f}min."
         )
     now = state(space, seen, aim)
-    order = _order(space, now, found, planned) if isinstance(now.step, Next) else None
+    order = _order((space, now), found, planned, terms) if isinstance(now.step, Next) else None
     told = _told((space, aim, seen), now, planned, terms)
     gone = tuple(f"{one.arm} ({one.why})" for one in out if one.arm != planned.arms[0].label)
-    best = None
+    best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
+        rival = runner_up(space, seen, now.belief, best)
     usd = None if planned.usd_per_min is None else told.minutes * planned.usd_per_min
-    return Live(order, replace(told, out=gone, usd=usd), best, (space, seen))
+    return Live(order, replace(told, out=gone, usd=usd), best, rival, (space, seen))
 
 
-def _found(reader: Reader | None, planned: Planned, latency: bool) -> Measured:
+def bare(planned: Planned) -> Space:
+    """Return what may be measured, with the minutes that are expected."""
     start = min(START_MIN, planned.launch_min / 2)
     each = (planned.launch_min - start) / len(planned.places)
-    space = Space(planned.arms, planned.places, start, np.full(len(planned.places), each))
+    return Space(planned.arms, planned.places, start, np.full(len(planned.places), each))
+
+
+def _found(reader: Reader | None, planned: Planned, terms: Terms) -> Measured:
+    space = bare(planned)
     if reader is not None:
-        return measured(reader, planned.study, space, latency)
+        return measured(reader, planned.study, space, terms)
     none = np.full((len(space.arms), len(space.places), 1), np.nan)
     return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), frozenset())
 
 
 def _seen(found: Measured, planned: Planned, out: tuple[Out, ...]) -> Seen:
     arms = found.space.arms
-    closed = frozenset(
-        at
-        for at, arm in enumerate(arms)
-        if _next_repeat(found, arm.label, planned.size) >= planned.repeats
-    )
+    closed = frozenset(at for at, arm in enumerate(arms) if not _left(found, planned, arm.label))
     names = {one.arm for one in out}
     gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in names)
     return replace(found.seen, out=gone, closed=closed)
 
 
-def _next_repeat(found: Measured, arm: str, size: int) -> int:
-    """The first repeat of an arm of which no cell was measured, nor of any later one."""
-    tail = f"-{arm}-tp{size}"
-    used = [int(name[1 : -len(tail)]) for name in found.ids
-            if name.endswith(tail) and name[1 : -len(tail)].isdigit()]  # fmt: skip
-    return max(used, default=-1) + 1
+def _left(found: Measured, planned: Planned, arm: str) -> tuple[str, ...]:
+    """Return the launches of an arm of which no cell was measured, nor of any later one."""
+    ids = planned.launches[arm]
+    used = [at for at, name in enumerate(ids) if name in found.ids]
+    return ids[max(used, default=-1) + 1 :]
 
 
 def _aim(space: Space, planned: Planned, terms: Terms) -> Aim:
@@ -121,21 +139,23 @@ def _aim(space: Space, planned: Planned, terms: Terms) -> Aim:
     return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
 
 
-def _order(space: Space, now: State, found: Measured, planned: Planned) -> Order:
+def _order(known: tuple[Space, State], found: Measured, planned: Planned, terms: Terms) -> Order:
     """The launch in the words of the study. Its cells are all loads of some datasets, so what lies
     between them is measured along."""
+    space, now = known
     assert isinstance(now.step, Next)
+    mix = mix_of(terms, found.space)
     label = space.arms[now.step.arm].label
     places = [space.places[at] for at in np.flatnonzero(now.step.places)]
-    repeat = _next_repeat(found, label, planned.size)
-    if repeat >= planned.repeats:
+    left = _left(found, planned, label)
+    if not left:
         raise InvalidInput(
-            f"{label} was launched {repeat} times, as often as `repeats` of the study allows, and no "
+            f"{label} was launched {len(planned.launches[label])} times, as often as `repeats` of the study allows, and no "
             "cell of it decides; `draftboard runs` shows their flags. Raise `repeats` to go on."
         )
     return Order(
-        f"r{repeat}-{label}-tp{planned.size}", label,
-        tuple(dict.fromkeys(place.traffic for place in places)),
+        left[0], label,
+        tuple(mix.share if mix else dict.fromkeys(place.traffic for place in places)),
         tuple(sorted({int(place.load) for place in places})), step_of(space, now),
     )  # fmt: skip
 
@@ -151,12 +171,13 @@ def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: T
         spent(space, seen.launches), space.grid_minutes(GRID_REPEATS),
         () if now.now is None else tuple(
             space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
-        (), "",
+        (), "", chance=now.chance,
     )  # fmt: skip
     more = None
-    if over and not told.decided and now.belief is not None and now.now is not None:
+    doubtful = over or (now.chance is not None and now.chance < UNLIKELY)
+    if doubtful and not told.decided and now.belief is not None and now.now is not None:
         more = needed(space, seen, (now.belief, now.now), aim)
-    return replace(told, headline=headline(told, more))
+    return replace(told, headline=headline(told, more), outlook=outlook(told, more))
 
 
 def _measured_step(space: Space, launch: Launch) -> Step:

@@ -7,9 +7,12 @@ import pandas as pd
 
 from analysis.search.lengths import lengths
 from analysis.search.space import Launch, Seen, Space
+from analysis.service.slo import parse
 from answers.ground import excluded_cells
 from answers.search.counted import own_lengths, rates_by_position
 from answers.search.recorded import LINE, timed
+from answers.search.served import bounded, broken
+from answers.search.values import Terms
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
@@ -26,19 +29,20 @@ class Measured:
     ids: frozenset[str]
 
 
-def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measured:
+def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured:
     """Return what the good cells of a study say. The arms of the space are labelled by the study's
     own names."""
     filters = Filters(study=(study,))
-    metric, statistic = LINE[latency]
+    metric, statistic = LINE[terms.latency]
     values = queries.measurements(reader, filters, [metric], [statistic]).to_pandas()
     values = values.drop_duplicates("cell_id")[["cell_id", "value"]].astype({"cell_id": object})
     every = queries.cells(reader, filters).to_pandas().astype({"cell_id": object})
     every = every[every["status"] == "good"]
-    cells = _placed(reader, every, space).merge(values[values["value"] > 0], on="cell_id")
+    placed = _placed(reader, every, space)
+    cells = placed.merge(values[values["value"] > 0], on="cell_id")
     order = cells.groupby("launch")["started"].min().sort_values()
     launches = tuple(
-        _launch(cells[cells["launch"] == name], space, latency) for name in order.index
+        _launch(cells[cells["launch"] == name], space, terms.latency) for name in order.index
     )
     told = lengths(
         space, own_lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
@@ -47,7 +51,10 @@ def measured(reader: Reader, study: str, space: Space, latency: bool) -> Measure
         ),
         {launch.arm for launch in launches},
     )  # fmt: skip
-    return Measured(timed(space, cells), Seen(launches, told), frozenset(map(str, every["launch"])))
+    slo = None if terms.slo is None else parse(terms.slo)
+    barred = None if slo is None else broken(bounded(reader, filters, slo), slo, placed, space)
+    seen = Seen(launches, told, barred=barred)
+    return Measured(timed(space, cells), seen, frozenset(map(str, every["launch"])))
 
 
 def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:

@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.search.belief import believe
+from analysis.search.proof import Proof as Told
 from analysis.search.proof import proof
-from analysis.search.space import Arm, Floats, Launch
-from answers.search.live import Live, Planned
+from analysis.search.space import Arm, Floats, Launch, Space
+from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
+from answers.search.traffic import of_traffic
 from answers.search.values import Played, Proof, Proven
 from warehouse.store_read import Reader
 
-#: How often the winner and the baseline are launched.
+#: How often the winner, the runner-up and the baseline are launched.
 LAUNCHES = 2
 
 
@@ -23,24 +25,42 @@ def study_of_proof(name: str) -> str:
 
 def proven(reader: Reader, planned: Planned, now: Live) -> Played:
     """Return the search with what its proof says; without one as long as the proof is not whole."""
-    known, taken = now.known, now.winner
+    known, taken, rival = now.known, now.winner, now.rival
     if known is None or taken is None or taken.config is None:
         return now.told
-    space, seen = known
-    arms = (space.arms[0], Arm(taken.name, "winner", 1))
-    fresh = measured(reader, study_of_proof(planned.study), replace(space, arms=arms),
-                     now.told.terms.latency)  # fmt: skip
-    baseline, winner = (_whole(fresh.seen.launches, arm) for arm in (0, 1))
-    if min(len(baseline), len(winner)) < LAUNCHES:
+    baseline, winner, *others = _fresh(reader, planned, now)
+    if min(map(len, (baseline, winner, *others))) < LAUNCHES:
         return now.told
-    found = proof(believe(space, seen), taken.arms, winner, baseline)
-    lines = tuple(
+    stake, belief = now.told.terms.stake, believe(*known)
+    found = proof(belief, taken.arms, winner, baseline)
+    kept = found.kept(stake)
+    ahead: tuple[Proven, ...] = ()
+    if rival is not None:
+        beside = proof(belief, taken.arms, winner, others[0], rival.arms)
+        kept, ahead = kept and beside.kept(stake), _lines(known[0], beside)
+    told = Proof(taken.config, taken.words, kept, _lines(known[0], found),
+                 None if rival is None else rival.words, ahead)  # fmt: skip
+    return replace(now.told, proof=told)
+
+
+def _fresh(reader: Reader, planned: Planned, now: Live) -> list[Floats]:
+    """Return the launches (launches, places) of the baseline, of the winner, and of the runner-up where
+    there is one."""
+    ones = [one for one in (now.winner, now.rival) if one is not None]
+    space, terms = bare(planned), now.told.terms
+    arms = (space.arms[0], *(Arm(one.name, one.role, 1) for one in ones))
+    name = study_of_proof(planned.study)
+    fresh = measured(reader, name, replace(space, arms=arms), terms)
+    _, seen = of_traffic(fresh.space, fresh.seen, terms)
+    return [_whole(seen.launches, arm) for arm in range(len(arms))]
+
+
+def _lines(space: Space, found: Told) -> tuple[Proven, ...]:
+    return tuple(
         Proven(place.traffic, place.load, *(float(np.expm1(value[at])) for value in
                (found.promised, found.proven, found.low, found.high)))
         for at, place in enumerate(space.places)
     )  # fmt: skip
-    return replace(now.told, proof=Proof(taken.config, taken.words,
-                   found.kept(now.told.terms.stake), lines))  # fmt: skip
 
 
 def _whole(launches: tuple[Launch, ...], arm: int) -> Floats:

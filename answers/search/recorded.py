@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.evidence.repeats import BASELINE as OF_BASELINE
 from analysis.evidence.repeats import launches_of
@@ -12,8 +13,10 @@ from analysis.frames import plain
 from analysis.matching.arms import choosers, families
 from analysis.matching.comparison import ARM
 from analysis.search.space import Arm, Floats, Launch, Place, Space
+from analysis.service.slo import Slo
 from answers.ground import Ground
 from answers.search.counted import own_lengths, rates_by_position
+from answers.search.served import broken
 
 #: Whether latency decides -> the metric and statistic that judge.
 LINE = {False: ("output_throughput", "mean"), True: ("request_latency", "p50")}
@@ -31,7 +34,8 @@ ByArm = dict[int, tuple[Launch, ...]]
 class Recorded:
     """The recorded launches of one study and system. ``launches``: by arm, in the order in which
     they were recorded; ``own`` and ``by_position`` as ``lengths`` takes them. ``left_out``: arms
-    whose K is not known or not fixed."""
+    whose K is not known or not fixed. ``broken`` (arms, places): where all that was recorded breaks
+    the SLO, None without one."""
 
     study: str | None
     model: str | None
@@ -40,6 +44,7 @@ class Recorded:
     own: Floats
     by_position: Floats
     left_out: tuple[str, ...]
+    broken: NDArray[np.bool_] | None = None
 
     @property
     def repeats(self) -> int:
@@ -47,16 +52,26 @@ class Recorded:
         return max(map(len, self.launches.values()), default=0)
 
 
-def recorded(known: Ground, positions: pd.DataFrame, line: tuple[str, str]) -> tuple[Recorded, ...]:
+@dataclass(frozen=True)
+class Read:
+    """What is read beside the pairs. ``positions``: as the query ``acceptance_by_position``; ``line``:
+    metric and statistic of the objective; ``slo`` with the values of its ``bounds`` (``bounded``)."""
+
+    positions: pd.DataFrame
+    line: tuple[str, str]
+    slo: Slo | None = None
+    bounds: pd.DataFrame | None = None
+
+
+def recorded(known: Ground, read: Read) -> tuple[Recorded, ...]:
     """Return the recorded launches of each study and system that has a baseline and closed loads.
 
-    ``positions``: as the query ``acceptance_by_position``; ``line``: metric and statistic of the
-    objective. A load that is a rate is left out: two arms that keep up with it are equally fast.
+    A load that is a rate is left out: two arms that keep up with it are equally fast.
     """
     pairs = known.found.pairs
-    mine = pairs[(pairs["metric"] == line[0]) & (pairs["statistic"] == line[1])]
+    mine = pairs[(pairs["metric"] == read.line[0]) & (pairs["statistic"] == read.line[1])]
     mine = mine[mine["speculative_id"].isin(known.shown)]
-    made = [_recorded(known, positions, mine[mine["setting"].isin(group)])
+    made = [_recorded(known, read, mine[mine["setting"].isin(group)])
             for group in _groups(known.found.keys)]  # fmt: skip
     return tuple(one for one in made if one is not None)
 
@@ -69,7 +84,7 @@ def _groups(keys: pd.DataFrame) -> Iterator[list[int]]:
         yield [int(setting) for setting in group.index]
 
 
-def _recorded(known: Ground, positions: pd.DataFrame, pairs: pd.DataFrame) -> Recorded | None:
+def _recorded(known: Ground, read: Read, pairs: pd.DataFrame) -> Recorded | None:
     loads = known.found.loads
     closed = [at for at, load in enumerate(loads) if load.kind == "concurrency" and load.value]
     pairs = pairs[pairs["load"].isin(closed)]
@@ -96,7 +111,10 @@ def _recorded(known: Ground, positions: pd.DataFrame, pairs: pd.DataFrame) -> Re
     cells = _cells(known, pairs, arms, space)
     return Recorded(
         plain(row["study"]), plain(row["model"]), timed(space, cells), _by_arm(units, space),
-        own_lengths(known.acceptance, cells, space), rates_by_position(positions, cells, space), left_out,
+        own_lengths(known.acceptance, cells, space),
+        rates_by_position(read.positions, cells, space), left_out,
+        None if read.slo is None or read.bounds is None
+        else broken(read.bounds, read.slo, cells, space),
     )  # fmt: skip
 
 

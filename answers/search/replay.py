@@ -3,15 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.search.lengths import lengths
-from analysis.search.race import End, Next, State, needed, state
-from analysis.search.space import Aim, Launch, Seen
+from analysis.search.mixing import NAME as MIX
+from analysis.search.mixing import unmixed
+from analysis.search.race import End, State, needed, state
+from analysis.search.space import Aim, Launch, Seen, Space
+from analysis.service.slo import parse
 from answers.decide.answer import decide
 from answers.decide.values import Question
 from answers.ground import Asked, ground
 from answers.search.found import found_at, step_of
-from answers.search.recorded import LINE, Recorded, recorded
+from answers.search.recorded import LINE, Read, Recorded, recorded
+from answers.search.served import bounded
+from answers.search.traffic import mix_of, of_traffic
 from answers.search.values import Played, Step, Terms
 from answers.search.words import ended, headline
 from warehouse import queries
@@ -22,10 +28,15 @@ from warehouse.store_read import Reader
 def replay(reader: Reader, filters: Filters, terms: Terms) -> tuple[Played, ...]:
     """Play one search for each study and system that the filters keep."""
     known = ground(reader, Asked(filters))
-    positions = queries.acceptance_by_position(reader, filters).to_pandas()
-    asked = Question(filters=filters, objective="latency" if terms.latency else "throughput")
+    slo = None if terms.slo is None else parse(terms.slo)
+    read = Read(
+        queries.acceptance_by_position(reader, filters).to_pandas(), LINE[terms.latency],
+        slo, None if slo is None else bounded(reader, filters, slo),
+    )  # fmt: skip
+    asked = Question(filters=filters, objective="latency" if terms.latency else "throughput",
+                     slo=terms.slo, mix=terms.mix)  # fmt: skip
     core = _core(reader, asked)
-    played = (play(one, terms) for one in recorded(known, positions, LINE[terms.latency]))
+    played = (play(one, terms) for one in recorded(known, read))
     return tuple(_beside(one, core) for one in played)
 
 
@@ -35,34 +46,36 @@ Core = dict[tuple[str | None, str | None, str, float], str]
 def _core(reader: Reader, question: Question) -> Core:
     """Return (study, model, dataset, load) -> the arm that the decision takes there."""
     return {
-        (one.subject.study, one.subject.model, one.traffic.dataset or "", level.load.value or 0): (
+        (one.subject.study, one.subject.model, one.traffic.dataset or MIX, level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm
         )
         for one in decide(reader, question).decisions
-        if not one.traffic.mix
+        if bool(one.traffic.mix) == bool(question.mix)
         for level in one.levels
     }
 
 
 def play(one: Recorded, terms: Terms) -> Played:
     """Play the search: each launch that it asks for is the next recorded one of that arm."""
-    aim = _aim(one, terms)
+    mix = mix_of(terms, one.space)
     launches: tuple[Launch, ...] = ()
     used = dict.fromkeys(one.launches, 0)
     steps: list[Step] = []
     while True:
-        seen = _seen(one, launches, used)
-        now = state(one.space, seen, aim)
+        space, seen = of_traffic(one.space, _seen(one, launches, used), terms)
+        aim = _aim(space, one.repeats, terms)
+        now = state(space, seen, aim)
         if isinstance(now.step, End):
-            return _played(one, terms, (aim, seen, now), steps)
+            return _played(replace(one, space=space), terms, (aim, seen, now), steps)
         launch = one.launches[now.step.arm][used[now.step.arm]]
         used[now.step.arm] += 1
-        launches = (*launches, _part(launch, now.step))
-        steps.append(step_of(one.space, now))
+        places = now.step.places if mix is None else unmixed(one.space, mix, now.step.places)
+        launches = (*launches, replace(launch, speed=np.where(places, launch.speed, np.nan)))
+        steps.append(step_of(space, now))
 
 
-def _aim(one: Recorded, terms: Terms) -> Aim:
-    most = one.space.grid_minutes(one.repeats)
+def _aim(space: Space, repeats: int, terms: Terms) -> Aim:
+    most = space.grid_minutes(repeats)
     return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
 
 
@@ -71,11 +84,17 @@ def _seen(one: Recorded, launches: tuple[Launch, ...], used: dict[int, int]) -> 
     gone = frozenset(a for a in arms if used.get(a, 0) >= len(one.launches.get(a, ())))
     never = frozenset(a for a in arms if not one.launches.get(a))
     told = lengths(one.space, one.own, one.by_position, {x.arm for x in launches})
-    return Seen(launches, told, never, gone)
+    return Seen(launches, told, never, gone, _barred(one, launches))
 
 
-def _part(launch: Launch, step: Next) -> Launch:
-    return replace(launch, speed=np.where(step.places, launch.speed, np.nan))
+def _barred(one: Recorded, launches: tuple[Launch, ...]) -> NDArray[np.bool_] | None:
+    """Return where an arm that was measured breaks the SLO, by all that was recorded there."""
+    if one.broken is None:
+        return None
+    known = np.zeros(one.broken.shape, dtype=np.bool_)
+    for launch in launches:
+        known[launch.arm] |= launch.measured
+    return np.asarray(one.broken & known)
 
 
 def _played(

@@ -8,12 +8,15 @@ class Terms:
     """When a search is done and what it judges by. ``stake`` (ratio): a rival that is better by no
     more is not worth finding; ``error`` (0-1): the chance that one is; ``budget_min``: None for the
     minutes of the full grid. ``latency``: judge by the median request latency instead of output
-    tokens per second."""
+    tokens per second. ``slo`` and ``mix``: as for a decision; an arm that breaks the SLO at a load is
+    not taken there; without a mix each dataset is decided on its own."""
 
     stake: float = 0.02
     error: float = 0.05
     budget_min: float | None = None
     latency: bool = False
+    slo: str | None = None
+    mix: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Found:
     """What is known at one place. ``arm`` leads and is expected to be better than the baseline by
     ``gain`` (ratio); with a chance of at most ``chance`` another, most likely ``rival``, is better by
     more than the stake. ``alike``: the arms that are expected to be worse by no more than the stake.
+    ``meets``: False where every arm that was measured breaks the SLO, so that none is to be taken.
     ``by_all``: what the decision takes there that weighs every recorded launch in full, None where
     there is none."""
 
@@ -45,6 +49,7 @@ class Found:
     rival: str | None
     alike: tuple[str, ...]
     by_all: str | None = None
+    meets: bool = True
 
     @property
     def agrees(self) -> bool | None:
@@ -68,12 +73,15 @@ class Proven:
 @dataclass(frozen=True)
 class Proof:
     """``config``: the value of ``--speculative-config`` that was measured; ``words``: its K's;
-    ``kept``: whether fresh launches exclude nowhere what was promised, less the stake."""
+    ``kept``: whether fresh launches exclude nowhere what was promised, less the stake. ``places``: the
+    gain against the baseline; ``ahead``: against ``rival``, the runner-up, empty without one."""
 
     config: str
     words: str
     kept: bool
     places: tuple[Proven, ...]
+    rival: str | None = None
+    ahead: tuple[Proven, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,9 @@ class Out:
 class Played:
     """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
     every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
-    could not be measured, each with its reason; ``proof``: None where nothing was proven; ``usd``: None without a price."""
+    could not be measured, each with its reason; ``proof``: None where nothing was proven; ``usd``: None
+    without a price; ``chance`` (0-1): that the rest of the budget decides, None where it is early or
+    decided; ``outlook``: that in words."""
 
     study: str | None
     model: str | None
@@ -105,3 +115,5 @@ class Played:
     out: tuple[str, ...] = ()
     proof: Proof | None = None
     usd: float | None = None
+    chance: float | None = None
+    outlook: str = ""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.race import End
+from analysis.search.race import UNLIKELY, End
 from analysis.search.settling import MOST, Settling
 from analysis.search.space import Space
 from answers.search.values import Found, Played, Proof, Proven, Step
@@ -75,6 +75,19 @@ def _more(more: Settling | None) -> str:
     )
 
 
+def outlook(one: Played, more: Settling | None) -> str:
+    """Say how likely the rest of the budget decides, and what would do where it hardly will."""
+    if one.chance is None or one.decided:
+        return ""
+    sure = percent(one.chance, sign=False)
+    if one.chance >= UNLIKELY:
+        return f"The rest of the budget decides with a chance of about {sure}."
+    return (
+        f"The noise may well forbid a decision within the budget: the rest of it decides with a chance "
+        f"of about {sure}. {_more(more)}"
+    ).rstrip()
+
+
 def steps(one: Played) -> Rows:
     """Return a line per launch: what, where, for how long, why, and what was open before it."""
     header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
@@ -90,7 +103,8 @@ def places(found: Sequence[Found]) -> Rows:
     says."""
     header = ["dataset", "load", "take", "gain", "state", "rival", "chance", "by all launches"]
     return header, [
-        [one.dataset, f"{one.load:g}", one.arm, percent(one.gain),
+        [one.dataset, f"{one.load:g}", one.arm if one.meets else "none meets the SLO",
+         percent(one.gain) if one.meets else "",
          "settled" if one.settled else "open", one.rival or "",
          percent(min(one.chance, 1.0), sign=False), _by_all(one)]
         for one in found
@@ -114,7 +128,7 @@ def under_way(one: Played) -> list[str]:
         f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
         f"{one.grid_min:.0f}" + ("" if one.usd is None else f"; about {one.usd:,.2f} USD so far")
     )
-    return [head, *(f"  out: {arm}" for arm in one.out), *(
+    return [head, *([f"  {one.outlook}"] if one.outlook else []), *(f"  out: {arm}" for arm in one.out), *(
         f"  {place.dataset} at {place.load:g}: {place.arm} {percent(place.gain)}, "
         + ("settled" if place.settled else
            f"open: {place.rival} {percent(min(place.chance, 1.0), sign=False)}")
@@ -135,11 +149,12 @@ def because(step: Step) -> str:
 def proof(one: Proof) -> str:
     """Return in a sentence or two whether the winner kept its promise, and what to do."""
     if not one.kept:
-        short = [place for place in one.places if place.high < place.promised]
-        worst = min(short, key=lambda place: place.high - place.promised)
+        # Both lists are against what was promised; the baseline's comes first.
+        worst = min((*one.places, *one.ahead), key=lambda place: place.high - place.promised)
+        against = "the baseline" if worst in one.places else f"the runner-up ({one.rival})"
         return (
             f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
-            f"{worst.dataset} {percent(worst.promised)} was promised and "
+            f"{worst.dataset} {percent(worst.promised)} against {against} was promised and "
             f"{percent(worst.proven)} is proven ({_interval(worst)}). It is not recommended; raise "
             "`repeats` of the study and search on."
         )
@@ -147,16 +162,19 @@ def proof(one: Proof) -> str:
     but = "" if not losing else (
         f" It is slower than the baseline on {losing[0].dataset} at {losing[0].load:g}."
     )  # fmt: skip
-    return f"The winner ({one.words}) kept its promise in fresh launches.{but}"
+    beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
+    return f"The winner ({one.words}) kept its promise in fresh launches{beside}.{but}"
 
 
 def proof_rows(one: Proof) -> Rows:
-    """A line per dataset and load: the gain as promised and as proven."""
-    header = ["dataset", "load", "promised", "proven", "95 %"]
+    """A line per dataset and load: the gain as promised and as proven, against the baseline and
+    against the runner-up."""
+    header = ["against", "dataset", "load", "promised", "proven", "95 %"]
     return header, [
-        [place.dataset, f"{place.load:g}", percent(place.promised), percent(place.proven),
+        [name, place.dataset, f"{place.load:g}", percent(place.promised), percent(place.proven),
          _interval(place)]
-        for place in one.places
+        for name, places in (("baseline", one.places), ("runner-up", one.ahead))
+        for place in places
     ]  # fmt: skip
 
 

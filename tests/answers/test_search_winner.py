@@ -3,13 +3,15 @@
 import json
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.search.belief import Belief
 from analysis.search.space import Arm, Floats, Lengths, Place, Seen, Space
 from answers.search.values import Proof, Proven
-from answers.search.winner import Winner, winner
-from answers.search.words import proof
+from answers.search.winner import Winner, runner_up, winner
+from answers.search.words import proof, proof_rows
 
+Bools = NDArray[np.bool_]
 SPACE = Space(
     (Arm("baseline", "", 0), Arm("draft-k1", '{"method": "draft_model"}', 1),
      Arm("draft-k3", '{"method": "draft_model"}', 3), Arm("ngram-k3", '{"method": "ngram"}', 3)),
@@ -18,12 +20,18 @@ SPACE = Space(
 )  # fmt: skip
 
 
-def chosen(speed: Floats, out: frozenset[int] = frozenset()) -> Winner:
+def known(
+    speed: Floats, out: frozenset[int] = frozenset(), barred: Bools | None = None
+) -> tuple[Space, Seen, Belief]:
     """``speed`` (arms, places): log speeds that are known for certain."""
     none = np.zeros((1, 1))
     belief = Belief(np.ones(1), speed[None], none[None], none, np.ones(1), none)
-    known = Lengths(np.ones(speed.shape), np.zeros(speed.shape))
-    return winner(SPACE, Seen((), known, out), belief)
+    lengths = Lengths(np.ones(speed.shape), np.zeros(speed.shape))
+    return SPACE, Seen((), lengths, out, barred=barred), belief
+
+
+def chosen(speed: Floats, out: frozenset[int] = frozenset(), barred: Bools | None = None) -> Winner:
+    return winner(*known(speed, out, barred))
 
 
 def test_one_k_for_all_loads_is_a_k_and_no_table() -> None:
@@ -40,7 +48,7 @@ def test_a_k_that_changes_with_the_load_is_a_table_over_the_datasets_together() 
     (first, second) = said["num_speculative_tokens_per_batch_size"]
     assert (first[0], first[2], second[2]) == (1, 3, 1)
     assert found.arms.tolist() == [2, 1, 2, 1]
-    assert found.words.startswith("K=3 in batches up to ")
+    assert found.words == "3 draft tokens in batches up to 4, then 1"
 
 
 def test_an_arm_that_is_out_wins_nothing_and_nothing_is_drafted_where_all_lose() -> None:
@@ -48,6 +56,25 @@ def test_an_arm_that_is_out_wins_nothing_and_nothing_is_drafted_where_all_lose()
     assert chosen(speed, frozenset({2})).like == "ngram-k3"
     none = chosen(speed, frozenset({2, 3}))
     assert (none.config, none.arms.tolist()) == (None, [0, 0, 0, 0])
+
+
+def test_the_runner_up_is_the_best_single_arm_that_is_not_the_winner() -> None:
+    speed = np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4, [0.2] * 4])
+    asked = known(speed)
+    other = runner_up(*asked, winner(*asked))
+    assert other is not None
+    assert (other.like, other.words, other.arms.tolist()) == ("ngram-k3", "K=3", [3] * 4)
+    assert json.loads(other.config or "") == {"method": "ngram", "num_speculative_tokens": 3}
+    assert other.name.startswith("runner-up-")
+    alone = known(speed, frozenset({1, 3}))
+    assert runner_up(*alone, winner(*alone)) is None
+
+
+def test_a_winner_takes_no_arm_where_it_breaks_the_slo() -> None:
+    barred = np.zeros((4, 4), dtype=np.bool_)
+    barred[2, [1, 3]] = True
+    found = chosen(np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4, [0.0] * 4]), barred=barred)
+    assert found.arms.tolist() == [2, 1, 2, 1]
 
 
 def test_another_winner_has_another_name() -> None:
@@ -62,3 +89,15 @@ def test_a_winner_that_does_not_keep_its_promise_is_not_recommended() -> None:
     assert "did not keep its promise" in said
     assert "not recommended" in said
     assert "kept its promise" in proof(Proof("{}", "K=3", True, (short,)))
+
+
+def test_a_winner_that_the_runner_up_beats_is_not_recommended_and_the_rows_tell_both() -> None:
+    good, beaten = (
+        Proven("code", 1.0, 0.2, 0.2, 0.1, 0.3),
+        Proven("code", 1.0, 0.1, -0.1, -0.2, 0.0),
+    )
+    told = Proof("{}", "K=3", False, (good,), "K=1", (beaten,))
+    assert "against the runner-up (K=1) was promised" in proof(told)
+    assert [row[0] for row in proof_rows(told)[1]] == ["baseline", "runner-up"]
+    kept = Proof("{}", "K=3", True, (good,), "K=1", (good,))
+    assert "also against the runner-up (K=1)" in proof(kept)

@@ -24,6 +24,27 @@ def test_the_search_over_the_examples_finds_the_winners_of_the_decision(examples
     assert costly["minutes"] < 0.6 * costly["grid_min"]
 
 
+@pytest.mark.slow
+def test_the_search_for_a_mix_and_within_an_slo_finds_what_the_decision_finds(
+    examples: Path,
+) -> None:
+    asked = ("search", "--replay", str(examples), "--study", "laptop-lab-costly", "--stake", "10%")
+    mix = "code=0.5,prose=0.3,structured=0.2"
+    (one,) = told(*asked, "--mix", mix)["searches"]
+    assert {place["dataset"] for place in one["found"]} == {"mix"}
+    assert all(place["agrees"] for place in one["found"] if place["settled"])
+    assert any(place["by_all"] for place in one["found"])
+    (strict,) = told(*asked, "--slo", "itl:p95<0.001ms")["searches"]
+    assert not any(place["meets"] for place in strict["found"])
+    assert "none meets the SLO" in run(*asked, "--slo", "itl:p95<0.001ms").stdout
+    (easy,), (plain,) = (told(*asked, *more)["searches"] for more in (("--slo", "itl:p95<9s"), ()))
+    assert (easy["found"], easy["steps"]) == (plain["found"], plain["steps"])
+
+
+def test_a_mix_of_what_was_not_measured_is_refused(recorded: tuple[str, str]) -> None:
+    assert "poems" in str(refused("search", "--replay", recorded[1], "--mix", "poems=1"))
+
+
 def test_a_single_launch_is_told_as_open(recorded: tuple[str, str]) -> None:
     (one,) = told("search", "--replay", recorded[1], "--stake", "1%")["searches"]
     assert not one["decided"]

@@ -18,19 +18,27 @@ CONFIG = (
 )
 WINNER = Winner(CONFIG, np.zeros(2, dtype=np.int64), "draft-k3", "K=3, then K=1")
 
+RUNNER_UP = Winner(
+    '{"method": "draft_model", "num_speculative_tokens": 2}', np.zeros(2, dtype=np.int64), "draft-k2",
+    "K=2", "runner-up",
+)  # fmt: skip
+
 
 def proven(tmp_path: Path, winner: Winner = WINNER) -> Path:
     study = tmp_path / "mine.yaml"
     study.write_text(STUDY.read_text())
     study.chmod(0o600)
-    return write_proof(study, "mine-proof", winner, 2)
+    return write_proof(study, "mine-proof", (winner, RUNNER_UP), 2)
 
 
 def test_it_is_the_study_of_the_search_with_the_winner_as_an_arm(tmp_path: Path) -> None:
     path = proven(tmp_path)
     found, original = read_study(path), read_study(tmp_path / "mine.yaml")
     assert (path.name, found.name, found.repeats) == ("mine-proof.yaml", "mine-proof", 2)
-    assert [arm.name for arm in found.variants] == ["baseline", WINNER.name]
+    assert [arm.name for arm in found.variants] == ["baseline", WINNER.name, RUNNER_UP.name]
+    assert found.variants[2].speculative_config == {
+        "method": "draft_model", "model": "./lab-models/draft", "num_speculative_tokens": 2,
+    }  # fmt: skip
     assert found.variants[1].speculative_config == {
         "method": "draft_model", "model": "./lab-models/draft", "num_speculative_tokens": 3,
         "num_speculative_tokens_per_batch_size": [[1, 4, 3], [5, 16, 1]],

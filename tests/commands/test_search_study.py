@@ -24,7 +24,8 @@ def test_a_study_is_laid_out_as_arms_by_method_and_k() -> None:
     assert {(place.traffic, place.load) for place in found.places} == {
         (traffic, load) for traffic in ("structured", "prose") for load in (1.0, 16.0)
     }
-    assert (found.repeats, found.size) == (1, 1)
+    assert found.launches["ngram-k3"] == ("r0-ngram-k3-tp1",)
+    assert found.repeats == 1
 
 
 def test_a_study_without_a_baseline_is_refused() -> None:

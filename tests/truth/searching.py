@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.search.lengths import lengths
 from analysis.search.proof import proof
-from analysis.search.race import End, State, spent, state
+from analysis.search.race import UNLIKELY, End, State, spent, state
 from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
 from tests.truth.figures import mean_printed
 from tests.truth.row import Row, mean_at_most, share
@@ -67,15 +67,16 @@ def families() -> Iterator[SearchFamily]:
 @dataclass(frozen=True)
 class Searched:
     """One search. ``cost``: share of the full grid's minutes; ``wrong``: the winner is beaten by more
-    than the stake at some load; ``loss``: mean share of the best speed that is lost; ``told``: the
-    share of the budget after which it said that the noise forbids a decision, None if it never did;
-    ``held``: for each load, whether the proven gain lies in its interval."""
+    than the stake at some load; ``loss``: mean share of the best speed that is lost; ``foreseen``:
+    the chance that it gave itself to be decided, when half the budget was spent or when it stopped before;
+    None where it was decided by then; ``held``: for each load, whether the proven gain lies in its
+    interval."""
 
     cost: float
     decided: bool
     wrong: bool
     loss: float
-    told: float | None
+    foreseen: float | None
     held: tuple[bool, ...]
 
 
@@ -101,9 +102,20 @@ def rows_of(family: SearchFamily, trials: int) -> list[Row]:
     ]  # fmt: skip
     if held:
         told.append(share(name, "proven gain in its interval", sum(held), len(held), None, 0.92))
-    late = [one for one in found if not one.decided and (one.told is None or one.told > 0.5)]
-    told.append(share(name, "undecided and not told by half the budget", len(late), count))
-    return told
+    return [*told, *_foreseen(name, found)]
+
+
+def _foreseen(name: str, found: list[Searched]) -> Iterator[Row]:
+    """How often a search that ends open had said half-way that it hardly will decide, and how often
+    one had said so that then decided."""
+    for what, ended, warned in (
+        ("of the undecided: not foreseen half-way", False, False),
+        ("of the decided: half-way held for unlikely", True, True),
+    ):
+        those = [one for one in found if one.decided == ended]
+        hits = [one for one in those if one.foreseen is not None
+                and (one.foreseen < UNLIKELY) == warned]  # fmt: skip
+        yield share(name, what, len(hits), max(len(those), 1))
 
 
 def _median_cost(name: str, cost: list[float], limit: float | None) -> Row:
@@ -131,10 +143,13 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     space = space_of(family)
     aim = Aim(family.stake, ERROR, space.grid_minutes(REPEATS))
     launches: tuple[Launch, ...] = ()
+    foreseen: float | None = None
     while True:
         seen = Seen(launches, lengths(space, server.length, server.by_position,
                                       {one.arm for one in launches}))  # fmt: skip
         now = state(space, seen, aim)
+        if spent(space, launches) <= aim.budget_min / 2:
+            foreseen = now.chance
         if isinstance(now.step, End):
             break
         launches = (*launches, server.launch(now.step.arm, now.step.places))
@@ -144,7 +159,7 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     used = spent(space, launches) / aim.budget_min
     return Searched(
         used, now.step.decided, bool((lost > np.log1p(family.stake)).any()),
-        float(-np.expm1(-lost).mean()), used if now.step.why == "noise" else None,
+        float(-np.expm1(-lost).mean()), foreseen,
         _held(server, now) if now.step.decided else (),
     )  # fmt: skip
 

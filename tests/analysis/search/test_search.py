@@ -7,11 +7,13 @@ import pytest
 
 from analysis.search.belief import Belief, believe
 from analysis.search.lengths import lengths
+from analysis.search.outlook import chance_of_deciding
 from analysis.search.proof import Proof, proof
 from analysis.search.race import End, Next, State, state
 from analysis.search.settling import settling
 from analysis.search.space import Aim, Arm, Floats, Launch, Lengths, Place, Seen, Space
 from analysis.search.standing import standing
+from analysis.search.worth import options
 
 LOADS = (1.0, 8.0, 64.0)
 SPACE = Space(
@@ -74,6 +76,47 @@ def test_noise_that_forbids_a_decision_is_told_before_half_the_budget_is_spent()
     assert now.now is not None
     more = settling(SPACE, Seen(launches, SURE), now.belief, now.now, aim)
     assert more.minutes is None or more.minutes > aim.budget_min / 2
+
+
+def test_the_chance_of_a_decision_follows_the_noise() -> None:
+    """Arms that are equally fast: little noise will show it, much noise hardly can."""
+    chances = []
+    for noise in (0.01, 0.12):
+        random = np.random.default_rng(5)
+        launches = tuple(
+            Launch(arm, noise * random.standard_normal(3)) for _ in range(2) for arm in range(4)
+        )
+        seen, aim = Seen(launches, SURE), Aim(0.02, 0.05, 1000.0)
+        belief = believe(SPACE, seen)
+        now = standing(belief, seen, aim)
+        chances.append(chance_of_deciding(SPACE, seen, (belief, now), aim, 72.0))
+        assert chance_of_deciding(SPACE, seen, (belief, now), aim, 1.0) == 0.0
+    assert chances[0] > 0.3
+    assert chances[1] < 0.1
+
+
+def test_an_arm_that_breaks_the_slo_at_a_load_is_neither_taken_nor_measured_there() -> None:
+    """K=3 wins at the lowest load."""
+    barred = np.zeros(SPEED.shape, dtype=np.bool_)
+    barred[SPEED[:, 0].argmax(), 0] = True
+    launches = tuple(Launch(arm, SPEED[arm]) for arm in range(4))
+    seen, aim = Seen(launches, SURE, barred=barred), Aim(0.001, 0.05, 900.0)
+    now = state(SPACE, seen, aim)
+    assert now.now is not None
+    assert now.now.lead[0] != SPEED[:, 0].argmax()
+    assert not now.now.risk[barred].any()
+    asked = list(options(SPACE, seen, replace(now.now, of_place=np.ones(3)), aim))
+    assert asked
+    assert not any(places[0] for arm, places in asked if barred[arm, 0])
+
+
+def test_a_load_at_which_every_arm_breaks_the_slo_is_settled_without_a_winner() -> None:
+    barred = np.zeros(SPEED.shape, dtype=np.bool_)
+    barred[:, 2] = True
+    seen = Seen(tuple(Launch(arm, SPEED[arm]) for arm in range(4)), SURE, barred=barred)
+    now = standing(believe(SPACE, seen), seen, Aim(0.02, 0.05, 900.0))
+    assert now.of_place[2] == 0
+    assert np.isneginf(now.behind[:, 2]).all()
 
 
 def test_an_arm_that_is_out_costs_nothing_and_never_leads() -> None:
@@ -178,6 +221,15 @@ def test_what_is_proven_stands_on_fresh_launches_alone() -> None:
     assert found.proven.tolist() == pytest.approx([0.06] * 3)
     # Two launches of each: 1.96 x 0.02 x sqrt(1/2 + 1/2).
     assert (found.high - found.proven).tolist() == pytest.approx([0.0392] * 3, abs=1e-4)
+
+
+def test_a_winner_is_proven_against_the_runner_up_as_against_the_baseline() -> None:
+    found = proof(
+        known(0.02), np.array([1, 1, 1]), np.full((2, 3), 0.06), np.full((2, 3), 0.01),
+        np.array([2, 2, 2]),
+    )  # fmt: skip
+    assert found.promised.tolist() == pytest.approx([0.1] * 3)
+    assert found.proven.tolist() == pytest.approx([0.05] * 3)
 
 
 def test_a_winner_that_falls_short_at_one_load_does_not_keep_its_promise() -> None:
