@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: ``-P``: a folder of the user's called like one of our packages must not hide it.
 PROGRAM = (sys.executable, "-P", "-m", "draftboard")
 _GRACE_S = 180.0
+#: How long a machine gets to be itself again, and how often in a row.
+_PAUSE_S, _PAUSES = 120.0, 3
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,33 @@ def search_on(
     place: Place, study: "Planned", terms: "Terms", show: "Callable[[Live], None]"
 ) -> "Live":
     """Measure until the search is over; ``show`` is told what is known before every launch. Raises
-    RunnerError where a launch leaves nothing behind."""
+    RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
+    pauses, measured = 0, False
     while True:
         _alone(place.drops(study.study))
         now = look(place, study, terms)
         show(now)
         if now.order is None:
             return _proven(place, study, now)
+        # What was measured before this command began was paused for then.
+        pauses = _paused(now.troubles, pauses) if measured else 0
         _measure(place, study, now.order)
+        measured = True
+
+
+def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
+    """Wait where the machine throttled, drifted or was not alone; return how often in a row it did.
+    Raises RunnerError where waiting did not help."""
+    if not troubles:
+        return 0
+    if pauses == _PAUSES:
+        raise RunnerError(
+            f"The race is paused: {' '.join(troubles)} {pauses} pauses of {pause_s:.0f} s did not help. "
+            "Mend the machine and give the same command again: it goes on from here."
+        )
+    click.echo(f"paused for {pause_s:.0f} s: {' '.join(troubles)}", err=True)
+    time.sleep(pause_s)
+    return pauses + 1
 
 
 def look(place: Place, study: "Planned", terms: "Terms") -> "Live":

@@ -24,8 +24,9 @@ _NOISE = (0.005, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14)
 _LAUNCH = (0.0, 0.015, 0.03, 0.05, 0.08)
 _UNEVEN = (1.0, 4.0)
 
-#: Standard deviation of a drift of the logarithm from one launch to the next.
-_DRIFT = 0.001
+#: Standard deviation of a drift of the logarithm from one launch to the next; a drift is named that is
+#: so many standard deviations of what is known away from none.
+_DRIFT, _SURE = 0.001, 2.58
 #: Sizes that have less than this of the weight altogether are left out.
 _PASSED_OVER = 0.002
 
@@ -49,6 +50,14 @@ class Belief:
     def expected(self) -> Floats:
         """The expected log speeds (arms, places)."""
         return np.asarray(np.tensordot(self.weight, self.mean, 1))
+
+    @property
+    def drifting(self) -> float:
+        """How much faster (log ratio) each launch is than the one before, whatever its arm; 0 where
+        that is not sure: chance makes a drift as large in fewer than one search of a hundred."""
+        mean = float(self.weight @ self.drift[:, 0])
+        square = float(self.weight @ (self.drift[:, 1] + self.drift[:, 0] ** 2))
+        return mean if abs(mean) > _SURE * np.sqrt(square - mean**2) else 0.0
 
 
 def believe(space: Space, seen: Seen) -> Belief:

@@ -14,9 +14,10 @@ from analysis.search.standing import Standing, standing
 from analysis.search.worth import guess, options, weighed
 
 Why = Literal["screen", "race", "check"]
-#: The share of the error that the race may use up; the rest is kept for what the model of the step
-#: time and of the noise does not know.
-_OF_ERROR = 0.9
+#: The share of the error that the race may use up, with one method and with several; the rest is kept
+#: for what the model of the step time and of the noise does not know. Of several methods most arms are
+#: never measured, so that more hangs on the model.
+_OF_ERROR, _OF_ERROR_MANY = 0.9, 0.7
 #: From this share of the budget on it is reckoned how likely the rest decides, …
 _FORESEEN_FROM = 0.25
 #: … and from this one on a search ends where that chance is below so much.
@@ -70,7 +71,7 @@ def state(space: Space, seen: Seen, aim: Aim) -> State:
         return State(None, None, screen if screen.minutes <= left else End(False, "budget"))
     belief = believe(space, seen)
     now = standing(belief, seen, aim)
-    inner = _inner(aim)
+    inner = _inner(space, aim)
     if now.open <= inner.error:
         return State(belief, now, _checked(space, seen, now, left))
     used, chance = 1 - left / aim.budget_min, None
@@ -89,14 +90,15 @@ def _why_hopeless(space: Space, seen: Seen, left: float) -> End:
     return End(False, "noise" if left > space.start_min + space.cell_min.min() else "budget")
 
 
-def _inner(aim: Aim) -> Aim:
-    return replace(aim, error=_OF_ERROR * aim.error)
+def _inner(space: Space, aim: Aim) -> Aim:
+    share = _OF_ERROR if len(space.families()) == 1 else _OF_ERROR_MANY
+    return replace(aim, error=share * aim.error)
 
 
 def needed(space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim) -> Settling:
     """Return what a search that is open still needs, if every arm could be measured again."""
     belief, now = known
-    return settling(space, replace(seen, closed=frozenset()), belief, now, _inner(aim))
+    return settling(space, replace(seen, closed=frozenset()), belief, now, _inner(space, aim))
 
 
 def _raced(

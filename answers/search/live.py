@@ -24,6 +24,7 @@ from answers.search.traffic import mix_of, of_traffic
 from answers.search.values import Out, Played, Step, Terms
 from answers.search.winner import Winner, runner_up, winner
 from answers.search.words import ended, headline, outlook, where
+from answers.wording import percent
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
 
@@ -67,13 +68,14 @@ class Order:
 class Live:
     """``order``: None where the search is over; ``told``: all that is known so far; ``winner``: what
     one server would do, None until it is decided, and ``rival``, what it would do else; ``known``: what
-    it was decided with."""
+    it was decided with; ``troubles``: why the machine is not to be trusted at present, in words."""
 
     order: Order | None
     told: Played
     winner: Winner | None = None
     rival: Winner | None = None
     known: tuple[Space, Seen] | None = None
+    troubles: tuple[str, ...] = ()
 
 
 def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, ...] = ()) -> Live:
@@ -101,7 +103,18 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
         best = winner(space, seen, now.belief)
         rival = runner_up(space, seen, now.belief, best)
     usd = None if planned.usd_per_min is None else told.minutes * planned.usd_per_min
-    return Live(order, replace(told, out=gone, usd=usd), best, rival, (space, seen))
+    return Live(order, replace(told, out=gone, usd=usd), best, rival, (space, seen),
+                _troubles(found, now, aim))  # fmt: skip
+
+
+def _troubles(found: Measured, now: State, aim: Aim) -> tuple[str, ...]:
+    """Return what the machine did during the last launch, and by how much it drifts where that is more
+    than the stake over all launches."""
+    step = 0.0 if now.belief is None else now.belief.drifting
+    if abs(step) * len(found.seen.launches) <= np.log1p(aim.stake):
+        return found.troubles
+    size = float(np.expm1(step))
+    return (*found.troubles, f"It drifts: each launch is {percent(size)} against the one before.")
 
 
 def bare(planned: Planned) -> Space:

@@ -17,16 +17,20 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
+#: Flags of a machine on which nothing is to be measured until it is itself again.
+_TROUBLES = ("throttled", "gpu_neighbour")
+
 
 @dataclass(frozen=True)
 class Measured:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
     were measured; ``ids``: in the study's plan, of all launches with a good cell, also of those whose
-    cells decide nothing."""
+    cells decide nothing; ``troubles``: what the machine did during the last launch, in words."""
 
     space: Space
     seen: Seen
     ids: frozenset[str]
+    troubles: tuple[str, ...] = ()
 
 
 def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured:
@@ -54,7 +58,15 @@ def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured
     slo = None if terms.slo is None else parse(terms.slo)
     barred = None if slo is None else broken(bounded(reader, filters, slo), slo, placed, space)
     seen = Seen(launches, told, barred=barred)
-    return Measured(timed(space, cells), seen, frozenset(map(str, every["launch"])))
+    last = list(cells.loc[cells["launch"] == order.index[-1], "cell_id"]) if len(order) else []
+    ids = frozenset(map(str, every["launch"]))
+    return Measured(timed(space, cells), seen, ids, _troubles(reader, last))
+
+
+def _troubles(reader: Reader, cell_ids: list[str]) -> tuple[str, ...]:
+    """Return what the flags of some cells say of a machine that did not run as it does else."""
+    flags = queries.flags(reader, cell_ids).to_pandas()
+    return tuple(dict.fromkeys(flags.loc[flags["name"].isin(_TROUBLES), "sentence"]))
 
 
 def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:

@@ -126,15 +126,23 @@ def test_an_arm_that_never_starts_is_out_with_its_reason_and_costs_nothing_more(
 
 
 @pytest.mark.slow
-def test_a_winner_is_proven_in_fresh_launches(tmp_path: Path) -> None:
-    study = small_study(tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3)
+def test_a_winner_is_proven_against_the_baseline_and_the_runner_up_in_fresh_launches(
+    tmp_path: Path,
+) -> None:
+    draft = {"method": "draft_model", "model": "org/draft"}
+    arms = [{"name": "baseline"},
+            {"name": "draft", "speculative_config": draft, "num_speculative_tokens": [1, 3]}]  # fmt: skip
+    study = small_study(tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3, arms=arms)
     (told_,) = json.loads(searched(study).stdout)["searches"]
     assert told_["decided"]
-    (place,) = told_["proof"]["places"]
-    assert (told_["proof"]["words"], place["load"]) == ("K=3", 2)
+    (place,), (beside,) = told_["proof"]["places"], told_["proof"]["ahead"]
+    assert {told_["proof"]["words"], told_["proof"]["rival"]} == {"K=1", "K=3"}
+    assert (place["load"], beside["load"]) == (2, 2)
     assert place["low"] <= place["proven"] <= place["high"]
+    assert beside["low"] <= beside["proven"] <= beside["high"]
     fresh = sorted(study.results.glob("small-proof/*/tp1/numbers/c*/record.json"))
-    assert len(fresh) == 4
+    assert len({path.parts[-5] for path in fresh}) == 3
+    assert len(fresh) == 6
     starts = study.starts()
     assert json.loads(searched(study).stdout)["searches"][0]["proof"] == told_["proof"]
     assert study.starts() == starts

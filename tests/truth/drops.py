@@ -51,9 +51,13 @@ def write_studies(trials: Drawn, folder: Path) -> None:
             name = f"{one.facts['study']}/arm-{one.arm}/{number}.json"
             _write(folder / name, _bench(one))
         else:
-            place = folder / str(one.facts["study"]) / f"{number}"
-            _write(place / "record.json", {"schema_version": 1, **one.facts})
-            _write(place / "guidellm.json", _report(one, trials.family.kind))
+            write_drop(one, folder / str(one.facts["study"]) / f"{number}", trials.family.kind)
+
+
+def write_drop(one: One, place: Path, kind: str = "closed") -> None:
+    """A cell as the runner leaves it: its record, and GuideLLM's report."""
+    _write(place / "record.json", {"schema_version": 1, **one.facts})
+    _write(place / "guidellm.json", _report(one, kind))
 
 
 def _cells(trials: Drawn) -> Iterator[One]:

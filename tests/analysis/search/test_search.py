@@ -160,6 +160,18 @@ def test_many_launches_outweigh_whatever_was_held_for_likely() -> None:
     assert np.sqrt(belief.weight @ belief.shared) < 0.02
 
 
+def test_a_drift_is_named_where_it_is_sure() -> None:
+    for drift in (0.0, 0.006):
+        random = np.random.default_rng(4)
+        launches = tuple(
+            Launch(turn % 4, SPEED[turn % 4] + drift * turn + 0.005 * random.standard_normal(3))
+            for turn in range(24)
+        )
+        found = believe(SPACE, Seen(launches, SURE)).drifting
+        assert (found > 0.002) == (drift > 0)
+        assert found >= 0
+
+
 def test_a_launch_effect_is_told_from_the_noise_of_cells() -> None:
     random = np.random.default_rng(4)
     launches = tuple(

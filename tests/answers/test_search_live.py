@@ -1,0 +1,158 @@
+"""A search that is under way, over drops as the runner leaves them, on a server whose truth is known."""
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.search.space import Arm, Place
+from answers.search.live import Live, Order, Planned, live
+from answers.search.proven import proven, study_of_proof
+from answers.search.values import Terms
+from answers.search.winner import Winner
+from tests.commands.asking import run
+from tests.truth.drops import One, write_drop
+from tests.truth.frames import FACTS, OUTPUT
+from warehouse.store import Reader
+
+pytestmark = pytest.mark.slow
+DRAFT = '{"method": "draft_model", "model": "draft"}'
+#: Speed against the baseline, by arm and load: K=3 wins alone, K=1 under load.
+SPEED = {("k1", 1): 1.2, ("k1", 8): 1.15, ("k3", 1): 1.5, ("k3", 8): 0.8}
+K = {"baseline": 0, "k1": 1, "k3": 3}
+PLANNED = Planned(
+    "mine",
+    (Arm("baseline", "", 0), Arm("k1", DRAFT, 1), Arm("k3", DRAFT, 3)),
+    tuple(Place(name, load) for name in ("code", "prose") for load in (1.0, 8.0)),
+    {arm: tuple(f"{arm}-start-{turn}" for turn in range(8)) for arm in K},
+    10.0,
+)
+
+
+@dataclass
+class Node:
+    """A machine on which an arm is as fast as SPEED says, code half as slow as prose, up to 1 %."""
+
+    results: Path
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+    clock: float = 1.8e9
+
+    def measure(self, order: Order) -> None:
+        self.drops("mine", order.arm, order.launch_id, (order.datasets, order.loads))
+
+    def drops(
+        self,
+        study: str,
+        arm: str,
+        launch: str,
+        cells: tuple[tuple[str, ...], tuple[int, ...]],
+        as_at: dict[int, str] | None = None,
+    ) -> None:
+        """``as_at``: load -> the arm that a table of K is like there."""
+        self.clock += 180
+        for dataset in cells[0]:
+            for load in cells[1]:
+                like = (as_at or {}).get(load, arm)
+                speed = SPEED.get((like, load), 1.0) * np.exp(0.01 * self.random.standard_normal())
+                latency = (2.0 if dataset == "code" else 1.0) * OUTPUT * 0.01 / float(speed)
+                facts = {**FACTS, "study": study, "arm": arm, "launch": launch, "dataset": dataset,
+                         "model": "m", "repeat": 0, "spec_method": "none"}  # fmt: skip
+                if K.get(like, 0):
+                    facts |= {"spec_method": "draft_model", "num_speculative_tokens": K[like]}
+                one = One(facts, 0, float(load), self.clock, latency, latency / 10,
+                          load * OUTPUT / latency)  # fmt: skip
+                write_drop(one, self.results / study / arm / "tp1" / dataset / f"c{load}-{launch}")
+                self.clock += 60
+
+    def reader(self) -> Reader:
+        warehouse = self.results / ".search"
+        done = run("ingest", str(self.results), "--warehouse", str(warehouse))
+        assert done.exception is None, done.output
+        return Reader(warehouse)
+
+
+def searched(node: Node, terms: Terms) -> tuple[Live, list[Order]]:
+    """Search to the end; what was ordered."""
+    now, orders = live(None, PLANNED, terms), []
+    while now.order is not None:
+        orders.append(now.order)
+        node.measure(now.order)
+        with closing(node.reader()) as reader:
+            now = live(reader, PLANNED, terms)
+    return now, orders
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path / "results")
+
+
+def prove(node: Node, one: Winner) -> None:
+    names = [arm.label for arm in PLANNED.arms]
+    loads = [int(place.load) for place in PLANNED.places]
+    like = {load: names[arm] for load, arm in zip(loads, one.arms.tolist(), strict=False)}
+    for turn in range(2):
+        for name, as_at in ((one.name, like), ("baseline", {})):
+            node.drops(
+                study_of_proof("mine"), name, f"{name}-{turn}", (("code", "prose"), (1, 8)), as_at
+            )
+
+
+def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_best(
+    node: Node,
+) -> None:
+    now, orders = searched(node, Terms(stake=0.1))
+    assert now.told.decided
+    best = {(one.dataset, one.load): one.arm for one in now.told.found}
+    assert best == {(name, load): arm for name in ("code", "prose")
+                    for load, arm in ((1.0, "k3"), (8.0, "k1"))}  # fmt: skip
+    for arm in K:
+        mine = [order.launch_id for order in orders if order.arm == arm]
+        assert mine == [f"{arm}-start-{turn}" for turn in range(len(mine))]
+    assert now.winner is not None
+    assert now.rival is not None
+    with closing(node.reader()) as reader:
+        assert proven(reader, PLANNED, now).proof is None
+    prove(node, now.winner)
+    prove(node, now.rival)
+    with closing(node.reader()) as reader:
+        proof = proven(reader, PLANNED, now).proof
+    assert proof is not None
+    assert proof.kept
+    assert proof.rival == "K=1"
+    at_1 = [place for place in proof.places if place.load == 1]
+    assert [place.proven for place in at_1] == pytest.approx([0.5, 0.5], abs=0.05)
+    ahead = {place.load: place.proven for place in proof.ahead}
+    assert ahead[1.0] == pytest.approx(1.5 / 1.2 - 1, abs=0.05)
+    assert ahead[8.0] == pytest.approx(0.0, abs=0.05)
+
+
+def test_a_mix_is_measured_with_all_its_datasets_and_decided_as_one(node: Node) -> None:
+    terms = Terms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5)))
+    now, orders = searched(node, terms)
+    assert now.told.decided
+    assert {order.datasets for order in orders} == {("code", "prose")}
+    assert [(one.dataset, one.load, one.arm) for one in now.told.found] == [
+        ("mix", 1.0, "k3"), ("mix", 8.0, "k1"),
+    ]  # fmt: skip
+    assert now.winner is not None
+    prove(node, now.winner)
+    assert now.rival is not None
+    prove(node, now.rival)
+    with closing(node.reader()) as reader:
+        proof = proven(reader, PLANNED, now).proof
+    assert proof is not None
+    assert [(place.dataset, place.load) for place in proof.places] == [("mix", 1.0), ("mix", 8.0)]
+
+
+def test_an_arm_that_breaks_the_slo_is_not_taken(node: Node) -> None:
+    """Alone, K=1 answers prose in 1 / 1.2 of the time and K=3 in 1 / 1.5; the first is too slow."""
+    limit = OUTPUT * 0.01 * 0.75
+    now, _ = searched(node, Terms(stake=0.1, slo=f"latency:p50<{limit}s"))
+    found = {(one.dataset, one.load): one for one in now.told.found}
+    assert found["prose", 1.0].arm == "k3"
+    assert found["prose", 1.0].meets
+    assert not found["prose", 8.0].meets
+    assert not found["code", 1.0].meets
