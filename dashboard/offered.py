@@ -10,31 +10,31 @@ import pandas as pd
 from analysis.matching.reference import BASELINE
 from dashboard.components import Shown, shown
 from dashboard.filters import option_values
-from dashboard.shelf import Shelf, cached, frame, reader
+from dashboard.shelf import Shelf, cached, frame
 from warehouse import queries
 from warehouse.filters import UNKNOWN, Filters
 
 
-@cached(4)
+@cached
 def filter_options(shelf: Shelf) -> dict[str, list[str]]:
     """Return filter -> the values that it can be set to."""
-    return option_values(frame(queries.filter_options(reader(shelf))))
+    return option_values(frame(queries.filter_options(shelf.reader)))
 
 
-@cached(32)
+@cached
 def cells(shelf: Shelf, filters: Filters) -> pd.DataFrame:
     """Return one row per cell."""
-    return frame(queries.cells(reader(shelf), filters))
+    return frame(queries.cells(shelf.reader, filters))
 
 
-@cached(32)
+@cached
 def arms(shelf: Shelf, filters: Filters) -> list[str]:
     """Return the arms that there are whatever the filter of arms says, the baseline first."""
     there = set(cells(shelf, replace(filters, arm=()))["arm_label"]) - {BASELINE, UNKNOWN}
     return [BASELINE, *(name for name in filter_options(shelf)["arm"] if name in there)]
 
 
-@cached(4)
+@cached
 def combinations(shelf: Shelf) -> Shown:
     """Return which filter values occur together, with the number of cells."""
     names = {

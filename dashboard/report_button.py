@@ -7,7 +7,7 @@ from answers.report.answer import report
 from answers.report.values import Wanted
 from dashboard import links
 from dashboard.report import html
-from dashboard.shelf import Shelf, reader
+from dashboard.shelf import Shelf
 
 
 def report_button(shelf: Shelf, question: Question, subject: str) -> None:
@@ -15,7 +15,7 @@ def report_button(shelf: Shelf, question: Question, subject: str) -> None:
     wanted = Wanted(question, subject, link=links.address())
     st.download_button(
         "Report",
-        lambda: html(report(reader(shelf), wanted)),
+        lambda: html(report(shelf.reader, wanted)),
         file_name="draftboard-report.html",
         mime="text/html",
         key="report",

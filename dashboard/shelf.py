@@ -1,61 +1,84 @@
 """One generation of the warehouse as the pages see it, and the cache that every page uses.
 
-Values come from ``cache_resource`` and are shared between sessions without copies: read only.
+Values that are kept are shared between sessions without copies: read only.
 """
 
+import atexit
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
 from pathlib import Path
-from types import FunctionType
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 import pandas as pd
 import pyarrow as pa
-import streamlit as st
 
+from dashboard.kept import Kept
 from warehouse import annotations
-from warehouse.filters import Filters
-from warehouse.store import Reader, current_generation, warehouse_path
+from warehouse.store import Reader, warehouse_path
+from warehouse.store_list import current_name, no_current, number_of
 
 
 @dataclass(frozen=True)
 class Shelf:
     """One generation of one warehouse: what a whole rerun of a page reads.
 
-    ``excluded``: which exclusions of runs are followed, empty before the first one
-    (``annotations.exclusions_version``); ``everything``: the excluded runs are there nevertheless.
+    ``name``: of the generation's list; ``excluded``: which exclusions of runs are followed, empty
+    before the first one (``annotations.exclusions_version``); ``everything``: the excluded runs are
+    there nevertheless; ``kept``: what was made of it. Whoever holds a shelf holds its files too.
     """
 
     root: str
-    generation: int
+    name: str
     excluded: str = ""
     everything: bool = False
+    reader: Reader = field(kw_only=True, repr=False, compare=False)
+    kept: "Kept[Shelf]" = field(default_factory=Kept, repr=False, compare=False)
+
+    @property
+    def generation(self) -> int:
+        """The generation's number."""
+        return number_of(self.name) or 0
 
     def with_excluded(self) -> "Shelf":
         """Return the shelf with the runs that are excluded by name, for pages that show them as
         such."""
-        return replace(self, everything=True) if self.excluded else self
+        return self._whole if self.excluded else self
+
+    @cached_property
+    def _whole(self) -> "Shelf":
+        reader = Reader(Path(self.root), everything=True)
+        return Shelf(self.root, self.name, self.excluded, True, reader=reader)
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Said = TypeVar("Said")
 Asked = TypeVarTuple("Asked")
 
+#: So many warehouses are held open: one, but for tests.
+_MOST = 4
+_newest: OrderedDict[str, Shelf] = OrderedDict()
+_opening = threading.Lock()
+# DuckDB complains of connections that the interpreter's end finds open.
+atexit.register(_newest.clear)
 
-def _text_key(value: object) -> str:
-    """Return a value's text as its key in the cache, which is quicker than Streamlit's own key of a
-    dataclass."""
-    return repr(value)
+
+def cached(make: Call) -> Call:
+    """Let a function of a shelf, and of frozen values or text beside it, be called once for equal
+    ones of a generation."""
+
+    @wraps(make)
+    def call(shelf: Shelf, *asked: Any) -> Any:
+        return shelf.kept.get(_key(make, asked), lambda one: make(one, *asked), shelf)
+
+    return cast(Call, call)
 
 
-def cached(entries: int, *kinds: type[Any]) -> Callable[[Call], Call]:
-    """Return a decorator that keeps the last ``entries`` answers of a function; ``kinds``: its
-    frozen dataclasses."""
-    short: dict[str | type[Any], Callable[[Any], Any]] = dict.fromkeys(
-        (Shelf, Filters, *kinds), _text_key
-    )
-    keep = st.cache_resource(max_entries=entries, show_spinner=False, hash_funcs=short)
-    return cast(Callable[[Call], Call], keep)
+def _key(made_by: Callable[..., Any], asked: tuple[Any, ...]) -> str:
+    # The text of a dataclass is quicker to make than its hash, and says as much.
+    return f"{made_by.__module__}.{made_by.__qualname__}{asked!r}"
 
 
 def open_shelf(root: Path | None = None) -> Shelf:
@@ -64,13 +87,20 @@ def open_shelf(root: Path | None = None) -> Shelf:
     Raises WarehouseMissing where there is none.
     """
     root = root or warehouse_path(None)
-    # Read before the generation and any query: an exclusion added from here on makes another shelf.
-    excluded = annotations.exclusions_version(root)
-    generation = current_generation(root)
-    if generation is None:
-        with Reader(root) as opened:
-            generation = opened.generation
-    return Shelf(str(root), generation, excluded)
+    with _opening:
+        # Read before the generation and any query: an exclusion added from here on makes another.
+        excluded, name = annotations.exclusions_version(root), current_name(root)
+        if name is None:
+            raise no_current(root)
+        known = _newest.get(str(root))
+        if known is None or (known.name, known.excluded) != (name, excluded):
+            known = Shelf(str(root), name, excluded, reader=Reader(root))
+            known.with_excluded()  # Opened now, so that both see the same.
+            _newest[str(root)] = known
+        _newest.move_to_end(str(root))
+        while len(_newest) > _MOST:
+            _newest.popitem(last=False)
+    return known
 
 
 def frame(rows: pa.Table) -> pd.DataFrame:
@@ -79,31 +109,12 @@ def frame(rows: pa.Table) -> pd.DataFrame:
     return found
 
 
-# A reader that the cache lets go of is not closed: another session may be in the middle of a query.
-@cached(4)
-def reader(shelf: Shelf) -> Reader:
-    """Return the reader of the open generation, which all sessions share."""
-    return Reader(Path(shelf.root), shelf.everything)
-
-
 def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked) -> Said:
     """Return ``question(reader, *asked)`` of ``answers/``, kept for all sessions of this
     generation.
 
     ``asked`` are frozen values or text: equal ones are asked once.
     """
-    said: Said = _answered(shelf, question, asked)
+    key = _key(question, asked)
+    said: Said = shelf.kept.get(key, lambda one: question(one.reader, *asked), shelf)
     return said
-
-
-def _name(question: Callable[..., Any]) -> str:
-    return f"{question.__module__}.{question.__qualname__}"
-
-
-@st.cache_resource(
-    max_entries=256,
-    show_spinner=False,
-    hash_funcs={Shelf: _text_key, FunctionType: _name, tuple: _text_key},
-)
-def _answered(shelf: Shelf, question: Callable[..., Any], asked: tuple[Any, ...]) -> Any:
-    return question(reader(shelf), *asked)

@@ -21,7 +21,7 @@ from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
 from answers.report.values import Wanted
 from answers.wording import percent
-from dashboard.shelf import open_shelf, reader
+from dashboard.shelf import open_shelf
 from tests.commands.asking import run, told
 from tests.conftest import FACTS
 from tests.dashboard.opening import opened
@@ -264,7 +264,7 @@ def _outlined(page: Any, one: Decision) -> None:
 
 def test_the_report_tells_that_decision(shown: Decisions) -> None:
     for overview in overviews(shown.decisions):
-        made = report(reader(open_shelf()), Wanted(Question(), overview.name))
+        made = report(open_shelf().reader, Wanted(Question(), overview.name))
 
         assert made.headline == overview.headline
         (pays, loads, *_) = made.sections

@@ -22,11 +22,10 @@ from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, published
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader
-from warehouse.store_list import current_name
 
 Json = dict[str, Any]
-#: What an answer stands on besides the generation: its list, what people say, published tables.
-Versions = tuple[str | None, str, str]
+#: What an answer stands on besides the generation: what people say, published tables.
+Versions = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,10 @@ def _read(asking: Asking, query: QueryParams) -> tuple[BaseModel, Page]:
 
 
 def _place(asking: Asking, form: str, request: Request) -> _Place:
-    """Return the newest generation. Raises WarehouseMissing. Its list is named before it is opened:
-    one that comes in between makes a tag that nobody is told again."""
+    """Return the newest generation. Raises WarehouseMissing."""
     shelf = open_shelf()
     root = Path(shelf.root)
-    versions = current_name(root), annotations.version(root), published.version(root)
+    versions = annotations.version(root), published.version(root)
     shelf = shelf.with_excluded() if asking.everything else shelf
     asked = (request.url.path, request.url.query, form)
     known = repr((version("draftboard"), shelf, versions, asked))

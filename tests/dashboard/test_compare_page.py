@@ -25,7 +25,7 @@ from dashboard.charts.compare import View, over_load
 from dashboard.charts.spec import specification
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
 from dashboard.published import kept
-from dashboard.shelf import ask, open_shelf, reader
+from dashboard.shelf import ask, open_shelf
 from dashboard.views.compare.measured import FIGURES
 from dashboard.views.compare.tables import pair_rows
 from tests.commands.asking import run
@@ -429,7 +429,7 @@ def test_the_requests_of_a_pair_are_told_for_both_arms_and_counted() -> None:
     known = found()
     one = answers_pair.pairs(known, known.settings[0])[0]
 
-    told = answers_pair.requests(reader(open_shelf()), one)
+    told = answers_pair.requests(open_shelf().reader, one)
 
     assert [arm for arm, _ in told.distributions[0].arms] == ["baseline", "eagle3 K=3"]
     assert [first.total for first in told.first_tokens] == [20, 20]

@@ -21,7 +21,7 @@ from dashboard.links import cell_link
 from dashboard.palette import arm_colour
 from dashboard.palette_keys import key_colours
 from dashboard.shelf import ask as asked
-from dashboard.shelf import open_shelf, reader
+from dashboard.shelf import open_shelf
 from dashboard.views.data import sql as box
 from dashboard.views.data.charts import cell_rows
 from dashboard.views.data.sql import EXAMPLES
@@ -127,7 +127,7 @@ def test_filters_keep_their_cells_and_cannot_break_out_of_their_quotes() -> None
     ],
 )  # fmt: skip
 def test_the_filters_mean_in_a_question_what_they_mean_on_every_page(filters: Filters) -> None:
-    told = queries.cells(reader(open_shelf()), filters).column("cell_id").to_pylist()
+    told = queries.cells(open_shelf().reader, filters).column("cell_id").to_pylist()
 
     assert {cell.cell_id for cell in _cells(PICK, filters)} == set(told)
 

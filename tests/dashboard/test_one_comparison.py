@@ -6,7 +6,7 @@ from pathlib import Path
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Question
-from dashboard.shelf import open_shelf, reader
+from dashboard.shelf import open_shelf
 from warehouse.contract import Facts
 
 DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model": "tiny-draft"}
@@ -22,7 +22,7 @@ def test_subjects_that_differ_in_their_evidence_are_decided_apart(
         ]
         fill_cells(empty_place, evidence, known)
 
-    subjects = overviews(decide(reader(open_shelf()), Question()).decisions)
+    subjects = overviews(decide(open_shelf().reader, Question()).decisions)
 
     assert [one.subject.evidence for s in subjects for one in s.decisions] == [
         "cpu",

@@ -234,7 +234,7 @@ def _alt(setting: Setting, view: View) -> str:
     return f"{words.with_unit(*view.line)} over the load on {setting.name}: {told}."
 
 
-@cached(128, Question, View)
+@cached
 def _drawing(
     shelf: Shelf, question: Question, name: str, view: View, beside: tuple[str, ...] = ()
 ) -> Drawing:

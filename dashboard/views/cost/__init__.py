@@ -119,7 +119,7 @@ def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> N
     folds.below(shelf, folds.Scope(scope, told.question, counted), sheet.costs, sheet.row)
 
 
-@cached(16, Question, Terms, Named)
+@cached
 def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named, str]) -> Sheet:
     """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
     found = decided(shelf, question, place[0]).overview
@@ -169,7 +169,7 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
     return [drawing]
 
 
-@cached(16)
+@cached
 def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
     """Return the chart of one group of competing points; ``at``: its place."""
     return specification(charts_pareto.pareto(ask(shelf, trade, filters).groups[at]))

@@ -177,7 +177,7 @@ def _reached(shelf: Shelf, asked: _Reached, found: Capacity) -> None:
         st.caption(plain(sentence))
 
 
-@cached(16, _Reached)
+@cached
 def _drawn(shelf: Shelf, asked: _Reached) -> tuple[dict[str, Drawing], int]:
     """Return the charts of the first settings, and how many settings there are."""
     settings: dict[str, list[Carried]] = {}

@@ -50,7 +50,7 @@ def _side_by_side(drawings: list[Drawing], alternative: str) -> None:
             place.vega_lite_chart(drawing, alt=f"{alternative}: {drawing['title']['text']}")
 
 
-@cached(64, CellRow)
+@cached
 def _requests(shelf: Shelf, cell: CellRow) -> list[Drawing]:
     found = ask(shelf, read.requests, cell.cell_id)
     colour, note = arm_colour(cell.arm), badge(cell.evidence)

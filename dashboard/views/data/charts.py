@@ -18,7 +18,7 @@ from dashboard.charts.spec import Drawing, specification
 from dashboard.components import TABLE_ROWS, Shown, explanation, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.empty import nothing
-from dashboard.shelf import Shelf, ask, cached, reader
+from dashboard.shelf import Shelf, ask, cached
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.filters import Filters
 
@@ -72,7 +72,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         st.code(marks_sql(pick, filters), language="sql")
 
 
-@cached(32, Pick)
+@cached
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
     """Return panel -> its chart, all on one scale."""
     known = ask(shelf, read.marks, pick, filters, most)
@@ -167,7 +167,7 @@ def _cells(
     table(Shown(first.rows, cells.total), "cells", LINK_COLUMNS)
 
     def every() -> pd.DataFrame:
-        return cell_rows(read.cells(reader(shelf), pick, filters, marks).first, pick)
+        return cell_rows(read.cells(shelf.reader, pick, filters, marks).first, pick)
 
     rows_menu(f"explore-{which}", every)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,7 @@ from dashboard.charts.spec import Drawing, specification
 from dashboard.components import folded, listing, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
-from dashboard.shelf import Shelf, ask, cached
+from dashboard.shelf import Shelf, ask
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
@@ -124,7 +125,7 @@ def uploaded_table(name: str, sent: bytes) -> Table:
         raise InvalidInput(f"{name} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
-@cached(8, Table)
+@lru_cache(8)
 def judged_table(table: Table) -> tuple[Tables, Claims]:
     """Read a table and recompute it."""
     tables = read_claims(table.text, table.name)
@@ -156,7 +157,7 @@ def _drawn(findings: Sequence[Finding], source: str) -> None:
         st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
 
 
-@cached(16, Finding)
+@lru_cache(16)
 def _drawing(findings: tuple[Finding, ...], source: str) -> Drawing:
     return specification(claimed(findings, source))
 

@@ -68,7 +68,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     _rejected(known)
 
 
-@cached(16)
+@cached
 def _table(shelf: Shelf, filters: Filters) -> Shown:
     known = ask(shelf, read.runs, filters)
     excluded = any(run.excluded for run in known.runs)

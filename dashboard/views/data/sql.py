@@ -13,7 +13,7 @@ from dashboard.access import client
 from dashboard.components import folded, plain, shown, table
 from dashboard.download_menu import rows_menu
 from dashboard.refusals import sentence
-from dashboard.shelf import Shelf, cached
+from dashboard.shelf import Shelf
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, Answer, Bounds, ask
@@ -101,18 +101,18 @@ def _answer(shelf: Shelf, sql: str) -> None:
 def _asked(shelf: Shelf, sql: str) -> Answer:
     """Return the answer to a reader's own question. Raises InvalidInput or TooManyWait, one
     sentence."""
-    known = _known(shelf, sql)
+    known = _known(repr(shelf), sql)
     if not known:
         place = st.empty()
         with turns.SQL.turn(client(), lambda before: place.caption(_waiting(before))):
             known = known or [ask(Path(shelf.root), sql)]
             place.empty()
-        _known(shelf, sql)[:] = known
+        _known(repr(shelf), sql)[:] = known
     return known[0]
 
 
-@cached(4)
-def _known(shelf: Shelf, sql: str) -> list[Answer]:
+@functools.lru_cache(4)
+def _known(shelf: str, sql: str) -> list[Answer]:
     """Return a list for the answer that all sessions share; empty until somebody has the answer.
 
     The cache may not hold the waiting itself, which draws.

@@ -16,7 +16,8 @@ from answers.compare.values import Question
 from dashboard.access import may_edit, require_editor
 from dashboard.components import plain
 from dashboard.refusals import sentence
-from dashboard.shelf import Shelf, ask, reader
+from dashboard.shelf import Shelf, ask
+from dashboard.turnover import show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
 from dashboard.views.decide import own
 from dashboard.views.decide.stating import known_facts, options, stated
@@ -137,7 +138,7 @@ def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
     kept = st.session_state.get(f"{_KEPT}: told")
     if kept is None or kept[0] != key:
         assert mine.held is not None
-        beside = None if filters is None else reader(shelf)
+        beside = None if filters is None else shelf.reader
         kept = (key, told(mine.held, beside, Question(filters or Filters())))
         st.session_state[f"{_KEPT}: told"] = kept
     found: Told = kept[1]
@@ -148,6 +149,7 @@ def _keep(shelf: Shelf, reports: list[Report]) -> None:
     """Take the files into the warehouse, since an editor asks for it."""
     user = require_editor()
     refused = keep(reports, Path(shelf.root))
+    show_newest()
     kept = ", ".join(sorted({one.name for one in reports} - {name for name, _ in refused}))
     if kept:
         audit.add(Path(shelf.root), user.name, user.email or None, "keep", kept)

@@ -33,7 +33,7 @@ LOAD_MAP, _HEAT_MAP = "Load map", "Method and K"
 _LINK = "measured in"
 
 
-@cached(32, Question, Named)
+@cached
 def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
     """Return the charts of a decision by their titles; ``traffic``: its name."""
     overview = decided(shelf, question, about).overview

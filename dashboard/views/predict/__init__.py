@@ -137,7 +137,7 @@ def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, 
     return sheet, list(drawings)
 
 
-@cached(32, Place)
+@cached
 def _known(shelf: Shelf, place: Place) -> Known:
     """Return what forecasts rest on. Raises InvalidInput where there is none."""
     wanted = (place.system, place.family, place.dataset)
@@ -149,12 +149,12 @@ def _known(shelf: Shelf, place: Place) -> Known:
     return known(subject, place.lengths)
 
 
-@cached(64, Place, Asked)
+@cached
 def _answer(shelf: Shelf, place: Place, given: Asked) -> Answer:
     return answer(_known(shelf, place), given)
 
 
-@cached(64, Place, Asked)
+@cached
 def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> list[Drawing]:
     """Return the charts over the load and over K. ``words``: the metric, and what ends the
     titles."""

@@ -31,7 +31,7 @@ class Known:
     places: dict[str, dict[str, Line]]
 
 
-@cached(16, Asked)
+@cached
 def trend_of(shelf: Shelf, asked: Asked) -> Known:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
     allowed = budgets(asked.budget.replace(",", " ").split())
@@ -43,7 +43,7 @@ def trend_of(shelf: Shelf, asked: Asked) -> Known:
     return Known(trend, places)
 
 
-@cached(64, Asked, Placed)
+@cached
 def drawing(
     shelf: Shelf, asked: Asked, metric: str, name: str, noted: tuple[Placed, ...]
 ) -> Drawing:

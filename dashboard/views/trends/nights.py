@@ -1,5 +1,6 @@
 """The last nights of ``draftboard nightly``: how each ended, what changed, what failed."""
 
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,7 @@ from answers.runs import notes
 from answers.trend import nights
 from dashboard import annotating
 from dashboard.components import folded, listing, plain, shown, table
-from dashboard.shelf import Shelf, ask, cached
+from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 from warehouse.nights import History, NightSummary, history, version
 
@@ -50,7 +51,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
             st.code(nights.COMMAND, language=None)
 
 
-@cached(4)
+@lru_cache(4)
 def _history(root: str, version: str) -> History:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""

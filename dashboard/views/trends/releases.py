@@ -57,11 +57,11 @@ def _chosen(shelf: Shelf, filters: Filters, known: dict[str, tuple[str, ...]]) -
     charts_menu("releases", titled([drawing]))
 
 
-@cached(16)
+@cached
 def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
     return release(ask(shelf, read.watched, filters).series, before, after)
 
 
-@cached(32)
+@cached
 def _forest(shelf: Shelf, filters: Filters, pair: tuple[str, str], line: str) -> Drawing:
     return specification(forest(_released(shelf, filters, *pair).of(line)[:MOST_ROWS]))

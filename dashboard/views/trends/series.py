@@ -19,7 +19,7 @@ from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
 from dashboard.links import cell_link, follow_first
 from dashboard.refusals import sentence
-from dashboard.shelf import Shelf, ask, reader
+from dashboard.shelf import Shelf, ask
 from dashboard.views.trends.asked import Asked, Known, drawing
 from warehouse.catalogue import METRICS
 from warehouse.errors import DraftboardError
@@ -99,7 +99,7 @@ def _meant(line: Line, of: str | None) -> tuple[str | None, str | None]:
 def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
     name = annotating.author()
     try:
-        accept(reader(shelf), what, why, name)
+        accept(shelf.reader, what, why, name)
     except DraftboardError as error:
         st.error(plain(sentence(error)))
         return

@@ -1,0 +1,91 @@
+"""Which generation the pages show: the newest, once what readers look at is answered of it.
+
+A large warehouse takes the processor a minute to answer what fifty readers have open. Where results
+come in every few seconds, readers would wait for nothing else. So the pages stay on the generation
+that they show while the newest answers, in one thread, what was asked in the last quarter of an hour.
+"""
+
+import contextlib
+import threading
+
+import streamlit as st
+
+from dashboard.shelf import Shelf, open_shelf
+
+#: Answers that took less are made anew by whoever asks first, and nobody sees an old one.
+_LONG_S = 2.0
+_RECENT_S = 15 * 60.0
+
+
+class Turn:
+    """What the pages show of one warehouse, and the generation that is about to follow it.
+
+    Answers that took less than ``long_s`` seconds of a processor are not made ahead.
+    """
+
+    def __init__(self, shown: Shelf, long_s: float = _LONG_S) -> None:
+        self._shown, self._long_s = shown, long_s
+        self._coming: Shelf | None = None
+        self._guard = threading.Lock()
+
+    def shelf(self, newest: Shelf) -> Shelf:
+        """Return the shelf that pages show, where ``newest`` is the newest one."""
+        with self._guard:
+            if self._coming is None and newest != self._shown:
+                self._follow(newest)
+            return self._shown
+
+    def show(self, newest: Shelf) -> None:
+        """Show the newest at once: a reader of the pages has changed it."""
+        with self._guard:
+            self._shown, self._coming = newest, None
+
+    def _follow(self, newest: Shelf) -> None:
+        # An exclusion is somebody's decision on what counts: it is never shown late.
+        if newest.excluded != self._shown.excluded or _cost(self._shown) < self._long_s:
+            self._shown = newest
+            return
+        self._coming = newest
+        threading.Thread(target=self._prepare, args=(self._shown, newest), daemon=True).start()
+
+    def _prepare(self, old: Shelf, new: Shelf) -> None:
+        try:
+            for known, coming in _both(old, new):
+                for one in known.kept.recent(_RECENT_S):
+                    # Whoever asks on a page is told the error there.
+                    with contextlib.suppress(Exception):
+                        coming.kept.get(one.key, one.make, coming)
+        finally:
+            with self._guard:
+                if self._coming is new:
+                    self._shown, self._coming = new, None
+
+
+def _both(old: Shelf, new: Shelf) -> set[tuple[Shelf, Shelf]]:
+    return {(old, new), (old.with_excluded(), new.with_excluded())}
+
+
+def _cost(shelf: Shelf) -> float:
+    return sum(one.took for one in shelf.kept.recent(_RECENT_S))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _turn(root: str, _newest: Shelf) -> Turn:
+    return Turn(_newest)
+
+
+def shown_shelf() -> Shelf:
+    """Return the generation that the pages show. Raises WarehouseMissing where there is none."""
+    newest = open_shelf()
+    return _turn(newest.root, newest).shelf(newest)
+
+
+def is_behind(shelf: Shelf) -> bool:
+    """Return whether a newer generation is there than the pages show."""
+    return open_shelf() != shelf
+
+
+def show_newest() -> None:
+    """Show the newest generation from here on: a page has just taken results in."""
+    newest = open_shelf()
+    _turn(newest.root, newest).show(newest)
