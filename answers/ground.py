@@ -29,9 +29,12 @@ Line = tuple[str, str]
 #: many there are, and so must not depend on what somebody looks at.
 JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
 _FOR_FLAGS: tuple[Line, ...] = (
-    ("output_tokens", "p50"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
+    ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
     *((metric, "mean") for metric in JUDGED_ACROSS),
 )  # fmt: skip
+
+#: A comparison of more cells than this takes more memory than a second of a processor is worth.
+_MOST_KEPT = 5_000
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,16 @@ def ground(reader: Reader, asked: Asked) -> Ground:
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
     """
     cells, ids = whole_studies(reader, asked.filters)
+    if len(cells) > _MOST_KEPT:
+        return _ground(reader, asked, cells, ids)
+    # Every page asks for it, and what is shown of the same studies changes nothing of it.
+    told = (_dates(asked.filters), asked.allow, sorted(set(asked.also)), asked.reference)
+    key = f"ground of {sorted(map(str, set(studies_of(cells))))} {told}"
+    known: Ground = reader.kept.get(key, lambda one: _ground(one, asked, cells, ids), reader)
+    return replace(known, shown=ids)
+
+
+def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
     rows = rows_of(reader, cells, only_studies(_dates(asked.filters), cells), asked.also)
     return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
 
@@ -131,7 +144,9 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:
     """Return all cells of every study that the filters touch, and the ids of those they keep."""
     dates = _dates(filters)
-    every = queries.cells(reader, dates).to_pandas()
+    every: pd.DataFrame = reader.kept.get(
+        f"cells of {dates}", lambda one: queries.cells(one, dates).to_pandas(), reader
+    )
     shown = every if filters == dates else queries.cells(reader, filters).to_pandas()
     ids = frozenset(shown["cell_id"])
     return _studies(every, ids), ids

@@ -15,8 +15,8 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import pandas as pd
 import pyarrow as pa
 
-from dashboard.kept import Kept
 from warehouse import annotations
+from warehouse.kept import Kept
 from warehouse.store import Reader, warehouse_path
 from warehouse.store_list import current_name, no_current, number_of
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from warehouse import annotations
 from warehouse.errors import WarehouseDamaged
+from warehouse.kept import Kept
 from warehouse.store_connection import confine, sql_text
 from warehouse.store_files import REQUESTS, TABLES, pin
 from warehouse.store_list import (
@@ -129,7 +130,7 @@ def leave_out(connection: duckdb.DuckDBPyConnection, root: Path, everything: boo
 
 class Reader:
     """One generation of a warehouse, safe to share between threads; ``everything``: with the runs
-    that are excluded by name, which nobody else sees.
+    that are excluded by name, which nobody else sees. ``kept`` holds what was made of it.
 
     Raises WarehouseMissing, WarehouseOutdated or WarehouseDamaged when it cannot be read.
     """
@@ -139,6 +140,7 @@ class Reader:
         self._everything = everything
         self._annotated = ""
         self._guard = threading.Lock()
+        self.kept: Kept[Reader] = Kept(most=8)
         self._opened = self._open_current()
 
     @property
@@ -167,7 +169,7 @@ class Reader:
         with self._guard:
             moved = self._is_behind()
             if moved:
-                self._opened = self._open_current()
+                self._opened, self.kept = self._open_current(), Kept(most=8)
             return moved
 
     def query(self, name: str, **parameters: Any) -> pa.Table:

@@ -5,6 +5,8 @@ over all datasets and output limits, a *family* one method with one draft, whate
 """
 
 import json
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -56,10 +58,9 @@ TOLD: tuple[str, ...] = (
 )  # fmt: skip
 
 
-def about(cells: pd.DataFrame, cell_id: str, names: tuple[str, ...] = TOLD) -> dict[str, Any]:
+def about(cell: Mapping[str, Any], names: tuple[str, ...] = TOLD) -> dict[str, Any]:
     """Return the named facts of one cell as plain values; None for unknown."""
-    row = cells[cells["cell_id"] == cell_id].iloc[0]
-    return {name: _whole(row.get(name)) for name in names}
+    return {name: _whole(cell.get(name)) for name in names}
 
 
 def _whole(value: Any) -> Any:
@@ -82,6 +83,8 @@ def choosers(cells: pd.DataFrame) -> pd.Series:
     return pd.Series([_chooser(*row) for row in rows], index=cells.index, dtype=object)
 
 
+# Thousands of cells have the same few arms.
+@lru_cache(1024)
 def _chooser(method: Any, config: Any) -> Chooser | None:
     return chooser(None if pd.isna(method) else str(method), config_of(config))
 
@@ -92,6 +95,7 @@ def config_of(text: Any) -> dict[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
+@lru_cache(1024)
 def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
     if pd.isna(method):
         return None

@@ -11,8 +11,6 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
-_ALSO = (("output_tokens", "mean"), ("error_rate", "mean"))
-
 
 def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
     """Compare all cells of every study that the filters touch.
@@ -20,7 +18,7 @@ def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
     Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
     """
     bounds = () if slo is None else slo.bounds
-    also = (*_ALSO, *((bound.metric, bound.statistic) for bound in bounds))
+    also = tuple((bound.metric, bound.statistic) for bound in bounds)
     return read(reader, Asked(question.filters, question.allow, also))
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
+from analysis.frames import records
 from analysis.matching.arms import BASELINE, SYSTEM, about, place_arms
 from analysis.matching.load_points import METRICS_READ, load_points, of_family
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
@@ -21,6 +22,8 @@ from warehouse.store_read import Reader
 #: Flags of cells whose times or acceptance are not those of the arm. Acceptance set by hand is
 #: marked in every title instead: the times of such steps are as good as any.
 _UNFIT = DECIDES_NOTHING - {"synthetic_acceptance"}
+_FAMILY = ["system", "family"]
+_PLACE = [*_FAMILY, "dataset"]
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
 
 
@@ -75,20 +78,27 @@ def _of(rows: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
 def _subjects(
     cells: pd.DataFrame, points: pd.DataFrame, counted: pd.DataFrame
 ) -> Iterator[Subject]:
-    placed = place_arms(cells)
-    drafted = points.loc[points["k"] > 0, ["system", "family", "dataset"]].drop_duplicates()
-    for system, family in drafted[["system", "family"]].drop_duplicates().to_numpy():
+    drafted = points.loc[points["k"] > 0, _PLACE].drop_duplicates()
+    of_place = _first_cells(cells)
+    at = counted.groupby(_FAMILY).indices
+    for system, family in drafted[_FAMILY].drop_duplicates().to_numpy():
         mine = points_of(of_family(points, system, family))
-        here = (counted["system"] == system) & (counted["family"] == family)
-        positions = positions_of(counted[here])
+        positions = positions_of(counted.iloc[at.get((system, family), [])])
         theirs = (drafted["system"] == system) & (drafted["family"] == family)
-        arms = placed[(placed["system"] == system) & (placed["family"] == family)]
         for dataset in drafted.loc[theirs, "dataset"]:
-            one = str(arms.index[arms["dataset"] == dataset][0])
-            place = _place((system, family, dataset), about(cells, one))
-            system_facts = tuple(about(cells, one, SYSTEM).items())
-            told = tuple(about(cells, one, ABOUT).values())
+            one = of_place[system, family, dataset]
+            place = _place((system, family, dataset), about(one))
+            system_facts = tuple(about(one, SYSTEM).items())
+            told = tuple(about(one, ABOUT).values())
             yield Subject(place, mine, positions, told, system_facts)
+
+
+def _first_cells(cells: pd.DataFrame) -> dict[tuple[int, str, str], dict[str, Any]]:
+    """Map system, family and dataset to the facts of its first cell."""
+    placed = place_arms(cells).drop_duplicates(_PLACE)
+    facts = {row["cell_id"]: row for row in records(cells[cells["cell_id"].isin(placed.index)])}
+    places = placed[_PLACE].itertuples(name=None)
+    return {(system, family, dataset): facts[cell] for cell, system, family, dataset in places}
 
 
 def _place(where: tuple[int, str, str], facts: dict[str, Any]) -> Place:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from answers.runs import read
-from dashboard.kept import Kept
 from dashboard.shelf import Shelf, ask, open_shelf
 from dashboard.turnover import Turn
 from warehouse import annotations
 from warehouse.annotations import annotation
 from warehouse.contract import Facts
 from warehouse.filters import Filters
+from warehouse.kept import Kept
 from warehouse.store import Reader
 
 Fill = Callable[[Path, str, list[Facts]], None]

@@ -1,4 +1,4 @@
-"""What was made of one generation of the warehouse: each answer and drawing once, for everybody."""
+"""What was made of one generation of the warehouse: each thing once, for everybody who asks."""
 
 import threading
 import time
