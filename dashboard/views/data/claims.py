@@ -19,7 +19,7 @@ from dashboard.charts.spec import Drawing, specification
 from dashboard.components import folded, listing, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.drawing_titles import titled
-from dashboard.shelf import Shelf, ask
+from dashboard.shelf import Shelf, ask, cached
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
@@ -79,7 +79,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     with body:
         _figures(judged, everything)
         drawable = [f for f in (judged.findings if everything else judged.flagged) if f.unit == "%"]
-        _drawn(drawable, str(tables.study.get("source", chosen.name)))
+        _drawn(shelf, drawable, str(tables.study.get("source", chosen.name)))
         _measured(shelf, filters, tables, judged)
         _unclaimed(judged)
 
@@ -147,18 +147,19 @@ def _figures(judged: Claims, everything: bool) -> None:
     rows_menu("claims", lambda: file_rows(judged.findings))
 
 
-def _drawn(findings: Sequence[Finding], source: str) -> None:
+def _drawn(shelf: Shelf, findings: Sequence[Finding], source: str) -> None:
     if not findings:
         return
-    drawing = _drawing(tuple(findings[:MOST_DRAWN]), source)
+    drawing = _drawing(shelf, tuple(findings[:MOST_DRAWN]), source)
     st.vega_lite_chart(drawing, alt="Published improvements beside what their own rows give.")
     charts_menu("claims", titled([drawing]))
     if len(findings) > MOST_DRAWN:
         st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
 
 
-@lru_cache(16)
-def _drawing(findings: tuple[Finding, ...], source: str) -> Drawing:
+@cached
+def _drawing(shelf: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
+    del shelf  # Whose pages keep it.
     return specification(claimed(findings, source))
 
 
