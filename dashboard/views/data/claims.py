@@ -176,7 +176,7 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
                        "states.")  # fmt: skip
             return
         table(listing(rows, _HERE), "measurements")
-        _drawn([one for one in found if one.measured], str(tables.study.get("source", "")))
+        _drawn(shelf, [one for one in found if one.measured], str(tables.study.get("source", "")))
 
 
 def _unclaimed(judged: Claims) -> None:
