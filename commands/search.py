@@ -74,9 +74,9 @@ def search(plan: Path | None, results: Path | None, warehouse: Path | None, **gi
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
     from answers.search.replay import replay
-    from warehouse.store import Reader
+    from warehouse.store import Reader, warehouse_path
 
-    with Reader(warehouse) as reader:
+    with Reader(warehouse_path(warehouse)) as reader:
         found = replay(reader, filters_from(given), _terms(given))
     if given["as_json"]:
         click.echo(json.dumps(contract(found), allow_nan=False))

@@ -7,6 +7,7 @@ from nightly.place import write_whole
 from nightly.words import markdown
 from warehouse.nights import STAMP, NightSummary, folder
 from warehouse.secrets.values import scrub
+from warehouse.store_aside import changed_aside
 
 
 def write(root: Path, night: NightSummary) -> Path:
@@ -16,4 +17,5 @@ def write(root: Path, night: NightSummary) -> Path:
     path = folder(root) / night.study / f"{name}.json"
     write_whole(path.with_suffix(".md"), markdown(night))
     write_whole(path, night.model_dump_json(indent=1) + "\n")
+    changed_aside(root, [path.with_suffix(".md"), path])
     return path

@@ -12,6 +12,7 @@ from commands.progress import progress
 from commands.working import working
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.errors import DraftboardError
+from warehouse.moves_cli import clone, pull, push, restore
 from warehouse.store import current_generation, open_writer, warehouse_path
 from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current
@@ -34,7 +35,7 @@ def _warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
         "root",
         type=click.Path(path_type=Path),
         callback=lambda ctx, param, value: warehouse_path(value),
-        help="The warehouse's folder [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
+        help="Folder or s3://BUCKET/PREFIX [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
     )(command)
 
 
@@ -122,6 +123,10 @@ def convert(root: Path) -> None:
         f"Converted {sum(one.cells for one in found.segments):,} cells; "
         f"draftboard warehouse gc removes the old database."
     )
+
+
+for _moves in (push, pull, clone, restore):
+    warehouse.add_command(_moves)
 
 
 @warehouse.command("export")

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from warehouse.store_files import REQUESTS, TABLES, full_disk_explained, sync
 from warehouse.store_list import Generation, Segment, current_name, load, no_current
 from warehouse.store_placing import placed
+from warehouse.store_remote import have
 from warehouse.store_requests import parquet_writer, private_requests, row_of
 from warehouse.store_tables import merged, write_table
 from warehouse.store_turnover import save
@@ -108,6 +109,7 @@ def _small(files: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
 def _merge(root: Path, names: Sequence[str], made_files: dict[Path, str]) -> dict[str, Any]:
     private = private_requests(root)
     rows = 0
+    have(root, names)
     with parquet_writer(private) as writer:
         for name in names:
             with pq.ParquetFile(root / REQUESTS / name) as file:

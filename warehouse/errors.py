@@ -8,6 +8,8 @@ DraftboardError
 ├─ WarehouseBusy       another process is writing
 ├─ WarehouseOutdated   written by another schema version
 ├─ WarehouseDamaged    a file that the warehouse lists is missing or altered
+├─ WarehouseUnreachable  the object store of a warehouse does not do what was asked
+├─ LostRace            another machine published a generation first
 ├─ StudyError          a study file cannot be read, or asks for what cannot be
 └─ RunnerError         a launch, a load or an executor cannot go on
 """
@@ -48,6 +50,14 @@ class WarehouseOutdated(DraftboardError):
 
 class WarehouseDamaged(DraftboardError):
     """A file that the warehouse lists is missing or altered."""
+
+
+class WarehouseUnreachable(DraftboardError):
+    """The object store of a warehouse does not do what was asked."""
+
+
+class LostRace(DraftboardError):
+    """Another machine published a generation first; nothing was changed."""
 
 
 class StudyError(DraftboardError):

@@ -17,6 +17,7 @@ from warehouse.store_connection import sql_text
 from warehouse.store_files import REQUESTS, full_disk_explained, publish
 from warehouse.store_private import private_beside
 from warehouse.store_read import Opened, Reader, excluded_table, open_newest
+from warehouse.store_remote import have
 from warehouse.store_rows import BATCHES
 
 TABLES: tuple[str, ...] = (
@@ -101,4 +102,5 @@ def _said(root: Path) -> dict[str, pa.Table]:
 
 def _request_paths(reader: Reader) -> list[str]:
     names = reader.query("listed_files").column("file").to_pylist()
+    have(reader.root, names)
     return [str(reader.root / REQUESTS / name) for name in names]

@@ -7,8 +7,11 @@ from typing import TypeVar
 import msgspec
 
 from warehouse.errors import WarehouseBusy
+from warehouse.store_aside import append as append_remote
+from warehouse.store_cache import is_copy
 from warehouse.store_files import full_disk_explained, refuse_bundle, sync
 from warehouse.store_list import current_generation, no_current
+from warehouse.store_remote import follow
 
 #: Nobody holds the lock for longer than a few lines take to write.
 _WAIT = 10.0
@@ -27,6 +30,9 @@ def append(root: Path, name: str, lines: bytes) -> None:
     refuse_bundle(root)
     if current_generation(root) is None:
         raise no_current(root)
+    if is_copy(root):
+        append_remote(root, name, lines)
+        return
     lock = FileLock(
         (root / name).with_suffix(".lock"), fallback_to_soft=False, preserve_lock_file=True
     )
@@ -43,6 +49,8 @@ def append(root: Path, name: str, lines: bytes) -> None:
 def read(path: Path, kind: type[Line]) -> list[Line]:
     """Return the lines of a file as values of one kind; none where there is no file. A line that is
     no such value, such as one that is only half written, is passed over."""
+    if is_copy(path.parent):
+        follow(path.parent)
     try:
         lines = path.read_bytes().split(b"\n")
     except (FileNotFoundError, NotADirectoryError):

@@ -3,17 +3,22 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseBusy
+from warehouse.store_cache import is_copy, store_of
 from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
 from warehouse.store_list import current_name, generations, is_old, lists, load
 from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader, listed_files
 from warehouse.store_turnover import retire
+
+if TYPE_CHECKING:
+    from warehouse.store_object import ObjectStore
 
 GRACE = 3600.0
 """Seconds for which a file that nothing lists is left alone: a writer may be about to list it."""
@@ -48,16 +53,19 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Find
     While a writer is at work its files look like orphans: they are not judged, and ``on_busy`` gets
     one sentence that says so.
     """
-    findings = [found for row in _table_files(root) for found in _check_file(root / TABLES, row)]
+    look = partial(_check_object, store_of(root)) if is_copy(root) else partial(_check_file, root)
+    findings = [found for row in _table_files(root) for found in look(TABLES, row)]
     if findings:
         return findings  # What the tables say of the rest cannot be relied upon.
     with Reader(root) as reader:
         listed = reader.query("listed_files").to_pylist()
-        findings = [found for row in listed for found in _check_file(root / REQUESTS, row)]
+        findings = [found for row in listed for found in look(REQUESTS, row)]
         for row in reader.query("broken_references").to_pylist():
             findings.append(
                 Finding("reference", row["place"], f"{row['rows']} rows point to nothing.")
             )
+    if is_copy(root):
+        return findings  # A bucket keeps what older generations list.
     try:
         with WriterLock(root).held(wait=False, on_wait=None):
             return findings + _orphans(root)
@@ -87,8 +95,16 @@ def _orphans(root: Path) -> list[Finding]:
     ]
 
 
-def _check_file(folder: Path, row: dict[str, Any]) -> Iterator[Finding]:
-    path = folder / row["file"]
+def _check_object(store: "ObjectStore", folder: str, row: dict[str, Any]) -> Iterator[Finding]:
+    found = store.digest(f"{folder}/{row['file']}")
+    if found is None:
+        yield Finding("missing", row["file"], "It is not in the store.")
+    elif found != row["sha256"]:
+        yield Finding("altered", row["file"], "Its content is not what was written.")
+
+
+def _check_file(root: Path, folder: str, row: dict[str, Any]) -> Iterator[Finding]:
+    path = root / folder / row["file"]
     try:
         if path.stat().st_size != row["bytes"] or sha256_of(path) != row["sha256"]:
             yield Finding("altered", row["file"], "Its content is not what was written.")

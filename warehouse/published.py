@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warehouse.secrets.texts import scrub_text
 from warehouse.secrets.words import REMOVED
+from warehouse.store_aside import changed_aside
 from warehouse.store_files import PUBLISHED, full_disk_explained
 
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.
@@ -52,6 +53,7 @@ def keep(root: Path, name: str, text: str) -> bool:
         private.replace(there)
         for path in former:
             path.unlink()
+        changed_aside(root, [there], former)
     return True
 
 

@@ -34,6 +34,11 @@ class Draft:
         return int(self.tables["cells"].num_rows)
 
     @property
+    def first(self) -> int:
+        """The number of the first cell."""
+        return int(self.tables["cells"].column("cell")[0].as_py()) if self.cells else 0
+
+    @property
     def rows(self) -> int:
         """How many requests the source has."""
         if "request_files" not in self.tables:

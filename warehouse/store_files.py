@@ -8,6 +8,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,18 +23,32 @@ PUBLISHED = "published"
 LOCK = "lock"
 BUNDLE = "bundle.json"
 """A folder with this file is a bundle, which somebody shared: it is read, and never changed."""
+REMOTE = "remote.json"
+"""A folder with this file is this machine's copy of a warehouse in an object store, which it names."""
 COMPRESSION = "zstd"
 PRIVATE = "tmp-"
 """The name of every file under construction begins with this; the next writer removes what a kill
 left behind."""
 
+_URL = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def warehouse_path(given: str | Path | None) -> Path:
     """Return the warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else
-    data/warehouse."""
-    return Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
+    data/warehouse.
+
+    For a URL (``s3://bucket/prefix``) the folder in which this machine keeps what it read of it.
+    Raises InvalidInput for a URL that can be none.
+    """
+    found = Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
+    # A path has lost one of the two slashes.
+    url = _URL.fullmatch(str(found))
+    if url is None:
+        return found
+    from warehouse.store_cache import folder_of
+
+    return folder_of(url[1], url[2] or "")
 
 
 def refuse_bundle(root: Path) -> None:
@@ -59,7 +74,18 @@ def put(private: Path, folder: Path, prefix: str = "") -> Path:
 
 
 def pointer(root: Path) -> str | None:
-    """Return what CURRENT names; None where there is no warehouse."""
+    """Return what CURRENT names; None where there is no warehouse. Of a warehouse in an object store
+    it is what the store's CURRENT named a few seconds ago."""
+    if (root / REMOTE).exists():
+        from warehouse.store_remote import follow
+
+        follow(root)
+    return pointer_here(root)
+
+
+def pointer_here(root: Path) -> str | None:
+    """Return what CURRENT names in this folder, whatever stands in the store that it is a copy
+    of."""
     try:
         return (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):

@@ -30,7 +30,9 @@ def placed(root: Path, files: Mapping[Path, str]) -> Iterator[None]:
     private.write_text(json.dumps(sorted(files.values())), encoding="utf-8")
     private.replace(root / _JOURNAL)
     for path, name in files.items():
-        path.replace(folder / name)
+        # After a lost race it has its name.
+        if path.exists() or not (folder / name).exists():
+            path.replace(folder / name)
     sync(folder)
     yield
     (root / _JOURNAL).unlink()

@@ -23,6 +23,7 @@ from warehouse.store_files import TABLES
 from warehouse.store_list import current_name, no_current
 from warehouse.store_old import require_our_schema
 from warehouse.store_read import Opened, leave_out, open_newest
+from warehouse.store_remote import stay
 
 #: The views that a question may name.
 VIEWS: tuple[str, ...] = (
@@ -151,6 +152,8 @@ def _data_bytes() -> int:
 
 
 def _answer(question: dict[str, str | float]) -> bytes:
+    # The asker has followed the store; this process has no way there.
+    stay(Path(str(question["root"])))
     opened = _confined(str(question["root"]))
     connection = opened.connection
     bounds = Bounds(float(question["seconds"]), int(question["rows"]))

@@ -30,6 +30,7 @@ from warehouse.store_list import (
     no_current,
 )
 from warehouse.store_old import require_our_schema
+from warehouse.store_remote import have
 from warehouse.store_tables import attach_parts
 
 _ATTEMPTS = 5
@@ -195,6 +196,7 @@ class Reader:
         """Return the Parquet files that hold the requests of these cells, each once."""
         found = self.query("request_files", cell_ids=list(cell_ids))
         names = dict.fromkeys(found.column("file").to_pylist())
+        have(self.root, names)
         return [self.root.absolute() / REQUESTS / Path(name).name for name in names]
 
     def files(self) -> list[File]:

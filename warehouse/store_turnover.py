@@ -10,11 +10,13 @@ import msgspec
 import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseDamaged
+from warehouse.store_cache import turning
 from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
     TABLES,
-    point,
+    pointer,
+    pointer_here,
     publish,
     remove_unpinned,
 )
@@ -27,7 +29,9 @@ from warehouse.store_list import (
     load,
     lost,
     no_current,
+    number_of,
 )
+from warehouse.store_turn import turn
 
 KEPT_GENERATIONS = 2
 """Old generations that stay, for readers still at work."""
@@ -41,7 +45,7 @@ def save(root: Path, generation: Generation) -> None:
     private = root / f"{PRIVATE}{os.getpid()}-{name}"
     private.write_bytes(text)
     publish(private, root / name)
-    point(root, name)
+    turn(root, name)
     retire(root, generation.number)
 
 
@@ -51,6 +55,8 @@ def start_writing(root: Path, rebuild: bool) -> str | None:
     None where there is no warehouse. Nothing is removed before it is certain what is published;
     raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
     """
+    # First of all: a copy follows its store now, and gets new files.
+    pointer(root)
     there = generations(root)
     try:
         current = current_name(root)
@@ -65,7 +71,7 @@ def start_writing(root: Path, rebuild: bool) -> str | None:
     if current is None and there:
         # Killed between the two last steps of the first commit: generation 1 is whole.
         current = next(iter(there))
-        point(root, current)
+        turn(root, current)
     retire(root, 0 if current is None else there[current])
     return current
 
@@ -76,6 +82,12 @@ def retire(root: Path, current: int) -> list[str]:
 
     Only under the writer's lock. Returns the names of what was removed.
     """
+    with turning(root):
+        # A copy may have followed another machine meanwhile.
+        return _retire(root, max(current, number_of(pointer_here(root) or "") or 0))
+
+
+def _retire(root: Path, current: int) -> list[str]:
     there = generations(root)
     old = sorted(number for number in set(there.values()) if number < current)
     kept = {current, *old[-KEPT_GENERATIONS:]}

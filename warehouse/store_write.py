@@ -2,33 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
 from warehouse import published
+from warehouse.errors import LostRace
 from warehouse.rows import Cell, Rejection, Source
+from warehouse.store_base import moved, read_base
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import REQUESTS, full_disk_explained, refuse_bundle, remove_private
-from warehouse.store_list import Generation, load, number_of
+from warehouse.store_list import Generation, current_name, load, number_of
 from warehouse.store_lock import WriterLock
 from warehouse.store_old import require_our_schema
 from warehouse.store_placing import placed, take_back
 from warehouse.store_publish import Batch, publish_generation
+from warehouse.store_remote import pull
 from warehouse.store_rows import BATCHES, REJECTIONS
-from warehouse.store_tables import attach_parts
 from warehouse.store_turnover import start_writing
-
-
-@dataclass
-class _Base:
-    """The published generation, as far as a writer needs to know it."""
-
-    sources: set[str] = field(default_factory=set)
-    rejections: dict[str, str] = field(default_factory=dict)
-    rejected_at: dict[str, datetime] = field(default_factory=dict)
 
 
 @contextmanager
@@ -79,7 +71,7 @@ class Writer:
         if name is not None and not self._rebuild:
             require_our_schema(self.root, name)
             self._from = load(self.root / name)
-        self._base = self._read_base()
+        self._base = read_base(self.root, self._from)
         self._rejections = dict(self._base.rejections)
         self._forgotten: set[str] = set()
         self._pending: dict[str, Draft] = {}
@@ -104,7 +96,7 @@ class Writer:
         """Return whether this content is in the warehouse already, or waits for the commit."""
         if source_id in self._pending:
             return True
-        return source_id in self._base.sources and source_id not in self._forgotten
+        return self._is_held(source_id)
 
     def forget(self, source_id: str) -> None:
         """Drop a source, so that it can be added anew; takes effect with the commit."""
@@ -157,13 +149,48 @@ class Writer:
         warehouse)."""
         if not self._changed():
             return self._number
-        with full_disk_explained(self.root), placed(self.root, self._files()):
-            self._from = publish_generation(self.root, self._from, self._number + 1, self._batch())
+        with full_disk_explained(self.root):
+            while not self._published():
+                self._go_on_from_newest()
+                if not self._changed():
+                    return self._number
         self._number, self._rebuild = self._from.number, False
-        self._base = self._read_base()
+        self._base = read_base(self.root, self._from)
         self._next_cell = self._from.next_cell
         self._pending, self._forgotten = {}, set()
         return self._number
+
+    def _published(self) -> bool:
+        """Publish what was collected; return False where another machine published first."""
+        try:
+            with placed(self.root, self._files()):
+                self._from = publish_generation(
+                    self.root, self._from, self._number + 1, self._batch()
+                )
+        except LostRace:
+            if self._rebuild:
+                raise
+            return False
+        return True
+
+    def _go_on_from_newest(self) -> None:
+        """Put what was collected on top of what another machine published."""
+        pull(self.root)
+        name = current_name(self.root)
+        assert name is not None
+        require_our_schema(self.root, name)
+        self._number, self._from = number_of(name) or 0, load(self.root / name)
+        before, self._base = self._base, read_base(self.root, self._from)
+        self._rejections = moved(before, self._rejections, self._base)
+        self._forgotten &= self._base.sources
+        drafts = [d for d in self._pending.values() if not self._is_held(d.source_id)]
+        self._pending, self._next_cell = {}, self._from.next_cell
+        for draft in drafts:
+            self._pending[draft.source_id] = draft.numbered(self._next_cell - draft.first)
+            self._next_cell += draft.cells
+
+    def _is_held(self, source_id: str) -> bool:
+        return source_id in self._base.sources and source_id not in self._forgotten
 
     def _changed(self) -> bool:
         return bool(
@@ -205,13 +232,3 @@ class Writer:
             for draft in self._pending.values()
             if draft.requests is not None
         }
-
-    def _read_base(self) -> _Base:
-        with attach_parts(self.root, self._from) as connection:
-            known = connection.sql("select source_id from sources").to_arrow_table()
-            rejected = connection.sql("from rejections").to_arrow_table().to_pylist()
-        return _Base(
-            sources=set(known.column("source_id").to_pylist()),
-            rejections={row["path"]: row["reason"] for row in rejected},
-            rejected_at={row["path"]: row["rejected_at"] for row in rejected},
-        )

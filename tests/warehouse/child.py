@@ -11,7 +11,7 @@ from typing import Any
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
-from warehouse.store import Reader, open_writer
+from warehouse.store import Reader, open_writer, warehouse_path
 
 MADE = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))
 CELLS = 2
@@ -19,14 +19,14 @@ CELLS = 2
 ENOUGH = 5
 
 
-def ingest(root: Path, count: int) -> None:
+def ingest(root: Path, count: int, named: str = "source") -> None:
     """Add ``count`` sources of two cells, each committed alone, and one rejection."""
     with open_writer(root) as writer:
         for number in range(count):
-            source = MADE["_source"](f"source {number}")
+            source = MADE["_source"](f"{named} {number}")
             writer.add(source, (MADE["_cell"](source, i) for i in range(CELLS)))
             if number == count // 2:
-                writer.reject(Rejection("broken.json", "cut off"))
+                writer.reject(Rejection(f"broken {named}.json", "cut off"))
             writer.commit()
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     if what == "ingest":
-        ingest(Path(root), int(rest[0]))
+        ingest(warehouse_path(root), int(rest[0]), *rest[1:])
     elif what == "read":
         sys.stdout.write(json.dumps(read(Path(root), float(rest[0]))))
     else:

@@ -1,0 +1,180 @@
+"""The folder in which this machine keeps what it read of a warehouse in an object store.
+
+It is a warehouse's folder like any other, with one file more that says of which store it is. Its files
+have the names that they have there, which never change, so nothing in it can be stale.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import DraftboardError, InvalidInput
+from warehouse.store_files import PRIVATE, REMOTE, REQUESTS
+
+if TYPE_CHECKING:
+    from warehouse.store_object import ObjectStore
+
+_TAGS = "remote-tags.json"
+_AT_ONCE = 16
+#: Request files beyond so many MB go, those first that were not used for longest.
+SIZE_VARIABLE, SIZE_MB = "DRAFTBOARD_CACHE_MB", 10_000
+FOLDER_VARIABLE = "DRAFTBOARD_CACHE"
+#: A file that was used so many seconds ago may still be read.
+_IN_USE_S = 600.0
+_SCHEMES = ("s3", "gs", "az")
+#: Two servers may have a bucket of the same name each.
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
+              "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
+
+
+def folder_of(scheme: str, rest: str) -> Path:
+    """Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
+    folder itself. Raises InvalidInput for another scheme, or where no bucket is named."""
+    if scheme == "file":
+        return Path("/", rest)
+    parts = [part for part in rest.split("/") if part]
+    if scheme not in _SCHEMES or not parts or ".." in parts:
+        raise InvalidInput(
+            f"{scheme}://{rest} is no warehouse: name a folder, or s3://BUCKET/PREFIX, gs://… or "
+            "az://…."
+        )
+    if re.search(r"[?#@]", rest):
+        raise InvalidInput(
+            "The address of a warehouse holds a bucket and a prefix and nothing else: credentials "
+            "are found in the environment."
+        )
+    url = "://".join((scheme, "/".join(parts)))
+    folder = _home() / scheme / _server() / "/".join(parts) / "warehouse"
+    if not (folder / REMOTE).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        private = folder / f".{REMOTE}.{os.getpid()}"
+        private.write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
+        private.replace(folder / REMOTE)
+    return folder
+
+
+def url_of(root: Path) -> str | None:
+    """Return the URL of the store whose cache this folder is; None for any other folder."""
+    try:
+        return str(json.loads((root / REMOTE).read_bytes())["url"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DraftboardError(
+            f"{root / REMOTE} does not say of which warehouse this folder is a copy; remove the "
+            "folder, it is read again from there."
+        ) from error
+
+
+def name_of(root: Path) -> str:
+    """Return what people call a warehouse: its URL, or its folder."""
+    return url_of(root) or str(root)
+
+
+def touch(paths: list[Path]) -> None:
+    """Note that files are in use now."""
+    for path in paths:
+        with suppress(OSError):
+            os.utime(path)
+
+
+def keep_small(root: Path) -> None:
+    """Remove request files beyond the bound. Only under the writer's lock, so that none of them
+    waits for its generation to be published."""
+    bound = _bound()
+    files = [p for p in (root / REQUESTS).glob("*.parquet") if not p.name.startswith(PRIVATE)]
+    held = sorted(((p.stat().st_mtime, p.stat().st_size, p) for p in files), reverse=True)
+    total, oldest = 0, time.time() - _IN_USE_S
+    for used, size, path in held:
+        total += size
+        if total > bound and used < oldest:
+            path.unlink(missing_ok=True)
+
+
+def _bound() -> float:
+    said = os.environ.get(SIZE_VARIABLE) or str(SIZE_MB)
+    try:
+        return float(said) * 1e6
+    except ValueError:
+        raise InvalidInput(f"{SIZE_VARIABLE} is a number of MB, not {said!r}.") from None
+
+
+def _home() -> Path:
+    said = os.environ.get(FOLDER_VARIABLE)
+    if said:
+        return Path(said).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "draftboard"
+
+
+def _server() -> str:
+    said = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+    return hashlib.sha256(said.encode()).hexdigest()[:8] if said else "cloud"
+
+
+def is_copy(root: Path) -> bool:
+    """Return whether the folder is this machine's copy of a warehouse in an object store."""
+    return (root / REMOTE).exists()
+
+
+def store_of(root: Path) -> "ObjectStore":
+    """Return the store whose copy this folder is."""
+    # Imported here: whoever looks at a folder does without it.
+    from warehouse.store_object import ObjectStore
+
+    url = url_of(root)
+    assert url is not None
+    return ObjectStore(url)
+
+
+@contextmanager
+def turning(root: Path) -> Iterator[None]:
+    """Let nobody else on this machine change what the copy's CURRENT names; nothing for a folder
+    that is no copy."""
+    if not is_copy(root):
+        yield
+        return
+    from filelock import FileLock
+
+    lock = FileLock(root / "remote.lock", fallback_to_soft=False, preserve_lock_file=True)
+    with lock:
+        yield
+
+
+def each(work: Callable[[str], Any], names: Iterable[str]) -> list[tuple[str, Any]]:
+    """Do the same for many names, several at a time; return each name with its result."""
+    wanted = list(names)
+    with ThreadPoolExecutor(_AT_ONCE) if len(wanted) > 1 else nullcontext() as pool:
+        done = map(work, wanted) if pool is None else pool.map(work, wanted)
+        return list(zip(wanted, done, strict=True))
+
+
+def tags_of(root: Path) -> dict[str, str]:
+    """Return the tags of the changing objects that the copy holds."""
+    try:
+        found = json.loads((root / _TAGS).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    # A tag stands for what is in the folder.
+    return {name: tag for name, tag in found.items() if (root / name).exists()}
+
+
+def keep_tags(root: Path, tags: Mapping[str, str]) -> None:
+    """Remember which content of the changing objects the copy holds. Only while ``turning``."""
+    replace_file(root / _TAGS, json.dumps(dict(tags)).encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace a file in one step. Not synced to the disk: it is fetched again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    private = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    private.write_bytes(content)
+    private.replace(path)

@@ -1,0 +1,215 @@
+"""An object store, by its URL: whole objects, and one of them replaced on a condition.
+
+The only module that knows obstore. Credentials, region and endpoint are found where obstore looks for
+them, in the environment or the machine's own identity; nothing of them is kept, or said in an error.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotModifiedError,
+    NotSupportedError,
+    PreconditionError,
+)
+from obstore.store import from_url
+
+from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseUnreachable
+from warehouse.store_files import PRIVATE
+
+_CLIENT: Any = {"connect_timeout": "5 seconds", "timeout": "60 seconds", "allow_http": True}
+#: A server that is away for longer than this is said to be away.
+_RETRY: Any = {
+    "max_retries": 6,
+    "retry_timeout": timedelta(seconds=20),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3)},
+}
+#: What a server's answer holds -> what it means, and what to do. The first that is found counts.
+_CAUSES = (
+    (r"NoSuchBucket|ContainerNotFound|bucket does not exist",
+     "there is no such bucket (or it is gone): make it, or name another --warehouse"),
+    (r"ExpiredToken|TokenRefreshRequired|token.{0,20}expired",
+     "the credentials have expired: log in again with the cloud's own tool, then run it again"),
+    (r"RequestTimeTooSkewed",
+     "this machine's clock is wrong by more than the store accepts: set it, then run it again"),
+    (r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|redirect without",
+     "the bucket is in another region: set AWS_REGION to the bucket's, then run it again"),
+    (r"AccessDenied|AuthorizationPermissionMismatch|403 Forbidden.*AccessDenied",
+     "the credentials may not do this: ask for the right to list, read and write there"),
+    (r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidClientTokenId|401 Unauthorized|403 Forbidden",
+     "the credentials are not accepted: check them (AWS_ACCESS_KEY_ID and its like)"),
+    (r"169\.254\.169\.254|metadata\.google|CredentialsNotFound|[Nn]o credentials|instance metadata",
+     "no credentials were found: set them as the cloud's own tools take them "
+     "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or an identity of the machine)"),
+    (r"SlowDown|503 Service Unavailable|500 Internal|502 Bad|504 Gateway|429 Too",
+     "the store is overloaded or out of order: run it again later"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One object of a listing; ``modified`` by the store's own clock (UTC)."""
+
+    name: str
+    bytes: int
+    tag: str
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Found:
+    """The content of an object, and the tag by which it is replaced on a condition."""
+
+    content: bytes
+    tag: str
+
+
+class ObjectStore:
+    """What lies below ``url``, e.g. ``s3://bucket/prefix``.
+
+    Every method raises WarehouseUnreachable in one sentence where the store does not do it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        with self._explained():
+            self._store: Any = from_url(self.url, client_options=_CLIENT, retry_config=_RETRY)
+
+    def get(self, name: str, unless: str | None = None) -> Found | None:
+        """Return an object; None where there is none. ``unless``: a tag; raises Unchanged where the
+        object still has it."""
+        asked: Any = {"if_none_match": unless} if unless else None
+        try:
+            with self._explained():
+                got = obstore.get(self._store, name, options=asked)
+                return Found(bytes(got.bytes()), str(got.meta["e_tag"]))
+        except NotModifiedError:
+            raise Unchanged from None
+        except FileNotFoundError:
+            return None
+
+    def fetch(self, name: str, place: Path) -> bool:
+        """Write an object into a file; return False where there is none."""
+        try:
+            with self._explained(), place.open("wb") as file:
+                for part in obstore.get(self._store, name).stream():
+                    file.write(part)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def digest(self, name: str) -> str | None:
+        """Return the SHA-256 (hex) of an object's content; None where there is none."""
+        found = hashlib.sha256()
+        try:
+            with self._explained():
+                for part in obstore.get(self._store, name).stream():
+                    found.update(part)
+        except FileNotFoundError:
+            return None
+        return found.hexdigest()
+
+    def send(self, place: Path, name: str) -> None:
+        """Write a file into an object, which has its new content at once or not at all."""
+        with self._explained():
+            obstore.put(self._store, name, place)
+
+    def replace(self, name: str, content: bytes, tag: str | None) -> str | None:
+        """Replace the object that has this tag, with None make it; return its new tag, None where it
+        has another by now.
+
+        Who asks looks whether the content is there all the same: an answer that was cut is asked for
+        again, and finds what the first one wrote.
+        """
+        mode: Any = "create" if tag is None else {"e_tag": tag}
+        try:
+            with self._explained():
+                put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+                return str(put["e_tag"])
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return None
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """Return the objects of a folder and those below it; without a folder only those at the
+        top."""
+        with self._explained():
+            found: Iterable[Any] = (
+                (one for part in obstore.list(self._store, f"{folder}/", chunk_size=1000) for one in part)
+                if folder
+                else obstore.list_with_delimiter(self._store)["objects"]
+            )  # fmt: skip
+            return [Entry(o["path"], o["size"], str(o["e_tag"]), o["last_modified"]) for o in found]
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects; those that are not there are passed over."""
+        with self._explained():
+            for name in names:
+                try:
+                    obstore.delete(self._store, name)
+                except FileNotFoundError:
+                    continue
+
+    def require_conditions(self) -> None:
+        """Raise where the store takes a condition and does not keep to it: there two writers would
+        lose each other's results."""
+        name = f"{PRIVATE}{secrets.token_hex(8)}"
+        try:
+            kept = (
+                self.replace(name, b"1", None) is not None
+                and not self.replace(name, b"2", None)
+                and not self.replace(name, b"3", '"0123456789abcdef0123456789abcdef"')
+            )
+        except NotSupportedError:
+            kept = False
+        else:
+            self.remove([name])
+        if not kept:
+            raise WarehouseUnreachable(
+                f"{self.url} lies in a store that does not keep to conditions (If-Match, "
+                "If-None-Match) when it writes: two writers would lose each other's results, so "
+                "nothing is written there; name a --warehouse in a store with conditional writes."
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (NotModifiedError, AlreadyExistsError, PreconditionError, NotSupportedError):
+            raise
+        except FileNotFoundError as error:
+            # A bucket that is not there says the same as an object that is not.
+            if not re.search(_CAUSES[0][0], str(error)):
+                raise
+            raise self._said(error) from None
+        except (BaseError, ValueError, PermissionError) as error:
+            raise self._said(error) from None
+
+    def _said(self, error: Exception) -> DraftboardError:
+        text = str(error)
+        why = next((said for look, said in _CAUSES if re.search(look, text, re.DOTALL)), None)
+        if why is None:
+            why = "no answer, or none that is whole: check the address and the network"
+        return WarehouseUnreachable(f"{self.url} cannot be used: {why}.")
+
+
+class Unchanged(Exception):
+    """The object has the tag that was asked about: there is nothing new."""
+
+
+def truncated(url: str, name: str) -> WarehouseDamaged:
+    """Return the error for an object whose content is not what its name says."""
+    return WarehouseDamaged(
+        f"{url}/{name} is not what was written there (truncated, or replaced by hand); run "
+        f"draftboard warehouse check --warehouse {url}, then restore an older generation or ingest "
+        "its report again with --replace."
+    )
