@@ -26,6 +26,18 @@ _WIDTH = 80
     "--replay", "warehouse", type=click.Path(path_type=Path), metavar="WAREHOUSE",
     help="Play the search over the launches that a warehouse holds; nothing is measured.",
 )  # fmt: skip
+@click.option(
+    "--check", metavar="COMMAND",
+    help="Quality gate: it gets the folder of an arm's drops; another status than 0 puts the arm out.",
+)  # fmt: skip
+@click.option(
+    "--on", type=click.Choice(["local", "slurm", "ray", "kubernetes"]),
+    help="Where each launch runs, as for `draftboard run` [this machine].",
+)  # fmt: skip
+@click.option(
+    "--cluster", type=click.Path(path_type=Path), metavar="FILE",
+    help="YAML file with the options of the cluster.",
+)  # fmt: skip
 @filter_options
 @click.option(
     "--objective", type=click.Choice(["throughput", "latency", "cost"]), default="throughput",
@@ -92,7 +104,9 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from commands.interrupts import ended_by_signals
     from commands.search_study import Place, laid_out, look, search_on
 
-    place = Place(study, results)
+    where = [word for name in ("on", "cluster") if given[name] is not None
+             for word in (f"--{name}", str(given[name]))]  # fmt: skip
+    place = Place(study, results, tuple(where), given["check"])
     planned = laid_out(place)
     terms = _terms(given, planned.usd_per_min)
     with ended_by_signals("stopped; the same command goes on from here"):

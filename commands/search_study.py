@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 from filelock import FileLock, Timeout
 
+from commands.search_check import check, refused
 from commands.search_drops import given_up, good
 from commands.search_plan import planned
 from commands.search_proof import write_proof
@@ -36,10 +37,13 @@ _PAUSE_S, _PAUSES = 120.0, 3
 
 @dataclass(frozen=True)
 class Place:
-    """``study``: the file; ``results``: the folder of its drops."""
+    """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
+    besides, where it runs; ``check``: the command of the quality gate."""
 
     study: Path
     results: Path
+    run: tuple[str, ...] = ()
+    check: str | None = None
 
     @property
     def warehouse(self) -> Path:
@@ -73,6 +77,8 @@ def search_on(
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
         _measure(place, study, now.order)
+        if place.check is not None and now.order.arm != study.arms[0].label:
+            check(place.drops(study.study) / now.order.arm, place.check)
         measured = True
 
 
@@ -98,6 +104,7 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
 
     drops = place.drops(study.study)
     out = given_up(drops, study.attempts)
+    out += () if place.check is None else refused(drops, place.check)
     if not any(good(drops)):
         return live(None, study, terms, out)
     _ours("ingest", str(drops), "--warehouse", str(place.warehouse))
@@ -119,7 +126,7 @@ def _proven(place: Place, study: "Planned", now: "Live") -> "Live":
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     click.echo(f"proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}", err=True)
     _child(["run", str(write_proof(place.study, name, arms, LAUNCHES)),
-            "--results", str(place.results)])  # fmt: skip
+            "--results", str(place.results), *place.run])  # fmt: skip
     _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse))
     with closing(Reader(place.warehouse)) as reader:
         told = proven(reader, study, now)
@@ -148,7 +155,7 @@ def _measure(place: Place, study: "Planned", order: "Order") -> None:
     words = [
         "run", str(place.study), "--results", str(place.results), "--launch", order.launch_id,
         "--only", f"dataset={','.join(order.datasets)}",
-        "--only", f"concurrency={','.join(map(str, order.loads))}",
+        "--only", f"concurrency={','.join(map(str, order.loads))}", *place.run,
     ]  # fmt: skip
     drops = place.drops(study.study)
     before = set(good(drops))
