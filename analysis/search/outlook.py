@@ -21,6 +21,8 @@ from analysis.search.worth import guess, options, weighed
 _FUTURES, _SIZES = 16, 20
 #: How often it is looked on the way whether the search is decided.
 _LOOKS = 6
+#: The launches to come are chosen in about so many rounds at most, several alike in each.
+_ROUNDS = 30
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def _ahead(
     belief, now = known
     guessed = guess(belief)
     chosen: list[tuple[int, NDArray[np.int64]]] = []
+    cheapest = space.start_min + float(space.cell_min.min())
+    alike = max(1, int(left // (_ROUNDS * cheapest)))
     while True:
         risk = risk_at(guessed.cov, now, aim)
         then = replace(now, risk=risk, of_place=risk.sum(axis=0))
@@ -72,9 +76,10 @@ def _ahead(
         best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
         if best is None:
             return _cells(chosen, len(space.places)) if chosen else None
-        left -= best.minutes
-        chosen.append((best.arm, np.flatnonzero(best.places)))
-        guessed = after(guessed, best)
+        for _ in range(min(alike, int(left // best.minutes))):
+            left -= best.minutes
+            chosen.append((best.arm, np.flatnonzero(best.places)))
+            guessed = after(guessed, best)
 
 
 def _cells(chosen: list[tuple[int, NDArray[np.int64]]], places: int) -> _Ahead:
