@@ -11,6 +11,7 @@ from commands.deriving import derive_facts
 from commands.progress import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
+from warehouse.store_inbox import inbox
 
 if TYPE_CHECKING:
     from ingest.guess_cli import Told
@@ -101,10 +102,14 @@ With --health: 0 if the watcher works, 1 if it does not.
 def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None:  # fmt: skip
     """Take the reports of load generators and result drops into the warehouse.
 
-    PATHS are files or folders; folders are searched for .json files, for .jsonl, .yaml and .csv files
+    PATHS are files or folders, or inboxes, s3://BUCKET/PREFIX; folders are searched for .json files, for .jsonl, .yaml and .csv files
     that are a report, each also .gz or .zst, and for published-*.yaml, the tables of a published
     study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
+    try:
+        paths = tuple(map(inbox, paths))
+    except DraftboardError as error:
+        raise click.ClickException(str(error)) from None
     require_usage(paths, given)
     _require_guess(paths, given)
     if given["health"]:

@@ -27,6 +27,7 @@ from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store import current_generation, open_writer
 from warehouse.store_files import full_disk_explained
+from warehouse.store_inbox import bring_in
 from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
 
 #: The pause between two looks doubles while nothing happens, up to so many times the shortest.
@@ -105,6 +106,8 @@ class Watcher:
         outcome = trouble = None
         waited = False
         try:
+            for folder in self._asked.folders:
+                bring_in(folder)
             seen = self._alive(scan.sightings())
             ready = self._memory.ready(seen, complete=lambda: not scan.problems)
             outcome = self._take_in(ready) if ready else None

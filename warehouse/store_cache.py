@@ -35,7 +35,7 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_
               "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
 
 
-def folder_of(scheme: str, rest: str) -> Path:
+def folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
     """Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
     folder itself. Raises InvalidInput for another scheme, or where no bucket is named."""
     if scheme == "file":
@@ -52,7 +52,7 @@ def folder_of(scheme: str, rest: str) -> Path:
             "are found in the environment."
         )
     url = "://".join((scheme, "/".join(parts)))
-    folder = _home() / scheme / _server() / "/".join(parts) / "warehouse"
+    folder = _home() / scheme / _server() / "/".join(parts) / kind
     if not (folder / REMOTE).exists():
         folder.mkdir(parents=True, exist_ok=True)
         private = folder / f".{REMOTE}.{os.getpid()}"

@@ -42,13 +42,19 @@ def warehouse_path(given: str | Path | None) -> Path:
     Raises InvalidInput for a URL that can be none.
     """
     found = Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
-    # A path has lost one of the two slashes.
-    url = _URL.fullmatch(str(found))
+    url = split_url(found)
     if url is None:
         return found
     from warehouse.store_cache import folder_of
 
-    return folder_of(url[1], url[2] or "")
+    return folder_of(*url)
+
+
+def split_url(given: Path) -> tuple[str, str] | None:
+    """Return scheme and rest of a URL that was read as a path; None for any other path."""
+    # A path has lost one of the two slashes.
+    url = _URL.fullmatch(str(given))
+    return None if url is None else (url[1], url[2] or "")
 
 
 def refuse_bundle(root: Path) -> None:

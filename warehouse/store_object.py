@@ -139,15 +139,16 @@ class ObjectStore:
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return None
 
-    def entries(self, folder: str = "") -> list[Entry]:
-        """Return the objects of a folder and those below it; without a folder only those at the
-        top."""
+    def entries(self, folder: str | None = "") -> list[Entry]:
+        """Return the objects of a folder and those below it; of ``""`` only those at the top, of None
+        all that there are."""
         with self._explained():
-            found: Iterable[Any] = (
-                (one for part in obstore.list(self._store, f"{folder}/", chunk_size=1000) for one in part)
-                if folder
-                else obstore.list_with_delimiter(self._store)["objects"]
-            )  # fmt: skip
+            if folder == "":
+                found: Iterable[Any] = obstore.list_with_delimiter(self._store)["objects"]
+            else:
+                below = None if folder is None else f"{folder}/"
+                parts = obstore.list(self._store, below, chunk_size=1000)
+                found = (one for part in parts for one in part)
             return [Entry(o["path"], o["size"], str(o["e_tag"]), o["last_modified"]) for o in found]
 
     def remove(self, names: Sequence[str]) -> None:
