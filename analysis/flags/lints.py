@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analysis.flags import machine, numbers, validity
+from analysis.flags import agreeing, machine, numbers, validity
 from analysis.flags.drifting import drifting
+from analysis.flags.spread import spread
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity
@@ -80,13 +81,23 @@ def _load(cell: Cell) -> Flags:
             "warning",
             f"{made} requests at concurrency {wanted} are fewer than 5 per slot ({5 * wanted}).",
         )
-    got = measured(cell, "achieved_concurrency")
+    got = _in_flight(cell)
     if got is not None and got < 0.9 * wanted:
         yield _flag(
             "low_concurrency",
             "warning",
             f"Only {got:.1f} requests were in flight on average, of the {wanted} asked for.",
         )
+
+
+def _in_flight(cell: Cell) -> float | None:
+    """Return how many requests were in flight on average; by Little's law where the report does not
+    say it and none failed."""
+    said = measured(cell, "achieved_concurrency")
+    served, each = measured(cell, "request_throughput"), measured(cell, "request_latency")
+    if said is not None or served is None or each is None or cell.errored or cell.incomplete:
+        return said
+    return served * each
 
 
 def _asked(cell: Cell) -> Load | None:
@@ -205,5 +216,5 @@ def _list(values: Sequence[float]) -> str:
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
     _counts, _stopping, _load, *machine.CHECKS, _speed, _lengths, _reading, _evidence,
     validity.verification, validity.caching, validity.drafting, _acceptance, _positions, drifting,
-    *numbers.CHECKS,
+    *numbers.CHECKS, spread, *agreeing.CHECKS,
 )  # fmt: skip

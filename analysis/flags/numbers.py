@@ -7,16 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warehouse.catalogue import METRICS, Metric
+from warehouse.catalogue import METRICS
 from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Origin
 
 Flags = Iterator[Flag]
 Values = dict[str, float]
 
-#: Sample standard deviations reach 0.71 of the range, those of a population half of it.
-_WIDEST_STD = 0.75
 #: Reports round, and weigh means a little differently from one another.
-_ROUNDED = 0.02
+ROUNDED = 0.02
 #: How far a report's own mean may be from the one that its requests give. Releases of GuideLLM count
 #: tokens per second in ways that differ by up to 19 %.
 _APART: dict[str, float] = {
@@ -70,60 +68,10 @@ def _counts(what: str) -> Flag:
     return Flag("counts_differ", "warning", f"The report contradicts itself: {what}.")
 
 
-def spread(cell: Cell) -> Flags:
-    """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
-    values."""
-    for (origin, key), values in _distributions(cell).items():
-        # Of what is recomputed some means weigh requests by their tokens, and medians do not.
-        why = _at_odds(values) or (_off_centre(values) if origin == "reported" else "")
-        if why:
-            metric = METRICS[key]
-            yield Flag(
-                "statistics_disagree",
-                "error",
-                f"The {origin} {metric.label} cannot be of one set of values: {why} {metric.unit}.",
-            )
-
-
-def _distributions(cell: Cell) -> dict[tuple[Origin, str], Values]:
-    found: dict[tuple[Origin, str], Values] = {}
-    for one in cell.measurements:
-        if METRICS[one.metric].distribution:
-            found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
-    return found
-
-
-def _at_odds(values: Values) -> str:
-    low, high, mean, std = (values.get(name) for name in ("min", "max", "mean", "std"))
-    if mean is not None and low is not None and mean < low - _slack(low):
-        return f"a mean of {mean:g} is below the lowest, {low:g}"
-    if mean is not None and high is not None and mean > high + _slack(high):
-        return f"a mean of {mean:g} is above the highest, {high:g}"
-    if std is not None and low is not None and high is not None:
-        widest = _WIDEST_STD * (high - low)
-        if std > widest + _slack(high):
-            return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
-    return ""
-
-
-def _off_centre(values: Values) -> str:
-    """Say how mean and median are further apart than one deviation, which they are nowhere."""
-    mean, median, std = (values.get(name) for name in ("mean", "p50", "std"))
-    if mean is None or median is None or std is None:
-        return ""
-    if abs(mean - median) <= std * (1 + _ROUNDED) + _slack(max(mean, median)):
-        return ""
-    return f"a mean of {mean:g} and a median of {median:g} with a deviation of {std:g}"
-
-
-def _slack(value: float) -> float:
-    return max(_ROUNDED * abs(value), 0.01)
-
-
 def tokens(cell: Cell) -> Flags:
     """Yield a flag where more requests or tokens passed in the measured window than all requests of
     the run can hold."""
-    said = _means(cell, "reported")
+    said = means(cell, "reported")
     # Some releases count the tokens of requests that were cut off too.
     everyone = cell.completed + cell.errored + cell.incomplete
     if not everyone:
@@ -152,28 +100,28 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def recomputed(cell: Cell) -> Flags:
     """Yield a flag where the report's own means are not those of its requests."""
-    said, found = _means(cell, "reported"), _means(cell, "canonical")
+    said, found = means(cell, "reported"), means(cell, "canonical")
     cut = any(flag.name == _CUT for flag in cell.flags)
     for key, most in _APART.items():
         if cut and key.endswith("throughput"):
             continue
         one, other = said.get(key), found.get(key)
-        if one is None or other is None or not _apart(one, other, most):
+        if one is None or other is None or not apart(one, other, most):
             continue
         metric = METRICS[key]
         yield Flag(
             "reported_differs",
             "warning",
-            f"{metric.label}: the report says {_shown(metric, one)}, its requests give "
-            f"{_shown(metric, other)} {metric.unit}; what is recomputed is used.",
+            f"{metric.label}: the report says {shown(key, one)}, its requests give "
+            f"{shown(key, other)} {metric.unit}; what is recomputed is used.",
         )
 
 
 def rates(cell: Cell) -> Flags:
     """Yield a flag where rates of which nothing can be recomputed are not those of the report's own
     counts."""
-    said = _means(cell, "reported")
-    if "request_throughput" in _means(cell, "canonical"):
+    said = means(cell, "reported")
+    if "request_throughput" in means(cell, "canonical"):
         return
     ended = cell.completed / cell.duration if cell.completed and cell.duration else None
     requests, each = said.get("request_throughput"), said.get("output_tokens")
@@ -183,13 +131,13 @@ def rates(cell: Cell) -> Flags:
         ("total_throughput", _times(requests, _sum(said.get("prompt_tokens"), each))),
     ):
         one, metric = said.get(key), METRICS[key]
-        if one is None or counted is None or not _apart(one, counted, _APART[key]):
+        if one is None or counted is None or not apart(one, counted, _APART[key]):
             continue
         yield Flag(
             "rates_disagree",
             "warning",
-            f"{metric.label}: the report says {_shown(metric, one)}, its own counts give "
-            f"{_shown(metric, counted)} {metric.unit}.",
+            f"{metric.label}: the report says {shown(key, one)}, its own counts give "
+            f"{shown(key, counted)} {metric.unit}.",
         )
 
 
@@ -197,7 +145,8 @@ def _times(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one * other
 
 
-def _means(cell: Cell, origin: Origin) -> Values:
+def means(cell: Cell, origin: Origin) -> Values:
+    """Return the mean of each metric that is reported, or recomputed."""
     return {
         one.metric: one.value
         for one in cell.measurements
@@ -205,13 +154,15 @@ def _means(cell: Cell, origin: Origin) -> Values:
     }
 
 
-def _apart(one: float, other: float, most: float) -> bool:
+def apart(one: float, other: float, most: float) -> bool:
+    """Return whether one value is more than ``most`` times the other."""
     low, high = sorted((one, other))
     return high > most * low and high - low > 0.01
 
 
-def _shown(metric: Metric, value: float) -> str:
-    return f"{value:,.{metric.decimals}f}"
+def shown(key: str, value: float) -> str:
+    """Return a value of a metric with the metric's decimals."""
+    return f"{value:,.{METRICS[key].decimals}f}"
 
 
 def acceptance(cell: Cell) -> Flags:
@@ -221,7 +172,7 @@ def acceptance(cell: Cell) -> Flags:
             if (
                 said is not None
                 and counted is not None
-                and not np.isclose(said, counted, rtol=_ROUNDED, atol=0.005)
+                and not np.isclose(said, counted, rtol=ROUNDED, atol=0.005)
             ):
                 yield Flag(
                     "acceptance_disagrees",
@@ -240,4 +191,4 @@ def _of_counts(one: Acceptance) -> Iterator[tuple[str, float | None, float | Non
         yield "mean acceptance length", one.mean_length, 1 + accepted / one.drafts
 
 
-CHECKS = (unusual, counts, spread, tokens, recomputed, rates, acceptance)
+CHECKS = (unusual, counts, tokens, recomputed, rates, acceptance)

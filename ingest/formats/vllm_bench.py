@@ -160,7 +160,8 @@ def _decode(data: bytes | memoryview) -> tuple[Bench, dict[str, Any]]:
 
 
 def _check(bench: Bench) -> None:
-    if bench.duration <= 0 or bench.completed < 0 or bench.num_prompts < 0:
+    counts = (bench.completed, bench.num_prompts, bench.failed or 0)
+    if bench.duration <= 0 or min(counts) < 0:
         raise InvalidInput(
             "This vllm bench result has a duration or a count below zero; run the benchmark again."
         )

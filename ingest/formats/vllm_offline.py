@@ -5,6 +5,7 @@ the run; latency is that of whole batches: every request of a batch waits as lon
 each has less to say than ``vllm bench serve``, and nothing of a first token.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -50,13 +52,15 @@ def parse(content: Content, context: Context) -> Parsed:
 def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
     if not is_number(said.get("num_requests")) or not is_number(said.get("elapsed_time")):
         raise InvalidInput("This vllm bench throughput result lacks its counts; run it again.")
+    count, elapsed = said.get("total_num_tokens"), float(said["elapsed_time"])
+    counted = count / elapsed if is_number(count) and elapsed > 0 else None
     return Level(
         generator="vllm-throughput",
         facts={**_facts(said), "load_profile": "throughput"},
         reported=_rates(said),
         completed=int(said["num_requests"]),
-        duration=float(said["elapsed_time"]),
-        flags=flags,
+        duration=elapsed,
+        flags=(*flags, *_apart("total_throughput", said.get("tokens_per_second"), counted)),
     )
 
 
@@ -76,8 +80,28 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
         facts=_facts(said),
         reported=reported("request_latency", {"mean": said["avg_latency"], **told}),
         completed=len(batches),
-        flags=(*flags, _BATCHES),
+        flags=(
+            *flags,
+            _BATCHES,
+            *_apart("request_latency", said["avg_latency"], _mean(batches)),
+        ),
     )
+
+
+def _mean(values: list[Any]) -> float | None:
+    numbers = [float(value) for value in values if is_number(value)]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _apart(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
+    """Yield a flag where a mean is not the one that the file itself gives."""
+    if is_number(said) and counted is not None and not math.isclose(said, counted, rel_tol=0.02):
+        label, unit = METRICS[metric].label, METRICS[metric].unit
+        yield Flag(
+            "reported_differs",
+            "warning",
+            f"{label}: the result says {said:,.4g}, what it holds gives {counted:,.4g} {unit}.",
+        )
 
 
 def _facts(said: dict[str, Any]) -> dict[str, Any]:

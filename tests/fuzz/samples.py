@@ -12,7 +12,7 @@ from typing import Any
 from tests.fuzz.mutate import mutated
 from tests.ingest.readers import test_aiperf
 from tests.secrets.others import OTHERS, Other
-from tests.secrets.planted import bench, drops, report, reports
+from tests.secrets.planted import bench, drops, report, report_of, reports
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,10 @@ def _snapshots() -> Sample:
     def write(place: Path, change: Callable[[Any], bytes]) -> None:
         shutil.copytree(source, place)
         (place / "metrics-samples.jsonl").unlink()
+        # Counters around a report belong to its level where it has but one.
+        said = report_of(source / "guidellm.json.zst")
+        one = said | {"benchmarks": said["benchmarks"][:1]}
+        (place / "guidellm.json.zst").write_text(json.dumps(one), "utf-8")
         (_, before), *_, (_, after) = _served(source)
         (place / "metrics-before.prom").write_text("\n".join(before), "utf-8")
         (place / "metrics-after.prom").write_bytes(_as_lines(change(after)))

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.ingest.readers import test_genai_perf, test_llmd, test_vllm_files
+from tests.ingest.readers.test_genai_perf import distribution
 from tests.ingest.readers.test_sglang import line
 from warehouse.catalogue import METRICS
 
@@ -54,6 +56,7 @@ def test_a_number_that_cannot_be_is_rejected_by_name(
         ({"p99_ttft_ms": 10.0}, "whose P99 (10) is below its median (100 ms)"),
         ({"duration": 1e9}, "a duration of 1e+09 s"),
         ({"num_prompts": 2**40}, "requests made"),
+        ({"failed": -5}, "a count below zero"),
         ({"spec_decode_accepted_tokens": 21}, "21 accepted of 20 drafted"),
         ({"spec_decode_acceptance_rate": 165.0}, "acceptance rate outside"),
         ({"spec_decode_acceptance_length": 5000.0}, "mean acceptance length of 5000"),
@@ -105,6 +108,8 @@ def test_a_doubtful_number_is_flagged_by_name(
         ({"completed": 3, "failed": 1, "detailed": True}, "counts_differ"),
         ({"spec_decode_acceptance_rate": 90.0}, "acceptance_disagrees"),
         ({"spec_decode_acceptance_length": 2.9}, "acceptance_disagrees"),
+        ({"mean_ttft_ms": 40.0, "std_ttft_ms": None}, "statistics_disagree"),
+        ({"mean_ttft_ms": 40.0, "std_ttft_ms": 2.0, "median_ttft_ms": None}, "statistics_disagree"),
         ({"output_throughput": 80.0}, "more_than_requests_hold"),
         ({"mean_ttft_ms": 4e6, "median_ttft_ms": 4e6, "p99_ttft_ms": 4e6}, "beyond_usual"),
     ],
@@ -179,3 +184,43 @@ def test_a_stated_rate_has_to_be_that_of_its_own_counts(
     assert run(write("r.json", bench(**changes))).status == 0
     (cell,) = run.cells()
     assert ("rates_disagree" in run.flags(cell["cell_id"])) is flagged
+
+
+_GENAI = test_genai_perf.report(concurrency=3)
+_LLMD = test_llmd.ONE["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("said", "flags"),
+    [
+        (_GENAI, set()),
+        (_GENAI | {"time_to_first_token": distribution("ms", 1600.0)}, {"latencies_disagree"}),
+        (_GENAI | {"time_to_first_token": {"avg": 700.0}}, {"latencies_disagree"}),
+        (_GENAI | {"inter_token_latency": distribution("ms", 20.0)},
+         {"latencies_disagree", "impossible_throughput"}),
+        (_GENAI | {"inter_token_latency": distribution("ms", 16.0)}, set()),
+        (_GENAI | {"request_latency": distribution("ms", 1000.0)},
+         {"latencies_disagree", "low_concurrency"}),
+        (test_genai_perf.report(concurrency=2), {"impossible_throughput"}),
+        (test_genai_perf.report(concurrency=8), {"low_concurrency"}),
+        (test_genai_perf.report(request_rate=2.0), set()),
+        (test_genai_perf.report(request_rate=1.5), {"more_than_offered"}),
+        (_LLMD, set()),
+        (_LLMD | {"latency": _LLMD["latency"] | {"inter_token_latency": {"units": "ms/token", "mean": 30.0}}},
+         {"latencies_disagree"}),
+        (_LLMD | {"throughput": {"output_tokens_per_sec": 30.0, "total_tokens_per_sec": 20.0}},
+         {"rates_disagree"}),
+        (test_vllm_files.LATENCY, set()),
+        (test_vllm_files.LATENCY | {"avg_latency": 1.05}, {"reported_differs"}),
+        (test_vllm_files.THROUGHPUT, set()),
+        (test_vllm_files.THROUGHPUT | {"tokens_per_second": 500.0}, {"reported_differs"}),
+    ],
+)  # fmt: skip
+def test_what_a_summary_states_of_different_things_has_to_fit(
+    run: Any, write: Any, said: dict[str, Any], flags: set[str]
+) -> None:
+    said = said if "latency" not in said else test_llmd.ONE | {"metrics": said}
+    assert run(write("r.json", said)).status == 0
+    found = run.flags(run.cells()[0]["cell_id"])
+    about = {"summary_only", "batch_latency", "few_prompts", "error_rate_high"}
+    assert set(found) - about == flags

@@ -99,7 +99,7 @@ OTHERS: dict[str, Other] = {
     "inferencex": _whole("agg_x.json", [test_inferencex.ROW, test_inferencex.PUBLIC]),
     "llm-d 0.1": _whole("report.json", test_llmd.ONE),
     "llm-d 0.2": _whole(
-        "report.yaml", json.loads(json.dumps(test_llmd.TWO).replace("Infinity", "8"))
+        "report.yaml", json.loads(json.dumps(test_llmd.TWO).replace("Infinity", "12"))
     ),
     "llmperf": Other(
         {
@@ -107,7 +107,7 @@ OTHERS: dict[str, Other] = {
             "x_individual_responses.json": test_llmperf.RESPONSES,
         }
     ),
-    "genai-perf": _whole("profile_export_genai_perf.json", test_genai_perf.report(concurrency=4)),
+    "genai-perf": _whole("profile_export_genai_perf.json", test_genai_perf.report(concurrency=3)),
     "vllm append": Other({"a.json": [bench(False), bench(True)]}, ("a.json",)),
     "vllm throughput": _whole("t.json", test_vllm_files.THROUGHPUT),
     "vllm latency": _whole("l.json", test_vllm_files.LATENCY),

@@ -46,11 +46,17 @@ def reports() -> list[str]:
 
 def report(name: str, kept: int = _KEPT) -> dict[str, Any]:
     """A recorded report with so many of the requests of each of its levels."""
-    raw = zstandard.ZstdDecompressor().decompress((REPORTS / name).read_bytes())
-    found: dict[str, Any] = json.loads(raw)
+    found = report_of(REPORTS / name)
     for benchmark in found["benchmarks"]:
         for status, records in benchmark["requests"].items():
             benchmark["requests"][status] = records and records[:kept]
+    return found
+
+
+def report_of(path: Path) -> dict[str, Any]:
+    """A packed report as it is."""
+    raw = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+    found: dict[str, Any] = json.loads(raw)
     return found
 
 

@@ -23,15 +23,15 @@ ONE: dict[str, Any] = {
                  "args": {"num_prompts": 32, "request_rate": "inf", "max_concurrency": 8}},
     },
     "metrics": {
-        "time": {"duration": 16.5, "start": 1749570583.5, "stop": 1749570600.0},
+        "time": {"duration": 29.0, "start": 1749570571.0, "stop": 1749570600.0},
         "requests": {"total": 32, "failures": 2, "incomplete": 1,
                      "input_length": {"units": "count", "mean": 628.6, "p50": 364},
                      "output_length": {"units": "count", "mean": 31.8}},
         "latency": {
             "time_to_first_token": {"units": "ms", "mean": 80.0, "p0p1": 60.0, "p99p9": 190.0},
-            "time_per_output_token": {"units": "s/token", "mean": 0.01, "p90": 0.015},
-            "inter_token_latency": {"units": "ms/token", "mean": 20.0},
-            "normalized_time_per_output_token": {"units": "ms/token", "mean": 12.0},
+            "time_per_output_token": {"units": "s/token", "mean": 0.045, "p90": 0.05},
+            "inter_token_latency": {"units": "ms/token", "mean": 90.0},
+            "normalized_time_per_output_token": {"units": "ms/token", "mean": 48.0},
             "request_latency": {"units": "ms", "mean": 1500.0},
         },
         "throughput": {"output_tokens_per_sec": 30.0, "total_tokens_per_sec": 600.0,
@@ -57,10 +57,13 @@ TWO: dict[str, Any] = {
                                   "rate_qps": 10, "concurrency": float("inf")}},
     },
     "results": {"request_performance": {"aggregate": {
-        "requests": {"total": 500, "failures": 0},
+        "requests": {"total": 815, "failures": 0,
+                     "input_length": {"units": "count", "mean": 1000.0},
+                     "output_length": {"units": "count", "mean": 100.0}},
         "latency": {"time_to_first_token": {"units": "s", "mean": 0.04, "p95": 0.05},
                     "time_per_output_token": {"units": "ms/token", "mean": 12.0},
-                    "inter_token_latency": {"units": "ms/token", "mean": 11.0}},
+                    "inter_token_latency": {"units": "ms/token", "mean": 11.0},
+                    "request_latency": {"units": "s", "mean": 1.2}},
         "throughput": {"output_token_rate": {"units": "tokens/s", "mean": 900.0},
                        "total_token_rate": {"units": "tokens/s", "mean": 9900.0},
                        "request_rate": {"units": "queries/s", "mean": 9.0}},
@@ -87,15 +90,15 @@ def test_version_0_1_is_read_with_its_units(write: Any) -> None:
     assert told["ttft", "mean"] == pytest.approx(80.0)
     assert told["ttft", "p001"] == pytest.approx(60.0)
     assert told["ttft", "p999"] == pytest.approx(190.0)
-    assert told["itl", "mean"] == pytest.approx(10.0)
-    assert told["itl", "p90"] == pytest.approx(15.0)
-    assert told["chunk_gap", "mean"] == pytest.approx(20.0)
-    assert told["tpot", "mean"] == pytest.approx(12.0)
+    assert told["itl", "mean"] == pytest.approx(45.0)
+    assert told["itl", "p90"] == pytest.approx(50.0)
+    assert told["chunk_gap", "mean"] == pytest.approx(90.0)
+    assert told["tpot", "mean"] == pytest.approx(48.0)
     assert told["request_latency", "mean"] == pytest.approx(1.5)
     assert told["output_throughput", "mean"] == 30.0
     assert told["prompt_tokens", "p50"] == 364
     assert (found.completed, found.errored, found.incomplete) == (29, 2, 1)
-    assert found.duration == 16.5
+    assert found.duration == 29.0
     facts = found.facts
     assert (facts.model, facts.precision, facts.engine) == ("meta/llama", "fp8", "vllm")
     assert (facts.gpu, facts.gpu_count, facts.tensor_parallel_size) == ("H100", 4, 2)
@@ -108,7 +111,7 @@ def test_version_0_2_is_read_with_its_units(write: Any) -> None:
     told = values(found, "reported")
     assert told["ttft", "p95"] == pytest.approx(50.0)
     assert told["total_throughput", "mean"] == 9900.0
-    assert (found.completed, found.duration) == (500, 90.5)
+    assert (found.completed, found.duration) == (815, 90.5)
     assert found.started_at is not None
     assert found.started_at.isoformat() == "2026-01-05T18:00:42+00:00"
     facts = found.facts
