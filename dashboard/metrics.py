@@ -31,7 +31,8 @@ from warehouse.filters import Filters
 from warehouse.store import Reader
 from warehouse.watch_health import Health, complaint, read_health
 
-_LABELS = (
+#: What tells the series of a night apart.
+LABELS = (
     "series", "study", "model", "gpu", "arm", "dataset", "metric", "statistic", "unit", "evidence",
 )  # fmt: skip
 
@@ -99,7 +100,7 @@ def _of_nights(lines: tuple[Line, ...]) -> Iterator[Metric]:
 
 
 def _gauge(name: str, said: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"draftboard_night_{name}", said, labels=_LABELS)
+    return GaugeMetricFamily(f"draftboard_night_{name}", said, labels=LABELS)
 
 
 def _labels(line: Line) -> list[str]:
