@@ -1,6 +1,12 @@
 """Numbers and names as every face shows them: one rounding, one word for unknown."""
 
+import re
+
 UNKNOWN = "unknown"
+#: Where a reader of Markdown makes a link, a mention or a reference of bare text. A word joiner is
+#: seen by nobody and ends what it looks for.
+_REFERRED = re.compile(r"(?i)(https?://|www(?=\.)|[@#](?=\w))")
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 #: Between a number and its unit, so that no line ends there.
 _SPACE = "\u202f"
 #: Evidence other than a GPU's -> how a sentence about its origin begins.
@@ -97,3 +103,9 @@ def badges(evidence: str | None, set_by_hand: bool) -> tuple[str, ...]:
     """Return the badge of the evidence, and the badge of an acceptance that nobody measured; often
     none."""
     return tuple(part for part in (badge(evidence), SYNTHETIC if set_by_hand else "") if part)
+
+
+def markdown(text: str) -> str:
+    """Return a text as one line that Markdown shows as it stands: it is no markup, no link and
+    mentions nobody."""
+    return _MARKUP.sub(r"\\\1", _REFERRED.sub("\\1\u2060", " ".join(text.split())))

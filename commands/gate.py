@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ from commands.options import (
     warehouse_option,
     whole_warehouse_option,
 )
+from warehouse.errors import DraftboardError, InvalidInput
 
 if TYPE_CHECKING:
     from analysis.nightly.nights import Series
     from answers.trend.answer import Line, Trend
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
 
 
@@ -33,6 +36,12 @@ EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
     type=click.Path(path_type=Path, file_okay=False),
     help="Also write the series into this folder, as Apache Otava reads them.",
 )
+@click.option("--junit", type=_FILE, help="Also write a test report, a case for each series.")
+@click.option("--sarif", type=_FILE, help="Also write annotations (SARIF) of what became worse.")
+@click.option(
+    "--sarif-at", metavar="PATH", help="File of the repository at which annotations stand."
+)
+@click.option("--comment", is_flag=True, help="Also comment on the pull request of the workflow.")
 @json_option
 @click.pass_context
 def gate(
@@ -53,10 +62,9 @@ def gate(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from warehouse.errors import DraftboardError
-
     try:
         found = _judge(warehouse, max_regression, given)
+        _write_files(found, given)
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
         click.echo(f"draftboard: {error}", err=True)
@@ -65,6 +73,7 @@ def gate(
         _print_json(found)
     else:
         _show(found)
+    _tell_others(found, warehouse, given)
     status = EXIT[found.status]
     raise SystemExit(given["open_exit"] if status == 2 else status)
 
@@ -129,6 +138,46 @@ def _export(series: "list[Series]", folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def _write_files(found: "Trend", given: dict[str, Any]) -> None:
+    from commands.gate_files import junit, sarif
+
+    texts = {"junit": partial(junit, found), "sarif": partial(sarif, found, given["sarif_at"])}
+    for name, text in texts.items():
+        if given[name] is not None:
+            _write(given[name], text())
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) -> None:
+    """Comment on the pull request, where that is asked for. The gate's exit status stands, whatever
+    becomes of the comment."""
+    if not given["comment"]:
+        return
+    from answers.decide.answer import decide
+    from answers.decide.overview import overviews
+    from answers.decide.values import Question
+    from commands.gate_comment import comment
+    from commands.github import pull_request
+    from warehouse.store import Reader, warehouse_path
+
+    try:
+        there = pull_request()
+        with Reader(warehouse_path(warehouse)) as reader:
+            decided = decide(reader, Question(filters=filters_from(given))).decisions
+        address = there.say(comment(found, overviews(decided)))
+    except DraftboardError as error:
+        click.echo(f"draftboard: {error}", err=True)
+    else:
+        click.echo(f"Commented: {address}", err=True)
+
+
 def _print_json(found: "Trend") -> None:
     from answers.trend.plain import as_json
 
@@ -148,8 +197,8 @@ def _show(found: "Trend") -> None:
         show_table(HEADER, [_row(line) for line in notable])
     for line in found.lines:
         if line.status == "regression":
-            changes = "; ".join(c.sentence for c in line.changed) or "nothing that is recorded"
-            click.echo(f"{line.name}, {line.metric}: changed with {line.since}: {changes}")
+            changed = f"changed with {line.since}: {line.changed_text}"
+            click.echo(f"{line.name}, {line.metric}: {changed}")
         if line.drift is not None:
             click.echo(f"{line.name}, {line.metric} {line.drift.said}")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from answers.trend import words as trend
+from answers.wording import markdown as as_markdown
 from warehouse.nights import Changed, NightSummary, Regression
 
 #: What each outcome means, and its exit status. 5, another night is running, leaves no summary.
@@ -114,10 +115,4 @@ def _worse(one: Regression) -> str:
 def _section(title: str, found: Sequence[str]) -> list[str]:
     if not found:
         return []
-    return [f"## {title}", "", *(f"- {_escaped(line)}" for line in found), ""]
-
-
-def _escaped(text: str) -> str:
-    """Return a text as one line that Markdown shows as it stands."""
-    flat = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in "\\`*[]<>|#" else letter for letter in flat)
+    return [f"## {title}", "", *(f"- {as_markdown(line)}" for line in found), ""]

@@ -98,6 +98,11 @@ class Line:
         return self.drift.said if self.drift else ""
 
     @property
+    def changed_text(self) -> str:
+        """What changed in the configuration with the night since which the series is worse."""
+        return "; ".join(one.sentence for one in self.changed) or "nothing that is recorded"
+
+    @property
     def evidence_text(self) -> str:
         """The kind of evidence in words: ``GPU``, ``CPU lab`` …"""
         return badge(self.evidence) or "GPU"

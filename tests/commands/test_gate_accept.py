@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,8 @@ from commands.gate import gate
 from commands.note import note
 from warehouse import annotations
 from warehouse.errors import UnknownKey
-from warehouse.rows import Measurement
-from warehouse.store import open_writer
 
 Say = Callable[..., Result]
-FIRST = datetime(2026, 1, 2, 20, tzinfo=UTC)
-#: Tokens per second of both arms; eagle3 becomes slower on the 6th.
-NIGHTS = {"none": [1000.0] * 6, "eagle3": [1500.0, 1501.0, 1499.0, 1500.0, 1200.0, 1201.0]}
-
-
-@pytest.fixture
-def place(tmp_path: Path, make_source: Callable[..., Any], make_cell: Callable[..., Any]) -> Path:
-    """Six nights of two arms in one study."""
-    with open_writer(tmp_path) as writer:
-        for method, speeds in NIGHTS.items():
-            for night, speed in enumerate(speeds):
-                facts = {"spec_method": method, "num_speculative_tokens": 3, "study": "lab"}
-                cell = make_cell(
-                    source := make_source(f"{method}-{night}"), 0, 1.0, facts,
-                    started_at=FIRST + timedelta(days=night),
-                    measurements=(Measurement("canonical", "output_throughput", "mean", speed),),
-                )  # fmt: skip
-                writer.add(source, iter([cell]))
-        writer.commit()
-    return tmp_path
 
 
 @pytest.fixture

@@ -42,13 +42,20 @@ def schema_says(schema: str, file: Path) -> str:
     [
         ("vendor.compose-spec", "compose.yaml"),
         ("vendor.github-workflows", "deploy/github/nightly.yaml"),
+        ("vendor.github-workflows", "deploy/github/pull-request.yaml"),
+        ("vendor.github-actions", "deploy/github/action.yml"),
     ],
 )
 def test_the_published_schema_holds(tmp_path: Path, schema: str, file: str) -> None:
     assert schema_says(schema, ROOT / file) == ""
 
     wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(text(file).replace("restart:", "restrat:").replace("runs-on:", "runs-onn:"))
+    wrong.write_text(
+        text(file)
+        .replace("restart:", "restrat:")
+        .replace("runs-on:", "runs-onn:")
+        .replace("using:", "usign:")
+    )
     assert schema_says(schema, wrong) != ""
 
 
