@@ -48,6 +48,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
     "report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
     "share": ("commands.share:share", "A report or a read-only bundle for somebody else."),
+    "publish": ("commands.publish:publish", "A signed result set for everybody, with a page to read it."),
+    "verify": ("commands.publish:verify", "Does a published set hold: signature, hashes, numbers, claims?"),
     "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
     "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
 }  # fmt: skip

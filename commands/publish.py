@@ -1,0 +1,66 @@
+"""``draftboard publish`` and ``verify``: a result set for everybody, and whether it holds."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commands.options import filter_options, filters_from, whole_warehouse_option
+from warehouse.errors import InvalidInput
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@whole_warehouse_option
+@filter_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
+@click.option("--title", required=True, help="What the set is called.")
+@click.option("--licence", required=True, metavar="SPDX", help="Its licence, e.g. CC-BY-4.0.")
+@click.option("--by", required=True, help="Who measured it: a person or an organisation.")
+@click.option(
+    "--key", required=True, type=_FILE,
+    help="Key to sign with: openssl genpkey -algorithm ed25519 -out FILE",
+)  # fmt: skip
+def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
+    """Write results for everybody into a folder: Parquet, dataset card, Croissant metadata, claims, a
+    page that reads them in a browser without a server, and a signature over all of it.
+
+    Texts of prompts and outputs, notes and names of colleagues stay at home.
+
+    Example: draftboard publish --out set --title "EAGLE-3 on H200" --licence CC-BY-4.0 --by "Example Lab" --key key.pem
+    """
+    from commands.publishing.write import Asked, write
+    from warehouse.attestation import private_key
+    from warehouse.store import warehouse_path
+
+    secret = private_key(key)
+    asked = Asked(filters_from(given), given["title"], given["licence"], given["by"])
+    made = write(warehouse_path(warehouse), out, asked, secret)
+    click.echo(f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.")
+    click.echo(f"Anybody checks it with: draftboard verify {out}")
+
+
+@click.command()
+@click.argument("place", metavar="FOLDER|URL")
+@click.option(
+    "--key", type=_FILE, help="The publisher's public key, from elsewhere than the set itself."
+)
+def verify(place: str, key: Path | None) -> None:
+    """Check a published set: its signature, every hash, every number from its requests, every claim.
+
+    Exit status: 0 all of it holds, 1 something does not.
+
+    Example: draftboard verify https://example.com/set --key publisher.pub
+    """
+    from commands.publishing.fetch import fetched
+    from commands.publishing.verify import check
+
+    with fetched(place) as folder:
+        found = check(folder, key)
+    for sentence in found.wrong:
+        click.echo(sentence, err=True)
+    if found.wrong:
+        raise InvalidInput(f"{place} does not hold: {len(found.wrong):,} findings.")
+    for sentence in found.held:
+        click.echo(sentence)
