@@ -13,7 +13,7 @@ def mcp(warehouse: Path | None) -> None:
     """Serve the Model Context Protocol on standard input and output, for an agent that starts this.
 
     Its tools ask what the API is asked (runs, compare, decide, cost …), and questions in SQL under the
-    limits of the page Data. All of them only read. Needs: pip install 'draftboard[mcp]'.
+    limits of the page Data. All of them only read. A dashboard answers the same over HTTP, at /mcp. Needs: pip install 'draftboard[mcp]'.
 
     Example: draftboard mcp --warehouse /data/warehouse
     """
@@ -21,7 +21,7 @@ def mcp(warehouse: Path | None) -> None:
     from warehouse.store import Reader, warehouse_path
 
     try:
-        from commands.mcp_tools import serve
+        from answers.doors.agents import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise

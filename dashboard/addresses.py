@@ -6,7 +6,7 @@ from starlette.types import Scope
 HEALTH, LOGIN = "/healthz", "/login"
 #: Where Streamlit takes files; the session and the file follow.
 UPLOADS = "/_stcore/upload_file/"
-API, METRICS, LLMS = "/api/", "/metrics", "/llms.txt"
+API, METRICS, LLMS, AGENTS = "/api/", "/metrics", "/llms.txt", "/mcp"
 
 
 def base() -> str:
@@ -19,7 +19,7 @@ def base() -> str:
 def is_for_programs(scope: Scope) -> bool:
     """Whether programs ask this address: they may send a token, and are told problems."""
     path = path_of(scope)
-    return path.startswith(API) or path in (METRICS, LLMS)
+    return path.startswith(API) or path in (METRICS, LLMS, AGENTS)
 
 
 def path_of(scope: Scope) -> str:

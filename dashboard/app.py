@@ -16,7 +16,8 @@ from starlette.routing import Mount, Route
 from streamlit import App
 
 from dashboard import memory
-from dashboard.addresses import API, HEALTH, LLMS, LOGIN, METRICS, base
+from dashboard.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
+from dashboard.agents import Agents
 from dashboard.api.app import application
 from dashboard.gate import Gate, log_in
 from dashboard.headers import Headers, broken
@@ -68,6 +69,7 @@ app = App(
         Route(f"{base()}{LOGIN}", log_in),
         Route(f"{base()}{METRICS}", metrics),
         Route(f"{base()}{LLMS}", llms),
+        Route(f"{base()}{AGENTS}", Agents()),
         Mount(f"{base()}{API.rstrip('/')}", app=application()),
         *(route for view in VIEWS for route in former(view)),
     ],

@@ -5,7 +5,7 @@ from starlette.responses import PlainTextResponse
 
 from answers.doors.parameters import schema_json
 from answers.doors.questions import QUESTIONS
-from dashboard.addresses import METRICS, base
+from dashboard.addresses import AGENTS, METRICS, base
 
 _TEXT = """# Draftboard
 
@@ -27,6 +27,7 @@ the speed of a GPU. Where a login is set up, send `Authorization: Bearer` with a
 
 - [OpenAPI]({base}/api/v1/openapi.json): every word, form and error
 - [OpenMetrics]({base}{metrics}): the newest night of every series
+- [MCP]({base}{agents}): the same questions as tools of the Model Context Protocol (streamable HTTP)
 """
 
 
@@ -37,4 +38,6 @@ def llms(_: Request) -> PlainTextResponse:
         words = ", ".join(f"`{name}`" for name in schema_json(one.parameters)["properties"])
         said = f" Words: {words}." if words else ""
         lines.append(f"- [{one.name}]({base()}/api/v1/{one.name}): {one.summary}{said}")
-    return PlainTextResponse(_TEXT.format(questions="\n".join(lines), base=base(), metrics=METRICS))
+    return PlainTextResponse(
+        _TEXT.format(questions="\n".join(lines), base=base(), metrics=METRICS, agents=AGENTS)
+    )

@@ -1,7 +1,9 @@
-"""The tools of ``draftboard mcp``: each a question of ``answers.doors``, or one in SQL."""
+"""The tools of an agent, on standard input and behind ``/mcp``: each a question of ``answers.doors``,
+or one in SQL."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +24,9 @@ from warehouse.store import Reader
 from warehouse.store_question import VIEWS, Bounds, ask
 
 Json = dict[str, Any]
+#: What answers the messages of agents, however they come.
+AgentsServer = Server[Any]
+Turn = Callable[[], AbstractContextManager[object]]
 SQL = "sql"
 _LONGEST = 8000
 _SQL_SCHEMA: Json = {
@@ -89,27 +94,34 @@ def serve(root: Path) -> None:
 
 
 async def _serve(root: Path) -> None:
+    server = agents_server(root)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def agents_server(root: Path, turn: Turn = nullcontext) -> AgentsServer:
+    """Return what answers agents; of each conversation one question at a time. ``turn()`` is held
+    while a question is answered, and may raise DraftboardError."""
     one_at_a_time = anyio.CapacityLimiter(1)
 
     async def listed(_: object, __: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools())
 
     async def called(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        told = partial(_told, root, asked.name, asked.arguments or {})
+        told = partial(_told, root, asked.name, asked.arguments or {}, turn)
         return await run_sync(told, limiter=one_at_a_time)
 
-    server: Server[Any] = Server(
+    return Server(
         "draftboard", version=version("draftboard"), instructions=_INSTRUCTIONS,
         on_list_tools=listed, on_call_tool=called,
     )  # fmt: skip
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
 
 
-def _told(root: Path, name: str, words: Mapping[str, Any]) -> types.CallToolResult:
+def _told(root: Path, name: str, words: Mapping[str, Any], turn: Turn) -> types.CallToolResult:
     """Return the answer as JSON; what cannot be answered as an error that the agent reads."""
     try:
-        found = answer(root, name, words)
+        with turn():
+            found = answer(root, name, words)
     except DraftboardError as error:
         return _text(str(error), is_error=True)
     except ValidationError as error:
