@@ -73,9 +73,11 @@ def test_study_and_replay_exclude_each_other() -> None:
 
 
 def searched(study: SmallStudy) -> "subprocess.CompletedProcess[str]":
+    """A search to its end; it starts up to ten servers, one after the other."""
     done = subprocess.run(
-        command(study), cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+        command(study), cwd=ROOT, capture_output=True, text=True, check=False,
+        timeout=4 * PATIENCE_S,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done
 
