@@ -38,6 +38,9 @@ _RETRY: Any = {
 _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|bucket does not exist",
      "there is no such bucket (or it is gone): make it, or name another --warehouse"),
+    (r"169\.254\.169\.254|latest/api/token|metadata\.google|CredentialsNotFound|[Nn]o credentials|instance metadata",
+     "no credentials were found: set them as the cloud's own tools take them "
+     "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or an identity of the machine)"),
     (r"ExpiredToken|TokenRefreshRequired|token.{0,20}expired",
      "the credentials have expired: log in again with the cloud's own tool, then run it again"),
     (r"RequestTimeTooSkewed",
@@ -48,9 +51,6 @@ _CAUSES = (
      "the credentials may not do this: ask for the right to list, read and write there"),
     (r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidClientTokenId|401 Unauthorized|403 Forbidden",
      "the credentials are not accepted: check them (AWS_ACCESS_KEY_ID and its like)"),
-    (r"169\.254\.169\.254|metadata\.google|CredentialsNotFound|[Nn]o credentials|instance metadata",
-     "no credentials were found: set them as the cloud's own tools take them "
-     "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or an identity of the machine)"),
     (r"SlowDown|503 Service Unavailable|500 Internal|502 Bad|504 Gateway|429 Too",
      "the store is overloaded or out of order: run it again later"),
 )  # fmt: skip
