@@ -22,6 +22,8 @@ __all__ = ["Intake", "Options", "Outcome", "Store", "ingest_each", "ingest_units
 BATCH_SECONDS = 10.0
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0
+#: Whether another waits is a question to the disk, and not asked after each small file.
+_ASKING_SECONDS = 0.1
 
 
 Found = Iterator[tuple[Unit | Rejection, Options]]
@@ -105,8 +107,8 @@ def ingest_each(
 def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], None]) -> bool:
     """Take in until there is no more, or another process wants to write; return whether one
     does."""
-    began = published = time.monotonic()
-    is_over = False
+    published = time.monotonic()
+    ask_at, is_over = published + TURN_SECONDS, False
 
     def until_it_is_over() -> Found:
         while not is_over and (one := next(found, None)) is not None:
@@ -115,7 +117,8 @@ def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], 
     for _ in intake.take_in(until_it_is_over()):
         alive()
         now = time.monotonic()
-        is_over = is_over or (now - began > TURN_SECONDS and store.is_awaited)
+        if not is_over and now > ask_at:
+            is_over, ask_at = store.is_awaited, now + _ASKING_SECONDS
         if now - published > BATCH_SECONDS:
             store.commit()
             published = now
