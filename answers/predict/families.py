@@ -49,10 +49,11 @@ def _badges(place: Place) -> tuple[str, ...]:
 def _apart(firsts: Sequence[Subject]) -> list[str]:
     """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name
     get what differs, or a number, so that no two are called the same."""
-    plain = [_name(one.place) for one in firsts]
-    told = [_differing(one, [x for x, name in zip(firsts, plain, strict=True) if name == own])
-            for one, own in zip(firsts, plain, strict=True)]  # fmt: skip
-    names = [", ".join([name, *more]) for name, more in zip(plain, told, strict=True)]
+    groups: dict[str, list[Subject]] = {}
+    for one in firsts:
+        groups.setdefault(_name(one.place), []).append(one)
+    more = {id(one): words for same in groups.values() for one, words in _differing(same)}
+    names = [", ".join([_name(one.place), *more[id(one)]]) for one in firsts]
     seen: Counter[str] = Counter()
     found = []
     for name in names:
@@ -66,15 +67,19 @@ def _name(place: Place) -> str:
     return ", ".join([place.family, known(place.model), size, known(place.gpu)])
 
 
-def _differing(one: Subject, same: Sequence[Subject]) -> Iterator[str]:
-    """Name the facts of its system that tell it from others of the same name; a server's arguments
-    one by one. The first facts say most."""
-    own, others = flat(dict(one.facts)), [flat(dict(other.facts)) for other in same]
-    names = list(dict.fromkeys(name for system in others for name in system))
-    stated = pd.DataFrame([{name: str(system.get(name)) for name in names} for system in others])
-    for name in telling(stated, names):
-        text = short(own.get(name, "not stated"))
-        yield f"{name.replace('_', ' ').replace('server args.', '')} {text}"
+def _differing(same: Sequence[Subject]) -> Iterator[tuple[Subject, list[str]]]:
+    """Name the facts of each one's system that tell it from the others of the same name; a server's
+    arguments one by one. The first facts say most."""
+    systems = [flat(dict(one.facts)) for one in same]
+    names = list(dict.fromkeys(name for system in systems for name in system))
+    stated = pd.DataFrame([{name: str(system.get(name)) for name in names} for system in systems])
+    told = telling(stated, names)
+    for one, system in zip(same, systems, strict=True):
+        yield one, [f"{_called(name)} {short(system.get(name, 'not stated'))}" for name in told]
+
+
+def _called(name: str) -> str:
+    return name.replace("_", " ").replace("server args.", "")
 
 
 def measured(found: Sequence[Subject]) -> Table:
