@@ -12,10 +12,12 @@ _METRIC = "request_attainment"
 
 
 def with_attainment(cell: Cell) -> Cell:
-    """Return the cell with its attainment; unchanged where no rate was offered, or none is
-    known."""
+    """Return the cell with its attainment; unchanged where no rate was offered, none is known, or
+    the load was over too soon to tell."""
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
+    if _over_too_soon(cell):
+        return cell
     if load is not None and load.kind == "trace":
         return _of_trace(cell)
     if load is None or load.offered_rate is None:
@@ -40,6 +42,18 @@ def _of_trace(cell: Cell) -> Cell:
         return cell
     found = Measurement("canonical", _METRIC, "mean", came / done)
     return replace(cell, measurements=(*cell.measurements, found))
+
+
+def _over_too_soon(cell: Cell) -> bool:
+    """Return whether requests came for less than the median request took.
+
+    Of such a load nobody can tell: a server that takes all of it at once completes all of it late
+    and together, at many times the rate.
+    """
+    starts, ends = (_completed(cell, column) for column in ("start", "end"))
+    if not starts.size or starts.size != ends.size:
+        return False
+    return float(np.ptp(starts)) < float(np.median(ends - starts))
 
 
 def _span(cell: Cell, column: str) -> float | None:

@@ -109,7 +109,8 @@ METRICS: dict[str, Metric] = {
             "Completed requests per second, from the first completion to the last / requests per "
             "second offered. A report without requests: its request throughput / rate offered, "
             "which the wait for the last requests lowers. A trace: the time in which its requests "
-            "came / the time in which they were completed.",
+            "came / the time in which they were completed. Unknown where requests came for less than "
+            "the median request took.",
             changes=("more of the offered rate", "less of the offered rate"),
             highest=1e3, doubtful=10.0,
         ),
