@@ -10,7 +10,7 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench clean install
+.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench sbom clean install
 
 install: .venv/.installed
 
@@ -89,6 +89,11 @@ fmt: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write docs/performance.md $(BENCH)
+
+# What is installed, each with version, licence and where it comes from (CycloneDX).
+sbom: install
+	mkdir -p build
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/sbom.cdx.json $(BIN)/python
 
 clean:
 	rm -rf .venv data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
