@@ -6,7 +6,8 @@ The highest of several noisy means overstates itself, so an arm is not taken at 
    scatters is the time of a step, and that is smooth in K. log(step time) = log(mean acceptance
    length) - log(speed) is taken apart, over K with the baseline as K = 0, into orthogonal
    polynomials. A straight line is kept whole; of each higher degree the share is kept that noise does
-   not explain over all loads.
+   not explain over all loads. Where nothing was repeated the noise is unknown: then arms are taken at
+   their word, since a line through them would tell what nobody has measured.
 2. Among the arms of a setting, distances from their mean are shrunken by the share that noise
    explains (positive-part shrinkage; Efron and Morris 1973, doi:10.1080/01621459.1973.10481350): an
    arm's mean over the loads, and its own way over them, each by its own share.
@@ -42,7 +43,7 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
             continue
         steps = np.log(field.length[rows]) - field.log[rows]
         there = np.isfinite(steps).all(axis=0)
-        if not there.any():
+        if not np.isfinite(field.own_error[rows][:, there]).any():
             continue
         curve = np.array([0.0, *(float(k or 0) for k in ks)])
         smooth, share = _smoothed(curve, steps[:, there], field.own_error[rows][:, there])
@@ -57,8 +58,10 @@ def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
     points = np.vstack([np.zeros(steps.shape[1]), steps])
     shapes = np.linalg.qr(np.vander(ks / ks.max(), increasing=True))[0]
     held = shapes.T @ points
-    # The baseline's error is taken to be that of an arm with as many launches.
-    ratios = (held**2 / error.mean(axis=0)).mean(axis=1)
+    # The baseline's error is taken to be that of an arm with as many launches, and one that is not
+    # known to be that of the others.
+    known = np.where(np.isfinite(error), error, error[np.isfinite(error)].mean())
+    ratios = (held**2 / known.mean(axis=0)).mean(axis=1)
     keep = np.array([1.0 if at < _LINE else _own_share(x) for at, x in enumerate(ratios)])
     told = shapes @ (keep[:, None] * held)
     return told[1:] - told[0], float((keep**2).mean())
