@@ -1,5 +1,6 @@
 """Numbers and names as every face shows them: one rounding, one word for unknown."""
 
+import math
 import re
 
 UNKNOWN = "unknown"
@@ -9,6 +10,8 @@ _REFERRED = re.compile(r"(?i)(https?://|www(?=\.)|[@#](?=\w))")
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 #: Between a number and its unit, so that no line ends there.
 _SPACE = "\u202f"
+#: Two launches that differ much leave intervals whose ends have hundreds of digits: this is 10,000 %.
+_LARGEST = 100.0
 #: Evidence other than a GPU's -> how a sentence about its origin begins.
 ORIGINS = {
     "cpu": "Measured on a CPU",
@@ -30,7 +33,9 @@ METHODS = {
 
 def points(ratio: float) -> str:
     """Write a ratio in percent without the sign of percent: ``+20.7``; ``-1,388`` without a decimal
-    where it is large."""
+    where it is large, ``+10,000+`` where it is larger than anything means."""
+    if abs(ratio) > _LARGEST:
+        return f"{math.copysign(_LARGEST, ratio) * 100:+,.0f}+"
     return f"{ratio * 100:+,.{0 if abs(ratio) >= 10 else 1}f}"
 
 
@@ -63,7 +68,8 @@ def directed(low: float | None, high: float | None, better: bool) -> str:
     if low is None or high is None:
         return ""
     first, last = (low, high) if better else (-high, -low)
-    return f"{first * 100:.1f} to {last * 100:.1f}{_SPACE}%"
+    ends = (points(end).removeprefix("+") for end in (first, last))
+    return f"{' to '.join(ends)}{_SPACE}%"
 
 
 def known(value: object) -> str:

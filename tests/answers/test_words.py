@@ -1,7 +1,7 @@
 """Small words that many answers say."""
 
 from answers.compare.words import counted, metric_name
-from answers.wording import interval, percent, size
+from answers.wording import directed, interval, percent, size
 
 
 def test_one_is_singular_and_many_are_grouped() -> None:
@@ -25,3 +25,11 @@ def test_what_is_twice_as_much_is_told_as_a_factor_and_thousands_of_percent_with
     assert percent(-13.88) == "-1,388\u202f%"
     assert percent(13.88, sign=False) == "1,388\u202f%"
     assert interval(-12.5, -9.5) == "-1,250 to -950.0\u202f%"
+
+
+def test_what_is_larger_than_anything_means_is_cut() -> None:
+    assert percent(513.92, sign=False) == "10,000+\u202f%"
+    assert interval(-0.98, 1e200) == "-98.0 to +10,000+\u202f%"
+    assert interval(-1e200, 0.5) == "-10,000+ to +50.0\u202f%"
+    assert directed(-1e200, 0.5, better=False) == "-50.0 to 10,000+\u202f%"
+    assert directed(-0.02, 0.253, better=True) == "-2.0 to 25.3\u202f%"
