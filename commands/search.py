@@ -1,12 +1,13 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option
+from commands.options import FILTER_FIELDS, filter_options, filters_from, json_option
 from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from answers.search.values import Played, Proof, Terms
 
 _WIDTH = 80
+#: Options of a search that measures.
+_MEASURING = ("check", "on", "cluster")
 
 
 @click.command()
@@ -76,11 +79,20 @@ def search(plan: Path | None, results: Path | None, warehouse: Path | None, **gi
         raise click.UsageError("Give either a STUDY with --results, or --replay WAREHOUSE.")
     if plan is None:
         assert warehouse is not None
+        _only(given, _MEASURING, "only with a STUDY, since a replay measures nothing")
         _replay(warehouse, given)
     elif results is None:
         raise click.UsageError("STUDY needs --results, the folder into which it measures.")
     else:
+        _only(given, FILTER_FIELDS, "only with --replay, since a STUDY is searched whole")
         _measure(plan, results, given)
+
+
+def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
+    """Refuse options that would be without effect. Raises UsageError."""
+    useless = [f"--{name.replace('_', '-')}" for name in names if given[name]]
+    if useless:
+        raise click.UsageError(f"{', '.join(useless)}: {why}.")
 
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:

@@ -45,6 +45,20 @@ def test_a_mix_of_what_was_not_measured_is_refused(recorded: tuple[str, str]) ->
     assert "poems" in str(refused("search", "--replay", recorded[1], "--mix", "poems=1"))
 
 
+@pytest.mark.parametrize("option", [("--check", "true"), ("--on", "slurm")])
+def test_a_replay_refuses_what_only_measuring_follows(
+    recorded: tuple[str, str], option: tuple[str, str]
+) -> None:
+    assert (
+        f"Error: {option[0]}: only with" in run("search", "--replay", recorded[1], *option).output
+    )
+
+
+def test_a_study_is_searched_whole(tmp_path: Path) -> None:
+    words = ("search", "studies/laptop-lab-search.yaml", "--results", str(tmp_path))
+    assert "Error: --dataset: only with" in run(*words, "--dataset", "code").output
+
+
 def test_a_single_launch_is_told_as_open(recorded: tuple[str, str]) -> None:
     (one,) = told("search", "--replay", recorded[1], "--stake", "1%")["searches"]
     assert not one["decided"]
