@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import FILTER_FIELDS, filter_options, filters_from, json_option
+from commands.options import filter_options, filters_from, json_option
 from warehouse.errors import InvalidInput
+from warehouse.filters import FILTER_FIELDS
 
 if TYPE_CHECKING:
     from answers.search.live import Live
