@@ -108,11 +108,15 @@ def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]
     done = said["completed"]
     if done > 0:
         # Left at 0 where rounds of a conversation follow one another.
-        prompts = said.get("total_input_tokens")
-        yield from reported("prompt_tokens", prompts / done if prompts else None)
-        yield from reported("output_tokens", said.get("total_output_tokens", 0) / done)
+        yield from reported("prompt_tokens", _each(said.get("total_input_tokens") or None, done))
+        yield from reported("output_tokens", _each(said.get("total_output_tokens"), done))
     if failed is not None and done + failed > 0:
         yield from reported("error_rate", failed / (done + failed))
+
+
+def _each(total: Any, count: int) -> Any:
+    """Return a total for each of so many; what is no number goes on as it is, to be judged there."""
+    return total / count if is_number(total) else total
 
 
 def _requests(details: Details) -> Requests | None:

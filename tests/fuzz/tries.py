@@ -26,7 +26,7 @@ BATCH = 30
 #: A number that moved by more than this should be told.
 _MOVED = 0.2
 #: What ingest may say, and what would be a mistake of its own.
-_OURS = ("Traceback", "duckdb", "pyarrow", "NoneType", "recursion")
+OURS = ("Traceback", "duckdb", "pyarrow", "NoneType", "recursion")
 #: What ingest says of a reader that died, or took more than a sample of some kilobytes may.
 _DIED = ("died of it", "was ended", "ended the process", "takes more memory")
 
@@ -129,7 +129,7 @@ def _problem(done: Result, units: int, least: int) -> str:
         return f"{units} given, {count} answered"
     for refused in answer["rejected"]:
         said = refused["reason"]
-        if "\n" in said or not said.endswith(".") or any(word in said for word in _OURS):
+        if "\n" in said or not said.endswith(".") or any(word in said for word in OURS):
             return f"no clear sentence: {said[:200]}"
         if any(word in said for word in _DIED):
             return f"its reader ended: {said[:200]}"
