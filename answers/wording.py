@@ -7,7 +7,8 @@ UNKNOWN = "unknown"
 #: Where a reader of Markdown makes a link, a mention or a reference of bare text. A word joiner is
 #: seen by nobody and ends what it looks for.
 _REFERRED = re.compile(r"(?i)(https?://|www(?=\.)|[@#](?=\w))")
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
+#: Within a word an underscore is no markup.
+_MARKUP = re.compile(r"([\\`*\[\]<>|#~]|(?<![^\W_])_|_(?![^\W_]))")
 #: Between a number and its unit, so that no line ends there.
 _SPACE = "\u202f"
 #: Two launches that differ much leave intervals whose ends have hundreds of digits: this is 10,000 %.

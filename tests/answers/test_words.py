@@ -1,7 +1,7 @@
 """Small words that many answers say."""
 
 from answers.compare.words import counted, metric_name
-from answers.wording import directed, interval, percent, size
+from answers.wording import directed, interval, markdown, percent, size
 
 
 def test_one_is_singular_and_many_are_grouped() -> None:
@@ -33,3 +33,9 @@ def test_what_is_larger_than_anything_means_is_cut() -> None:
     assert interval(-1e200, 0.5) == "-10,000+ to +50.0\u202f%"
     assert directed(-1e200, 0.5, better=False) == "-50.0 to 10,000+\u202f%"
     assert directed(-0.02, 0.253, better=True) == "-2.0 to 25.3\u202f%"
+
+
+def test_markdown_shows_a_text_as_it_stands_and_leaves_the_underscores_within_words() -> None:
+    assert markdown("server_args.max_num_seqs") == "server_args.max_num_seqs"
+    assert markdown("__init__ and _this_") == r"\_\_init\_\_ and \_this\_"
+    assert markdown("a__b `c` [d](e)") == r"a\_\_b \`c\` \[d\](e)"
