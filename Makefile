@@ -1,5 +1,5 @@
 # make demo | check | test | test-long | truth | fuzz | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
-# make lab LAB=quick | full | costly | traffic | search: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
+# make lab LAB=quick | full | costly | traffic | soak | search: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
 LAB ?= full
@@ -43,7 +43,7 @@ test: lint lab-test-envs
 	$(BIN)/pytest -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
 
-# Another twenty: whole nights, the whole quick lab, clusters whose nodes are killed, one after the other.
+# An hour and a half: whole nights, the whole quick lab, clusters whose nodes are killed, an hour of one load.
 test-long: install lab-test-envs
 	$(BIN)/pytest -m long --durations 10
 

@@ -61,6 +61,14 @@ def add_switches(fake: argparse._ArgumentGroup) -> None:
     """What the fake does that no real server would want."""
     fake.add_argument("--fake-k", type=int, help="draft tokens; default: of the speculative config")
     fake.add_argument("--fake-acceptance", type=float, default=0.6, help="of each draft token")
+    fake.add_argument(
+        "--fake-drift", type=float, default=0.0, help="change of the acceptance an hour: -0.1"
+    )
+    fake.add_argument(
+        "--fake-fresh-draws",
+        action="store_true",
+        help="a prompt that comes again is accepted otherwise: the noise of an hour of new texts",
+    )
     fake.add_argument("--fake-delay", type=float, default=0.002, help="seconds per engine step")
     fake.add_argument("--fake-output-tokens", type=int, default=32, help="natural stop")
     fake.add_argument("--fake-ready-after", type=float, default=0.0, help="seconds until /health")
@@ -121,11 +129,17 @@ class Engine:
             log("(EngineCore pid=1) RuntimeError: the fake engine was told to die")
             os._exit(1)
 
+    def acceptance(self) -> float:
+        """Of each draft token by now: the drift is that of compound interest."""
+        hours = (time.monotonic() - self.started) / 3600
+        rate: float = self.asked.fake_acceptance * (1 + self.asked.fake_drift) ** hours
+        return rate
+
     def step(self, rng: random.Random) -> int:
         """One verification step: how many tokens it yields, the bonus token included."""
         time.sleep(self.asked.fake_delay)
-        taken = 0
-        while taken < self.asked.fake_k and rng.random() < self.asked.fake_acceptance:
+        taken, rate = 0, self.acceptance()
+        while taken < self.asked.fake_k and rng.random() < rate:
             taken += 1
         with self.lock:
             self.drafts += bool(self.asked.fake_k)
@@ -241,7 +255,8 @@ class Handler(BaseHTTPRequestHandler):
         reply = Reply(self, body, chat, prompt_tokens=max(1, len(prompt) // 4))
         self.engine.begin()
         try:
-            reply.send(self.engine, random.Random(zlib.crc32(prompt.encode())))
+            again = self.engine.requests if self.engine.asked.fake_fresh_draws else 0
+            reply.send(self.engine, random.Random(zlib.crc32(prompt.encode()) + again))
         except OSError:  # the client went away
             self.close_connection = True
         finally:
