@@ -1,4 +1,4 @@
-"""What a published set claims: the decisions and comparisons that its numbers come to, as JSON."""
+"""What a published set claims: the decisions that its numbers come to, as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -15,10 +15,8 @@ _FIRST = 20
 
 
 def claims_json(reader: Reader) -> Json:
-    """Return the answers on everything that the warehouse holds."""
-    told = {
-        "decide": decide_contract.as_json(decide(reader, Question())),
-    }
+    """Return the decisions on everything that the warehouse holds."""
+    told = {"decide": decide_contract.as_json(decide(reader, Question()))}
     plain: Json = json.loads(json.dumps(told, allow_nan=False, default=str))
     return plain
 

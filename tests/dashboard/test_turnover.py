@@ -3,7 +3,7 @@
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,26 +41,35 @@ def add(opened: Path, fill_cells: Fill, make_facts: Callable[..., Facts]) -> Cal
     return one_more
 
 
-class _Held:
-    """A question that answers once it may."""
+class Held:
+    """A question that answers while it may."""
 
     def __init__(self) -> None:
         self.may_answer = threading.Event()
+        self.may_answer.set()
         self.asked: list[int] = []
 
-    def __call__(self, reader: Reader) -> int:
+    def question(self, reader: Reader) -> int:
         self.asked.append(reader.generation)
         self.may_answer.wait(60)
         return reader.generation
 
 
-def _held() -> tuple[_Held, Callable[[Reader], int]]:
-    held = _Held()
+@pytest.fixture
+def held() -> Iterator[Held]:
+    """A question that nobody waits for after the test."""
+    one = Held()
+    yield one
+    one.may_answer.set()
 
-    def question(reader: Reader) -> int:
-        return held(reader)
 
-    return held, question
+def _asked(root: Path, held: Held) -> tuple[Shelf, Turn]:
+    """The generation that pages show, and its turn, where the question was asked and would now take
+    long."""
+    old = open_shelf(root)
+    assert ask(old, held.question) == old.generation
+    held.may_answer.clear()
+    return old, Turn(old, long_s=0.0)
 
 
 def _comes(turn: Turn, newest: Shelf) -> bool:
@@ -74,14 +83,9 @@ def _comes(turn: Turn, newest: Shelf) -> bool:
 
 
 def test_pages_stay_on_a_generation_until_the_newest_has_answered(
-    opened: Path, add: Callable[[], Shelf]
+    opened: Path, add: Callable[[], Shelf], held: Held
 ) -> None:
-    old = open_shelf(opened)
-    turn = Turn(old, long_s=0.0)
-    held, question = _held()
-    held.may_answer.set()
-    assert ask(old, question) == old.generation
-    held.may_answer.clear()
+    old, turn = _asked(opened, held)
 
     newest = add()
     assert turn.shelf(newest) == old
@@ -91,7 +95,7 @@ def test_pages_stay_on_a_generation_until_the_newest_has_answered(
     assert _comes(turn, newest)
     assert held.asked == [old.generation, newest.generation]
     # It is answered already: nobody waits, and nothing is asked twice.
-    assert ask(newest, question) == newest.generation
+    assert ask(newest, held.question) == newest.generation
     assert len(held.asked) == 2
 
 
@@ -106,26 +110,18 @@ def test_a_small_warehouse_is_followed_at_once(opened: Path, add: Callable[[], S
 
 
 def test_an_exclusion_and_a_reader_who_adds_results_are_followed_at_once(
-    opened: Path, add: Callable[[], Shelf]
+    opened: Path, add: Callable[[], Shelf], held: Held
 ) -> None:
-    old = open_shelf(opened)
-    turn = Turn(old, long_s=0.0)
-    held, question = _held()
-    held.may_answer.set()
-    ask(old, question)
-    held.may_answer.clear()
-    try:
-        second = add()
-        assert turn.shelf(second) == old
-        turn.show(second)
-        assert turn.shelf(second) == second
+    old, turn = _asked(opened, held)
+    second = add()
+    assert turn.shelf(second) == old
+    turn.show(second)
+    assert turn.shelf(second) == second
 
-        run = read.runs(second.reader, Filters()).runs[0]
-        annotations.add(opened, annotation("exclude", run.target, "a wrong driver", "Ada"))
-        third = open_shelf(opened)
-        assert turn.shelf(third) == third
-    finally:
-        held.may_answer.set()
+    run = read.runs(second.reader, Filters()).runs[0]
+    annotations.add(opened, annotation("exclude", run.target, "a wrong driver", "Ada"))
+    third = open_shelf(opened)
+    assert turn.shelf(third) == third
 
 
 def test_a_failure_is_told_to_all_who_wait_and_asked_anew(opened: Path) -> None:

@@ -1,13 +1,14 @@
 """A fake of GitHub's API: the comments of one pull request, in pages of two, and whose token it is."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.listening import listening
 
 TOKEN = "fake-token-of-a-workflow"
 _COMMENTS = "/repos/team/serving/issues/7/comments"
@@ -79,13 +80,6 @@ def fake_github() -> Iterator[FakeGitHub]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    fake.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with listening(Handler) as port:
+        fake.address = f"http://127.0.0.1:{port}"
         yield fake
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

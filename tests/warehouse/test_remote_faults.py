@@ -36,6 +36,14 @@ def said(root):
     return text
 
 
+def is_read_again(bucket, root):
+    """What was published is there once the store is well again."""
+    bucket.front.heal()
+    pull(root)
+    with Reader(root) as reader:
+        assert reader.generation == 1
+
+
 @pytest.mark.parametrize(
     ("pattern", "fault"),
     [
@@ -97,10 +105,7 @@ def test_a_bucket_that_disappears_is_said_and_what_was_read_stays(bucket, publis
     pull(root)
     bucket.front.fail("", FAKE["refused"](404, "NoSuchBucket"))
     assert "there is no such bucket (or it is gone)" in said(root)
-    bucket.front.heal()
-    pull(root)
-    with Reader(root) as reader:
-        assert reader.generation == 1
+    is_read_again(bucket, root)
 
 
 def test_a_bucket_that_was_emptied_is_said(bucket, published):
@@ -135,10 +140,7 @@ def test_a_truncated_object_is_said_and_not_kept(bucket, published, pattern):
     bucket.front.fail(pattern, FAKE["truncated"])
     root = bucket.at("reader")
     assert "is not what was written there (truncated, or replaced by hand)" in said(root)
-    bucket.front.heal()
-    pull(root)
-    with Reader(root) as reader:
-        assert reader.generation == 1
+    is_read_again(bucket, root)
 
 
 def test_an_object_that_is_gone_is_said(bucket, published):
