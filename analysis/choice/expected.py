@@ -4,10 +4,11 @@ The highest of several noisy means overstates itself, so an arm is not taken at 
 
 1. Within a method, acceptance is counted over thousands of drafts and is nearly free of noise; what
    scatters is the time of a step, and that is smooth in K. log(step time) = log(mean acceptance
-   length) - log(speed) is taken apart, over K with the baseline as K = 0, into orthogonal
-   polynomials. A straight line is kept whole; of each higher degree the share is kept that noise does
-   not explain over all loads. Where nothing was repeated the noise is unknown: then arms are taken at
-   their word, since a line through them would tell what nobody has measured.
+   length) - log(speed) is taken apart, over K with the baseline as K = 0, into what drafting at all
+   costs and orthogonal polynomials. That cost and a straight line are kept whole: a line through the
+   baseline would give the smallest K a speed that nobody measured, since the first token costs more
+   than the next. Of each higher degree the share is kept that noise does not explain over all loads.
+   Where nothing was repeated the noise is unknown: then arms are taken at their word.
 2. Among the arms of a setting, distances from their mean are shrunken by the share that noise
    explains (positive-part shrinkage; Efron and Morris 1973, doi:10.1080/01621459.1973.10481350): an
    arm's mean over the loads, and its own way over them, each by its own share.
@@ -17,8 +18,8 @@ import numpy as np
 
 from analysis.choice.field import Field, Floats
 
-#: The degrees of a straight line, which every step time is taken to hold.
-_LINE = 2
+#: What every step time is taken to hold: a level, the cost of drafting at all, one for each token.
+_WHOLE = 3
 #: The least share that is kept: tells arms apart that noise explains wholly.
 _LEAST = 1e-6
 #: Fewer arms than this have no scatter to judge by.
@@ -39,7 +40,7 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
     for places in field.families().values():
         ks = [field.candidates[place].k for place in places]
         rows = np.array(places)
-        if None in ks or len(set(ks)) < len(ks) or len(ks) < _LINE:
+        if None in ks or len(set(ks)) < len(ks) or len(ks) < _WHOLE:
             continue
         steps = np.log(field.length[rows]) - field.log[rows]
         there = np.isfinite(steps).all(axis=0)
@@ -56,13 +57,14 @@ def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
     """Return ``steps`` (K without the baseline, loads) made as smooth in K as noise allows, and the
     share of a point's noise that is left. ``ks`` starts with the baseline's 0, whose step is 0."""
     points = np.vstack([np.zeros(steps.shape[1]), steps])
-    shapes = np.linalg.qr(np.vander(ks / ks.max(), increasing=True))[0]
+    drafts = np.vander(ks / ks.max(), len(ks) - 1, increasing=True)
+    shapes = np.linalg.qr(np.insert(drafts, 1, ks > 0, axis=1))[0]
     held = shapes.T @ points
     # The baseline's error is taken to be that of an arm with as many launches, and one that is not
     # known to be that of the others.
     known = np.where(np.isfinite(error), error, error[np.isfinite(error)].mean())
     ratios = (held**2 / known.mean(axis=0)).mean(axis=1)
-    keep = np.array([1.0 if at < _LINE else _own_share(x) for at, x in enumerate(ratios)])
+    keep = np.array([1.0 if at < _WHOLE else _own_share(x) for at, x in enumerate(ratios)])
     told = shapes @ (keep[:, None] * held)
     return told[1:] - told[0], float((keep**2).mean())
 

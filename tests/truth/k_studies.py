@@ -1,7 +1,8 @@
 """Generated servers of which the best number of draft tokens is known at each load.
 
-A step costs max(1, load x (K + 1) / bend), smoothly, plus ``cost`` for each drafted token; a step
-yields the mean acceptance length. The choice knows none of these forms.
+A step costs max(1, load x (K + 1) / bend), smoothly, plus ``cost`` for each drafted token and
+``overhead`` for drafting at all; a step yields the mean acceptance length. The choice knows none of
+these forms.
 """
 
 from dataclasses import dataclass
@@ -19,13 +20,15 @@ COUNTED = 0.002
 
 @dataclass(frozen=True)
 class KFamily:
-    """``noise``: standard deviation of a cell's logarithm, ``launch``: of what a launch shares."""
+    """``noise``: standard deviation of a cell's logarithm, ``launch``: of what a launch shares;
+    ``overhead``: the most that drafting at all costs, as a share of a step at low load."""
 
     name: str
     loads: tuple[int, ...]
     repeats: int
     noise: float
     launch: float = 0.0
+    overhead: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,5 +62,7 @@ def _servers(family: KFamily, trials: int, random: np.random.Generator) -> tuple
     sharp = random.choice([1.5, 3.0, 8.0], shape)
     ks, loads = np.array(KS)[None, :, None], np.array(family.loads)[None, None, :]
     step = (1 + (loads * (ks + 1) / bend) ** sharp) ** (1 / sharp) + cost * ks
+    if family.overhead:
+        step = step + random.uniform(0, family.overhead, shape) * (ks > 0)
     length = (1 - accepted ** (ks + 1)) / (1 - accepted) * np.ones_like(step)
     return np.log(length / step), length
