@@ -60,6 +60,6 @@ def test_what_drafting_at_all_costs_is_not_taken_for_noise() -> None:
     length = np.tile(1 + 0.6 * ks[:, None], 2)
     log = np.log(length) - (np.log(1.3) + 0.03 * ks)[:, None]
 
-    assert expected_gains(_of((1, 2, 3, 4), log, length, np.full(log.shape, 0.03))) == pytest.approx(
-        log, abs=0.02
-    )
+    assert expected_gains(
+        _of((1, 2, 3, 4), log, length, np.full(log.shape, 0.03))
+    ) == pytest.approx(log, abs=0.02)
