@@ -14,7 +14,7 @@ from dashboard.access import configured_login, current_user
 from dashboard.components import plain, tab
 from dashboard.filters import DAYS, LABELS, sidebar
 from dashboard.refusals import sentence
-from dashboard.turnover import is_behind, shown_shelf
+from dashboard.turnover import shown_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
@@ -93,7 +93,7 @@ def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
 
 def _draw(user: User) -> None:
     asked = links.parameters()
-    shelf = shown_shelf()
+    shelf, is_behind = shown_shelf()
     filters = sidebar(offered.filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
@@ -106,7 +106,7 @@ def _draw(user: User) -> None:
         with notes:
             annotating.excluded_here(shelf, filters)
     with st.sidebar:
-        if is_behind(shelf):
+        if is_behind:
             st.caption(
                 "Newer results are being read. They are shown at a click once they are there."
             )

@@ -74,15 +74,12 @@ def _turn(root: str, _newest: Shelf) -> Turn:
     return Turn(_newest)
 
 
-def shown_shelf() -> Shelf:
-    """Return the generation that the pages show. Raises WarehouseMissing where there is none."""
+def shown_shelf() -> tuple[Shelf, bool]:
+    """Return the generation that the pages show, and whether a newer one is there. Raises
+    WarehouseMissing where there is none."""
     newest = open_shelf()
-    return _turn(newest.root, newest).shelf(newest)
-
-
-def is_behind(shelf: Shelf) -> bool:
-    """Return whether a newer generation is there than the pages show."""
-    return open_shelf() != shelf
+    shown = _turn(newest.root, newest).shelf(newest)
+    return shown, shown != newest
 
 
 def show_newest() -> None:

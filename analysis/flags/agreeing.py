@@ -6,7 +6,7 @@ asked here, because it agrees by the way it is computed.
 
 from collections.abc import Iterator
 
-from analysis.flags.numbers import apart, means, shown
+from analysis.flags.numbers import apart, littles_law, means, shown
 from warehouse.catalogue import METRICS
 from warehouse.loads import load_of
 from warehouse.rows import Cell, Flag, Severity
@@ -74,19 +74,20 @@ def gaps(cell: Cell) -> Flags:
 
 
 def in_flight(cell: Cell) -> Flags:
-    """Yield a flag where more requests were in flight (Little's law) than the load allows, or more
-    were served than were offered."""
+    """Yield a flag where more requests were in flight than the load allows, or more were served than
+    were offered."""
     facts, said = cell.facts, _stated(cell)
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
     served, whole = said.get("request_throughput"), said.get("request_latency")
     if load is None or not load.value or served is None:
         return
-    if load.kind == "concurrency" and whole and served * whole > _IN_FLIGHT * load.value:
+    flying = 0.0 if whole is None else littles_law(served, whole)
+    if load.kind == "concurrency" and flying > _IN_FLIGHT * load.value:
         yield Flag(
             "impossible_throughput",
             "error",
-            f"{served:,.2f} requests/s of {whole:,.2f} s each are {served * whole:,.1f} in flight, "
-            f"of {load.value:g} at once.",
+            f"{served:,.2f} requests/s of {whole:,.2f} s each are {flying:,.1f} in flight, of "
+            f"{load.value:g} at once.",
         )
     if load.is_rate and served > _OFFERED * load.value:
         yield Flag(

@@ -97,7 +97,7 @@ def _in_flight(cell: Cell) -> float | None:
     served, each = measured(cell, "request_throughput"), measured(cell, "request_latency")
     if said is not None or served is None or each is None or cell.errored or cell.incomplete:
         return said
-    return served * each
+    return numbers.littles_law(served, each)
 
 
 def _asked(cell: Cell) -> Load | None:

@@ -154,6 +154,12 @@ def means(cell: Cell, origin: Origin) -> Values:
     }
 
 
+def littles_law(served: float, latency: float) -> float:
+    """Return how many requests are in flight on average, where ``served`` in a second take
+    ``latency`` seconds each."""
+    return served * latency
+
+
 def apart(one: float, other: float, most: float) -> bool:
     """Return whether one value is more than ``most`` times the other."""
     low, high = sorted((one, other))
