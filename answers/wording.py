@@ -106,6 +106,11 @@ def badge(evidence: object) -> str:
     return _BADGES.get(str(evidence), "evidence unknown")
 
 
+def bracketed(*told: str) -> str:
+    """Return badges as the end of a name or a title: ``  [CPU lab]``; empty for none."""
+    return "".join(f"  [{text}]" for text in told if text)
+
+
 def badges(evidence: str | None, set_by_hand: bool) -> tuple[str, ...]:
     """Return the badge of the evidence, and the badge of an acceptance that nobody measured; often
     none."""

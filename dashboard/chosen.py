@@ -1,6 +1,6 @@
 """The controls of pages that stand on a decision: what is asked, about what, at which load."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -11,8 +11,9 @@ from answers.decide.asked import load_from, mix_from
 from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question
+from answers.published.values import Study
 from dashboard.components import plain
-from dashboard.links import choose, follow_first, lost
+from dashboard.links import choose, follow_first, lost, set_to
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 
@@ -20,6 +21,7 @@ _OBJECTIVES: dict[str, Objective] = {
     "Throughput": "throughput", "Latency": "latency", "Cost": "cost",
 }  # fmt: skip
 LOAD, TRAFFIC, SUBJECT = "at_load", "traffic", "about"
+_SUBJECT = "Model and hardware"
 #: What a link asks of a decision, though it may name no subject.
 _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
@@ -61,16 +63,63 @@ def load_chosen(one: Decision) -> float | None:
     return load_from(text)
 
 
-def one_of(label: str, names: Sequence[str], key: str) -> str | None:
-    """Draw a box that shows its first option until somebody sets it. None where the link names
-    another subject, which is gone: the page says so and shows nothing in its place."""
-    follow_first(key, names)
-    gone = lost(key, names)
+@dataclass(frozen=True)
+class Offer:
+    """What a page can be about. ``names``: of the subjects that the filters keep; ``hidden``: of
+    those of which they leave nothing to show; ``first``: the one on which the page opens without
+    filters."""
+
+    names: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    first: str | None = None
+
+    def why_hidden(self, name: str) -> str | None:
+        """Return a sentence where the filters hide the chosen subject."""
+        if name not in self.hidden:
+            return None
+        return (
+            f"The filters leave nothing to show of {name}: remove one, or choose another subject."
+        )
+
+    def say_default(self, key: str) -> None:
+        """Say that the page opens on another subject than without filters, where nobody chose one.
+        ``key``: of the box of subjects; call it when that is drawn."""
+        shown = next(iter(self.names), None)
+        if shown is None or set_to(key) not in (None, shown) or self.first in (None, shown):
+            return
+        told = (
+            f"The filters leave nothing to show of {self.first}, which stands first without them."
+        )
+        st.caption(plain(told))
+
+
+def offer(names: Sequence[str], every: Sequence[str], first: str | None) -> Offer:
+    """Return what a page can be about: ``names`` of ``every`` subject that there is."""
+    return Offer(tuple(names), tuple(name for name in every if name not in names), first)
+
+
+def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = ()) -> str | None:
+    """Draw a box that shows its first option until somebody sets it; one of ``hidden`` that was
+    chosen stays so. None where the link names another subject, which is gone: the page says so and
+    shows nothing in its place. No box where there is nothing to choose."""
+    if names:
+        follow_first(key, names)
+    said = set_to(key)
+    offered = [*names, *(name for name in hidden if name == said)]
+    if not offered:
+        return None
+    gone = lost(key, offered)
     chosen: str | None = st.selectbox(
-        label, names, index=0 if gone is None else None, key=key, bind="query-params",
+        label, offered, index=0 if names and gone is None else None, key=key, bind="query-params",
         placeholder="choose one that is here",
     )  # fmt: skip
     return chosen
+
+
+def keep_choice(there: Offer) -> None:
+    """Draw the box of subjects where the filters leave nothing at all, so that what was chosen is
+    shown again without them."""
+    one_of(_SUBJECT, (), SUBJECT, there.hidden)
 
 
 def gone() -> str | None:
@@ -119,6 +168,33 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
     return {one.name: one for one in there}
 
 
+def choices(
+    shelf: Shelf, question: Question, known: Mapping[str, Named], studied: Sequence[Study] = ()
+) -> Offer:
+    """Return what a page on decisions can be about: the published studies that the filters keep, then
+    the ``decidable`` subjects."""
+    printed = [one.title for one in studied]
+    every = ask(shelf, subjects, Asked(allow=question.allow))
+    kept = [*(one.title for one in studied if one.meets(question.filters)), *known]
+    if question.filters == Filters():
+        return Offer(tuple(kept))
+    unfiltered = replace(question, filters=Filters())
+    first = printed[0] if printed else opens_on(
+        every, known, lambda one: decided(shelf, unfiltered, one).overview is not None
+    )  # fmt: skip
+    return offer(kept, [*printed, *(one.name for one in every)], first)
+
+
+def opens_on(
+    every: Sequence[Named], kept: Mapping[str, Named], shows: Callable[[Named], bool]
+) -> str | None:
+    """Return the name of the first subject that can be shown without filters, as ``shows`` says; the
+    first that is ``kept`` with them can be. None where nothing is kept."""
+    shown = next(iter(kept), None)
+    # Asking takes as long as showing, so only those before the one that is shown are asked about.
+    return shown and next((one.name for one in every if one.name == shown or shows(one)), None)
+
+
 def decided(shelf: Shelf, question: Question, about: Named) -> One:
     """Return the decision on a subject, kept under its own filters: all pages ask for the same."""
     return ask(shelf, decide_one, replace(question, filters=about.filters), about)
@@ -129,22 +205,22 @@ def chosen(
     question: Question,
     known: dict[str, Named],
     boxes: Sequence[DeltaGenerator],
-    printed: tuple[str, ...] = (),
+    there: Offer,
 ) -> Told | str | None:
     """Return what the boxes say (subject, traffic, load) of ``decidable`` subjects; a sentence
-    where the subject cannot be decided on. None where the link names one that is gone, or one of
-    ``printed`` is chosen: published studies, which stand first and decide nothing."""
+    where the subject cannot be decided on. None where there is none, where the link names one that
+    is gone, or where a published study is chosen, which decides nothing. ``there``: the ``choices``."""
     unnamed = SUBJECT not in {*st.query_params, *st.session_state}
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
         choose(SUBJECT, next(iter(known)))
     with boxes[0]:
-        name = one_of("Model and hardware", [*printed, *known], SUBJECT)
-    if name is None or name in printed:
-        return None
+        name = one_of(_SUBJECT, there.names, SUBJECT, there.hidden)
+    if name is None or name not in known:
+        return None if name is None else there.why_hidden(name)
     found = decided(shelf, question, known[name])
     if found.overview is None:
         return found.why_none or ""
-    alone = len(known) + len(printed) == 1
+    alone = len(there.names) == 1
     return _of_subject(shelf, question, (known[name], found.overview), boxes, alone)
 
 

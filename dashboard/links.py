@@ -140,6 +140,12 @@ def follow_first(name: str, options: Sequence[str]) -> None:
     st.session_state[_first(name)] = options[0]
 
 
+def set_to(name: str) -> str | None:
+    """Return what a reader or a link set a box to; None where it shows its first option."""
+    value: str | None = st.session_state.get(name, st.query_params.get(name))
+    return None if value == st.session_state.get(_first(name)) else value
+
+
 def lost(name: str, options: Sequence[str]) -> str | None:
     """Return what a link asks of a box and is not among its options, until the reader chooses
     another.

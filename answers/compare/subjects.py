@@ -10,6 +10,7 @@ from answers.decide.subjects import Asked, Named
 from answers.decide.subjects import subjects as named
 from answers.decide.values import Decision
 from answers.wording import percent
+from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 #: The line by which arms are ranked where nothing is decided.
@@ -41,13 +42,21 @@ class Answer:
 
 
 def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
-    """Return every subject that the filters show, those whose cells may have partners first."""
-    asked = Asked(question.filters, question.allow, question.reference, lonely=True)
-    found = sorted(named(reader, asked), key=lambda one: one.lonely)
+    """Return every subject that the filters show, by the names and in the order that all subjects
+    have without filters: those whose cells may have partners first."""
+    found = _ranked(reader, question)
+    unfiltered = replace(question, filters=Filters())
+    every = found if question == unfiltered else _ranked(reader, unfiltered)
     # Settings of all configurations stand side by side.
     first = {_system(one): one for one in reversed(found)}
-    names = names_apart(replace(one.about, configuration=None) for one in found)
-    return tuple(replace(first[at], name=name) for at, name in names.items())
+    names = names_apart(replace(one.about, configuration=None) for one in (*every, *found))
+    return tuple(replace(first[at], name=name) for at, name in names.items() if at in first)
+
+
+def _ranked(reader: Reader, question: Question) -> list[Named]:
+    """Return the subjects of all configurations, those whose cells may have partners first."""
+    asked = Asked(question.filters, question.allow, question.reference, lonely=True)
+    return sorted(named(reader, asked), key=lambda one: one.lonely)
 
 
 def _system(one: Named) -> System:

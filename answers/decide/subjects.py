@@ -62,19 +62,36 @@ class _Setting:
 
 
 def subjects(reader: Reader, asked: Asked) -> tuple[Named, ...]:
-    """Return every subject of which the filters keep a cell that may have a partner, in the order of
-    the results. Some have no decision: no two of their cells can be compared."""
-    cells, shown = whole_studies(reader, asked.filters)
-    deciding = against(deciding_cells(reader, cells), asked.reference)
-    found = list(_settings(deciding, shown))
-    kept = [one for one in found if asked.lonely or asked.allow or _met(one)]
+    """Return every subject of which the filters keep a cell that may have a partner, by the names and
+    in the order that all subjects have without filters. Some have no decision: no two of their cells
+    can be compared."""
+    every = _all(reader, asked)
+    kept = every if asked.filters == Filters() else _kept(reader, asked)
     parts: dict[System, list[_Setting]] = {}
     for one in kept:
         parts.setdefault(system(one.about), []).append(one)
     return tuple(
         Named(name, parts[at][0].about, _filters(asked, parts[at]), not any(map(_met, parts[at])))
-        for at, name in names_apart(one.about for one in kept).items()
+        for at, name in names_apart(one.about for one in (*every, *kept)).items()
+        if at in parts
     )
+
+
+def _all(reader: Reader, asked: Asked) -> list[_Setting]:
+    """Return the settings that there are without filters. Every choice of filters asks for them."""
+    asked = replace(asked, filters=Filters())
+    every: list[_Setting] = reader.kept.get(
+        f"settings of {asked}", lambda one: _kept(one, asked), reader
+    )
+    return every
+
+
+def _kept(reader: Reader, asked: Asked) -> list[_Setting]:
+    """Return the settings of which the filters keep a cell that may have a partner."""
+    cells, shown = whole_studies(reader, asked.filters)
+    deciding = against(deciding_cells(reader, cells), asked.reference)
+    found = _settings(deciding, shown)
+    return [one for one in found if asked.lonely or asked.allow or _met(one)]
 
 
 def _met(one: _Setting) -> bool:

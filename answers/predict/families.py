@@ -26,20 +26,30 @@ class Family:
     datasets: tuple[str, ...]
 
 
-def families(found: Sequence[Subject]) -> tuple[Family, ...]:
-    """Group the subjects into families, those with most measured points first."""
-    groups: dict[tuple[int, str], list[Subject]] = {}
-    for one in found:
-        groups.setdefault((one.place.system, one.place.family), []).append(one)
-    ordered = sorted(groups.values(), key=lambda mine: -len(mine[0].points))
-    names = _apart([mine[0] for mine in ordered])
+def families(found: Sequence[Subject], every: Sequence[Subject] = ()) -> tuple[Family, ...]:
+    """Group the subjects into families, by the names and in the order that they have among
+    ``every`` one there is: those with most measured points first."""
+    here, everywhere = _grouped(found), _grouped(every)
+    first = {at: mine[0] for at, mine in (here | everywhere).items()}
+    known = dict.fromkeys((*everywhere, *here))
+    ordered = sorted(known, key=lambda at: (at not in everywhere, -len(first[at].points)))
+    names = dict(zip(ordered, _apart([first[at] for at in ordered]), strict=True))
     return tuple(
         Family(
             name, mine[0].place.system, mine[0].place.family, _badges(mine[0].place),
             mine[0].about, tuple(sorted(one.place.dataset for one in mine)),
         )
-        for name, mine in zip(names, ordered, strict=True)
+        for name, mine in ((names[at], here[at]) for at in ordered if at in here)
     )  # fmt: skip
+
+
+def _grouped(found: Sequence[Subject]) -> dict[tuple[str, str], list[Subject]]:
+    """Group subjects by their system and family. Systems are known by their facts, since their
+    numbers are others under other filters."""
+    groups: dict[tuple[str, str], list[Subject]] = {}
+    for one in found:
+        groups.setdefault((repr(one.facts), one.place.family), []).append(one)
+    return groups
 
 
 def _badges(place: Place) -> tuple[str, ...]:

@@ -25,9 +25,12 @@ BASELINE, EAGLE = ("none", None, 1.0), ("eagle3", 3, 1.3)
 
 @pytest.fixture
 def add(warehouse_path: Path, make_source: Any, make_cell: Any) -> Add:
-    """``add(study, arms, **facts)``: three repeats of the arms at three loads."""
+    """``add(study, arms, path, **facts)``: three repeats of the arms at three loads; results stand in
+    the order of their paths."""
 
-    def add(study: str | None, arms: Sequence[tuple[Any, ...]], **facts: Any) -> None:
+    def add(
+        study: str | None, arms: Sequence[tuple[Any, ...]], path: int = 0, **facts: Any
+    ) -> None:
         with open_writer(warehouse_path) as writer:
             for repeat, (method, k, scale) in itertools.product(range(3), arms):
                 said = {
@@ -35,7 +38,7 @@ def add(warehouse_path: Path, make_source: Any, make_cell: Any) -> Add:
                     "repeat": repeat, "launch": f"{study}-{method}-{repeat}", **facts,
                 }  # fmt: skip
                 luck = 1 + ((7 * repeat + len(method)) % 5) / 50
-                source = make_source(f"{study} {repeat} {method} {facts}")
+                source = make_source(f"{path} {study} {repeat} {method} {facts}")
                 writer.add(source, (make_cell(source, i, scale * luck, said) for i in range(3)))
             writer.commit()
 
@@ -74,6 +77,31 @@ def test_a_subject_is_told_alone_what_it_is_told_among_all(warehouse_path: Path,
     assert len(same_alone_and_among_all(warehouse_path, Question())) == 3
     same_alone_and_among_all(warehouse_path, Question(Filters(dataset=("code",))))
     same_alone_and_among_all(warehouse_path, Question(objective="latency", slo="ttft:p95<9999ms"))
+
+
+@pytest.mark.parametrize(("dataset", "there"), [("code", "one three"), ("prose", "one two")])
+def test_a_filter_changes_neither_the_order_nor_the_names_of_subjects(
+    warehouse_path: Path, add: Add, dataset: str, there: str
+) -> None:
+    # Of the prose alone, the second model stands first.
+    for path, (model, about) in enumerate(
+        (("one", "code"), ("two", "prose"), ("one", "prose"), ("three", "code"))
+    ):
+        add("s", (BASELINE, EAGLE), path=path, model=model, dataset=about)
+    filters = Filters(dataset=(dataset,))
+    with Reader(warehouse_path) as reader:
+        for kept, every in (
+            (subjects(reader, Asked(filters)), subjects(reader, Asked())),
+            (offered(reader, Compared(filters)), offered(reader, Compared())),
+        ):
+            assert [one.about.model for one in every] == ["one", "two", "three"]
+            assert _names(kept) == [
+                one.name for one in every if str(one.about.model) in there.split()
+            ]
+
+
+def _names(found: Sequence[Any]) -> list[str]:
+    return [one.name for one in found]
 
 
 def test_its_answer_reads_no_other_study(warehouse_path: Path, add: Add) -> None:

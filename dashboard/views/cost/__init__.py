@@ -22,11 +22,14 @@ from dashboard.charts import pareto as charts_pareto
 from dashboard.charts.pareto import CHOSEN, POINT
 from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import (
+    SUBJECT,
     Told,
+    choices,
     chosen,
     decidable,
     decided,
     gone,
+    keep_choice,
     one_of,
     question_of,
     say_gone,
@@ -77,20 +80,24 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if offered.cells(shelf, filters).empty:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        keep_choice(choices(shelf, Question(filters), {}))
         return
-    top = st.container()
+    top, below = st.container(), st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
     known = decidable(shelf, question)
-    told = chosen(shelf, question, known, boxes) if known else None
+    there = choices(shelf, question, known)
+    told = chosen(shelf, question, known, boxes, there)
+    with below:
+        there.say_default(SUBJECT)
     with folds.fold("What you pay, and what you have to serve", "fold_pay"):
         counted = terms()
     if isinstance(told, Told):
         _decided(shelf, told, counted, top)
         return
     with top:
-        _undecided(told if known else ask(shelf, decide, question).why_none or _NO_PARTNER)
+        _undecided(told if known else told or ask(shelf, decide, question).why_none or _NO_PARTNER)
     if not known:
         charts_menu("cost", titled(_trade(shelf, filters)))
         folds.below(shelf, folds.Scope(filters, question, counted))

@@ -12,7 +12,16 @@ from answers.decide.read import measured
 from answers.decide.values import Question
 from answers.published.values import Study
 from dashboard import published
-from dashboard.chosen import SUBJECT, Told, chosen, decidable, gone, question_of, say_gone
+from dashboard.chosen import (
+    SUBJECT,
+    Told,
+    choices,
+    chosen,
+    decidable,
+    gone,
+    question_of,
+    say_gone,
+)
 from dashboard.components import plain, table, texts
 from dashboard.empty import nothing
 from dashboard.filters import keep
@@ -32,26 +41,26 @@ _MOST_LEADS = 2
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page: a published study where the warehouse holds one, else the first decision."""
-    studied = {one.title: one for one in published.kept(shelf, filters)}
+    studied = {one.title: one for one in published.kept(shelf, Filters())}
     top = st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
     with boxes[3]:
         question = question_of(filters)
     known = decidable(shelf, question)
-    told = None
-    if not known and not studied:
+    there = choices(shelf, question, known, tuple(studied.values()))
+    told = chosen(shelf, question, known, boxes, there)
+    lost = gone()
+    if isinstance(told, Told) and lost is None:
+        _show(shelf, told, top)
+    elif isinstance(told, str):
+        _unknown(told, top)
+    elif there.names:
+        _undecided(studied.get(str(st.session_state.get(SUBJECT))), lost, top)
+    else:
         with top:
             _none(shelf, question)
-    else:
-        told = chosen(shelf, question, known, boxes, tuple(studied))
-        lost = gone()
-        study = studied.get(str(st.session_state.get(SUBJECT)))
-        if isinstance(told, Told) and lost is None:
-            _show(shelf, told, top)
-        elif isinstance(told, str):
-            _unknown(told, top)
-        else:
-            _undecided(study, lost, top)
+    with top:
+        there.say_default(SUBJECT)
     adding.folded(shelf, filters)
     if isinstance(told, Told) and lost is None:
         details.draw(shelf, told)

@@ -14,12 +14,13 @@ from answers.predict.families import Family, families
 from answers.predict.read import Subject, subjects
 from answers.predict.values import Answer, Asked, Known
 from answers.predict.words import BAND
+from answers.wording import bracketed
 from dashboard import offered
 from dashboard.charts import forecast
 from dashboard.charts.acceptance import acceptance
 from dashboard.charts.forecast import DRAWN, Sheet
 from dashboard.charts.spec import Drawing, specification
-from dashboard.chosen import one_of
+from dashboard.chosen import Offer, offer, one_of
 from dashboard.components import plain
 from dashboard.download_menu import charts_menu
 from dashboard.drawing_titles import titled
@@ -34,6 +35,9 @@ TITLE = "Predict"
 URL_PATH = "predict"
 ORDER = 40
 FORMER = ("what-if",)
+#: The box of arms.
+_ARM = "whatif_arm"
+_GONE = "Not here any more: what the link names"
 _QUESTION = "What if K, load, acceptance or lengths were others?"
 _METRICS = {METRICS[name].label: name for name in DRAWN}
 _OVER: dict[str, Over] = {
@@ -66,11 +70,13 @@ class Place:
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
-    found = ask(shelf, subjects, filters)
-    if found:
-        _measured(shelf, filters, families(found))
+    known, every = _arms(shelf, filters), [one.name for one in _arms(shelf, Filters())]
+    there = offer([one.name for one in known], every, next(iter(every), None))
+    if known:
+        _measured(shelf, filters, known, there)
         return
     st.header(_QUESTION)
+    one_of("Arm", (), _ARM, there.hidden)
     if offered.cells(shelf, filters).empty:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         if not offered.cells(shelf, Filters()).empty:
@@ -84,11 +90,19 @@ def render(shelf: Shelf, filters: Filters) -> None:
     folds.textbook()
 
 
-def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...]) -> None:
-    top = st.container()
-    chosen = _chosen({one.name: one for one in known})
-    if chosen is None:
-        top.header("Not here any more: what the link names")
+@cached
+def _arms(shelf: Shelf, filters: Filters) -> tuple[Family, ...]:
+    """Return the arms that the filters keep, in the order and by the names that they have without."""
+    return families(ask(shelf, subjects, filters), ask(shelf, subjects, Filters()))
+
+
+def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...], there: Offer) -> None:
+    top, below = st.container(), st.container()
+    chosen = _chosen({one.name: one for one in known}, there)
+    with below:
+        there.say_default(_ARM)
+    if isinstance(chosen, str):
+        top.header(plain(chosen))
         return
     family, dataset = chosen
     place = Place(filters, family.system, family.family, dataset, lengths=True)
@@ -100,7 +114,7 @@ def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...]) -> None
         found = _answer(shelf, place, given)
     with top:
         _said(found, family)
-    note = "".join(f"  [{text}]" for text in family.badges)
+    note = bracketed(*family.badges)
     sheet, drawings = _lines(shelf, place, given, note)
     drafts = of_family(ask(shelf, accepted, filters), family)
     drawings += _draft(drafts, family, note) if drafts else []
@@ -108,16 +122,17 @@ def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...]) -> None
     _below(found, sheet, drafts, ask(shelf, subjects, filters))
 
 
-def _chosen(known: dict[str, Family]) -> tuple[Family, str] | None:
-    """Return the arm and the dataset of the boxes; None where the link names one that is gone."""
+def _chosen(known: dict[str, Family], there: Offer) -> tuple[Family, str] | str:
+    """Return the arm and the dataset of the boxes; a sentence where the filters hide the arm, or the
+    link names one that is gone."""
     left, right = st.columns([3, 1])
     with left:
-        name = one_of("Arm", list(known), "whatif_arm")
-    if name is None:
-        return None
+        name = one_of("Arm", there.names, _ARM, there.hidden)
+    if name is None or name not in known:
+        return _GONE if name is None else there.why_hidden(name) or _GONE
     with right:
         dataset = one_of("Dataset", list(known[name].datasets), "whatif_dataset")
-    return None if dataset is None else (known[name], dataset)
+    return _GONE if dataset is None else (known[name], dataset)
 
 
 def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, list[Drawing]]:

@@ -257,6 +257,31 @@ def test_families_of_one_name_are_told_apart_by_what_differs(
     assert names == {f"{start} 0.32.0", f"{start} 0.33.0"}
 
 
+def test_a_filter_changes_neither_the_order_nor_the_names_of_arms(
+    empty_place: Path, add_study: Study
+) -> None:
+    # In chat alone, the second version has most points.
+    for version, dataset, ks in (
+        ("0.32.0", "code", (0, 2, 4)), ("0.32.0", "chat", (0, 2)), ("0.33.0", "chat", (0, 2, 4)),
+    ):  # fmt: skip
+        add_study(empty_place, ks=ks, dataset=dataset, engine_version=version)
+    every = ask(open_shelf(), subjects, Filters())
+    first, second = (one.name for one in families(every))
+    assert first.endswith("0.32.0")
+
+    for dataset, kept in (("chat", [first, second]), ("code", [first])):
+        found = ask(open_shelf(), subjects, Filters(dataset=(dataset,)))
+        assert [one.name for one in families(found, every)] == kept
+
+    page = opened("predict", Filters(dataset=("code",)), whatif_arm=second)
+    assert page.selectbox(key="whatif_arm").value == second
+    assert (
+        page.header[0]
+        .value.replace("\\", "")
+        .startswith(f"The filters leave nothing to show of {second}: remove one")
+    )
+
+
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_acceptance_is_a_line_for_each_dataset_with_the_length_in_the_title() -> None:
     chat, code = accepted_lines(_drafts(), Accepting("position", "of_all", 4))
