@@ -6,9 +6,8 @@ from answers.trend import words as trend
 from answers.wording import markdown as as_markdown
 from warehouse.nights import Changed, NightSummary, Regression
 
-#: What each outcome means, and its exit status. 5, another night is running, leaves no summary.
+#: What each outcome means, and its exit status.
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2, "incomplete": 3, "failed": 4}
-RUNNING = 5
 UNRECORDED = "nothing that is recorded"
 
 

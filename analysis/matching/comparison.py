@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.flags.pair_flags import JUDGED_ACROSS, pair_flags
+from analysis.flags.pair_flags import pair_flags
 from analysis.frames import numbered, objects
 from analysis.matching.fields import MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.improvement import improvements
@@ -27,13 +27,6 @@ STUDY_TABLE: tuple[tuple[str, str], ...] = (
     ("output_throughput", "mean"), ("total_throughput", "mean"), ("ttft", "p95"),
     ("tpot", "p95"), ("itl", "p95"), ("request_latency", "p50"),
 )  # fmt: skip
-
-#: What a comparison reads: the table's metrics, and those that its flags judge.
-METRICS_READ: tuple[str, ...] = (
-    *dict.fromkeys(metric for metric, _ in STUDY_TABLE),
-    *JUDGED_ACROSS,
-)
-STATISTICS_READ: tuple[str, ...] = tuple(dict.fromkeys(statistic for _, statistic in STUDY_TABLE))
 
 #: What differs between the loads and repeats of one setting.
 _OF_LEVEL = ("load", "prompt_set_hash", "seed")

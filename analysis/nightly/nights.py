@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.loads import load_of
 
-Floats = NDArray[np.float64]
-
 #: What makes two cells points of one series; everything else may change from night to night.
 SERIES_FIELDS: tuple[str, ...] = (
     "study", "model", "gpu", "gpu_count", "tensor_parallel_size", "arm_label", "draft_model",

@@ -94,8 +94,7 @@ def name(about: Subject) -> str:
 def badge(evidence: str | None) -> str:
     """Return the badge of the evidence behind a name or a title, `` [CPU lab]``; empty for a GPU
     run."""
-    told = wording.badge(evidence)
-    return f"  [{told}]" if told else ""
+    return wording.bracketed(wording.badge(evidence))
 
 
 def _apart(about: Subject, studies: Mapping[str, set[str | None]]) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from answers.compare.words import counted, metric_name
 from answers.explore.pick import EACH, Amount, Key, Pick
 from answers.explore.values import Mark, Marks, Panel, Place
-from answers.wording import badges
+from answers.wording import badges, bracketed
 from warehouse.catalogue import METRICS
 
 #: More series than this cannot be told apart.
@@ -119,7 +119,7 @@ def titles(found: Marks, pick: Pick) -> tuple[str, ...]:
     """Return a title for each panel, with the badges: what tells it from the other panels, else its
     name."""
     metric = METRICS[pick.y.metric]
-    badges = "".join(f"  [{text}]" for text in found.badges)
+    badges = bracketed(*found.badges)
     if pick.panel is None:
         return (f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}{badges}",)
     return tuple(f"{name}{badges}" for name in _apart([panel.name for panel in found.panels]))

@@ -25,6 +25,7 @@ from answers.decide.values import Decisions
 from answers.report import words
 from answers.report.values import Curve, Map, Report, Section, Wanted
 from answers.runs import notes
+from answers.wording import bracketed
 from warehouse import annotations, exclusions, queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import NothingToReport, UnknownKey
@@ -154,9 +155,7 @@ def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
         return
     setting = there[0]
     arm = answer_of(setting, overview.decisions, found.reference).arm
-    badges = "".join(
-        f"  [{badge}]" for badge in sorted({b for a in setting.arms for b in a.badges})
-    )
+    badges = bracketed(*sorted({b for a in setting.arms for b in a.badges}))
     curves = tuple(
         Curve(setting, line, arm, found.reference,
               f"{short_name(*line)}, {METRICS[line[0]].unit}{badges}")

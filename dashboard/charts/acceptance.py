@@ -6,9 +6,9 @@ import altair as alt
 import pandas as pd
 
 from answers.predict.acceptance import Line, Measure, Over
-from dashboard.charts import Chart, Scales, nothing
+from dashboard.charts import Chart, nothing
 from dashboard.charts.axes import amounts, colour, loads, tip, title
-from dashboard.charts.ends import panel_of
+from dashboard.charts.ends import ends_apart
 
 HEIGHT = 280
 _NAMES: dict[Measure, str] = {
@@ -32,7 +32,7 @@ def acceptance(
     rows = _marks(lines, arm)
     share = measure != "length"
     high = 1.0 if share else float(rows["value"].max()) * 1.1
-    placed = panel_of(rows.assign(panel=""), "", Scales((), 0.0, high)).drop(columns="panel")
+    placed = ends_apart(rows, high)
     base = alt.Chart(placed).encode(
         x=_axis(placed, over),
         y=amounts("value", high, share),

@@ -11,6 +11,8 @@ from dashboard.palette import arm_colour
 
 #: Neither an arm nor a judgement: rules, borders, labels that must be seen on both grounds.
 QUIET = arm_colour("baseline")
+#: Whether a chart is drawn on a phone, as Vega writes it.
+NARROW = "width < 420"
 
 
 def title(text: str, subtitle: str = "") -> alt.TitleParams:

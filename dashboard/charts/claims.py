@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.verdicts.finding import Finding
 from answers.compare.words import counted
 from answers.published import checked
-from answers.wording import badge
+from answers.wording import badge, bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, colour, tip, title
 from dashboard.charts.pareto import given
@@ -34,7 +34,7 @@ def claimed(findings: Sequence[Finding], source: str) -> Chart:
     flagged = sum(finding.flagged for finding in findings)
     badges = {badge(told["evidence"]) for finding in findings for told in finding.measured} - {""}
     told = f"{flagged} of {counted(len(findings), 'improvement')} here printed otherwise than they follow"
-    notes = "".join(f"  [{text}]" for text in sorted({"published", *badges}))
+    notes = bracketed(*sorted({"published", *badges}))
     name = (told + notes, f"{source}; bars: what rounding in print, or the repeats, allow")
     places = rows.drop_duplicates("place")["place"].tolist()
     y = alt.Y(field="place", type="nominal", sort=places, axis=None)

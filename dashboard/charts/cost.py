@@ -9,11 +9,11 @@ import pandas as pd
 
 from answers.cost.values import Money, Point
 from answers.cost.words import from_to, per_year, short_usd
+from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
-from answers.wording import badge
-from dashboard.charts import Chart, Scales, nothing
+from dashboard.charts import Chart, nothing
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
-from dashboard.charts.ends import panel_of
+from dashboard.charts.ends import end_names, ends_apart
 from dashboard.charts.pareto import given
 
 HEIGHT = 300
@@ -34,7 +34,7 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
     """Draw USD per million output tokens over the load, logarithmic both ways: the baseline and
     what the decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
     rows = _marks(row)
-    name = f"{from_to(row)}{_badge(row)}"
+    name = f"{from_to(row)}{badge(row.decision.subject.evidence)}"
     if rows.empty:
         return nothing(name)
     x = loads(sorted(rows["concurrency"].unique()), _ROOM, _axis(row))
@@ -51,7 +51,7 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
             y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"),
         ),
         _points(rows, base),
-        _names(rows, x),
+        end_names(rows, x, "end_usd", dx=10),
     ]  # fmt: skip
     solid = "all loads: no service level was asked for" if slo is None else f"solid: meets {slo}"
     told = (
@@ -62,11 +62,6 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
 
 def _axis(row: Money) -> str:
     return "requests a second" if row.curve[-1].load.is_rate else "requests at once"
-
-
-def _badge(row: Money) -> str:
-    told = badge(row.decision.subject.evidence)
-    return f"  [{told}]" if told else ""
 
 
 def _marks(row: Money) -> pd.DataFrame:
@@ -105,11 +100,11 @@ def _labelled(rows: pd.DataFrame) -> pd.DataFrame:
             rows["arm"], rows["usd"], last & (rows["strong"] == 1.0), strict=True
         )
     ]
-    rows = rows.assign(end_label=texts, value=np.log(rows["usd"]), panel="")
+    rows = rows.assign(end_label=texts, value=np.log(rows["usd"]))
     low, high = _span(rows)
-    placed = panel_of(rows, "", Scales((), float(np.log(low)), float(np.log(high))))
+    placed = ends_apart(rows, float(np.log(high / low)))
     return placed.assign(end_usd=np.exp(placed.pop("end_y").astype("float64"))).drop(
-        columns=["panel", "value"]
+        columns="value"
     )
 
 
@@ -154,19 +149,6 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
     )
 
 
-def _names(rows: pd.DataFrame, x: alt.X) -> Any:
-    return (
-        alt.Chart(rows[rows["end_label"] != ""])
-        .mark_text(align="left", dx=10, fontSize=12, fontWeight=600)
-        .encode(
-            x=x,
-            y=alt.Y(field="end_usd", type="quantitative"),
-            text=alt.Text(field="end_label", type="nominal"),
-            color=colour(rows),
-        )
-    )
-
-
 def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
     """Draw what decisions save in a year for the demand (USD), with its 95 % interval, in the
     order of ``rows``; zero: as many GPUs either way. ``chosen``: the place of a row that is drawn
@@ -174,7 +156,9 @@ def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
     sizes = {row.decision.subject.tensor_parallel_size for row in rows}
     drawn_rows = [rows[at] for at in _places(len(rows), chosen)]
     known = [_year(row, len(sizes) > 1) for row in drawn_rows if row.usd_saved_per_year is not None]
-    name = f"What a year of the demand saves{_badge(rows[0]) if rows else ''}"
+    name = (
+        f"What a year of the demand saves{badge(rows[0].decision.subject.evidence) if rows else ''}"
+    )
     if not known:
         return nothing(f"{name}: unknown")
     marks = pd.DataFrame(known)

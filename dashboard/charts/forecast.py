@@ -9,9 +9,9 @@ import pandas as pd
 
 from answers.predict.values import Asked, Known, Lines, Measured, Step
 from answers.predict.words import BAND
-from dashboard.charts import Chart, Scales
+from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
-from dashboard.charts.ends import panel_of
+from dashboard.charts.ends import end_names, ends_apart
 from warehouse.catalogue import METRICS, Metric
 
 HEIGHT = 300
@@ -76,8 +76,7 @@ def over_load(sheet: Sheet, lines: Lines) -> Chart:
 
 def _apart(rows: pd.DataFrame) -> pd.DataFrame:
     """Move the names at the ends of lines at least a line apart."""
-    scales = Scales((), 0.0, float(rows["value"].max()))
-    return panel_of(rows.assign(panel=""), "", scales).drop(columns="panel")
+    return ends_apart(rows, float(rows["value"].max()))
 
 
 def over_k(sheet: Sheet, lines: Lines) -> Chart:
@@ -147,7 +146,7 @@ def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
         ),
         line.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(**_toned(tone)),
         within.mark_line(strokeWidth=2).encode(**_toned(tone)),
-        _ends(found, x),
+        end_names(found.line, x, dx=8),
         _border(found, x),
         _measured(found, metric, x, y),
         _question(found, metric, x, y),
@@ -157,20 +156,6 @@ def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
 
 def _highest(points: pd.DataFrame) -> float:
     return 0.0 if points.empty else float(points["value"].max())
-
-
-def _ends(found: _Predicted, x: alt.X) -> Chart:
-    rows = found.line[found.line["end_label"] != ""]
-    return (
-        alt.Chart(rows)
-        .mark_text(align="left", baseline="middle", dx=8, fontSize=12, fontWeight=600)
-        .encode(
-            x=x,
-            y=alt.Y(field="end_y", type="quantitative"),
-            text=alt.Text(field="end_label", type="nominal"),
-            color=colour(rows),
-        )
-    )
 
 
 def _toned(tone: object, fill: bool = False) -> dict[str, object]:

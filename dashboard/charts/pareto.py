@@ -9,10 +9,10 @@ import pandas as pd
 from answers.cost.capacity import Carried
 from answers.cost.tables import MET, why
 from answers.cost.trade import Point
-from answers.wording import known
-from dashboard.charts import Chart, Scales
+from answers.wording import bracketed, known
+from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
-from dashboard.charts.ends import panel_of
+from dashboard.charts.ends import end_names, ends_apart
 
 HEIGHT = 360
 #: Height of one arm in the strips, px.
@@ -37,8 +37,8 @@ def slo_strips(arms: Sequence[Carried]) -> Chart:
     ``arms``: of one setting, their loads on one axis.
     """
     rows = pd.DataFrame([row for arm in arms for row in _strip(arm)])
-    badges = sorted({badge for arm in arms for badge in arm.place.badges})
-    name = arms[0].place.setting + "".join(f"  [{badge}]" for badge in badges)
+    badges = bracketed(*sorted({badge for arm in arms for badge in arm.place.badges}))
+    name = f"{arms[0].place.setting}{badges}"
     axis = "requests a second" if arms[0].loads[0].level.load.is_rate else "requests at once"
     x = loads(sorted(rows["concurrency"].unique()), name=axis)
     y = alt.Y(field="arm", type="nominal", axis=None, scale=alt.Scale(paddingOuter=0.3))
@@ -103,7 +103,7 @@ def pareto(group: Sequence[Point]) -> Chart:
     rows = _points_of(group)
     place = group[0].place
     about = ", ".join(map(known, (place.model, place.dataset, place.on.gpu)))
-    badges = "".join(f"  [{b}]" for b in sorted({b for p in group for b in p.place.badges}))
+    badges = bracketed(*sorted({b for p in group for b in p.place.badges}))
     name = (
         _front(group),
         f"{about}{badges} · numbers: loads; faint: beaten in both; hollow: one repeat",
@@ -124,7 +124,9 @@ def pareto(group: Sequence[Point]) -> Chart:
     numbers = base.mark_text(dy=-13, fontSize=11, color=QUIET).encode(
         text=alt.Text(field="load", type="nominal")
     )
-    layers = [front, paths, numbers, _points(rows, base), _path_names(rows, x)]
+    # At the highest load, where the paths lie furthest apart.
+    names = end_names(rows, x, align="right", dx=-11)
+    layers = [front, paths, numbers, _points(rows, base), names]
     return alt.layer(*layers, title=title(*name), height=HEIGHT)
 
 
@@ -144,14 +146,12 @@ def _points_of(group: Sequence[Point]) -> pd.DataFrame:
                 "dominated_by": p.dominated_by or "none: on the front",
                 "end_label": p.path[:_LONGEST]
                 if p.path in named and p.load.order == order[p.path] else "",
-                "panel": "", "value": p.gpu,
+                "value": p.gpu,
             }
             for p in group
         ]
     )  # fmt: skip
-    placed = panel_of(rows, "", Scales((), 0.0, float(rows["gpu"].max()) * _LINE))
-    renamed = placed.rename(columns={"end_y": "label_y", "end_label": "label"})
-    return renamed.drop(columns=["panel", "value"])
+    return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
 
 
 def _paths(group: Sequence[Point]) -> list[str]:
@@ -189,20 +189,6 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
         ],
     )
     return points.add_params(chosen)
-
-
-def _path_names(rows: pd.DataFrame, x: alt.X) -> Any:
-    """Draw the name of each path at its highest load, where the paths lie furthest apart."""
-    return (
-        alt.Chart(rows[rows["label"] != ""])
-        .mark_text(align="right", dx=-11, fontSize=12, fontWeight=600)
-        .encode(
-            x=x,
-            y=alt.Y(field="label_y", type="quantitative"),
-            text=alt.Text(field="label", type="nominal"),
-            color=colour(rows),
-        )
-    )
 
 
 def _rate(channel: Any, field: str, title: str) -> Any:

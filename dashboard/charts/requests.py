@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from answers.runs.values import Curve
+from answers.wording import bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import title as heading
 from warehouse.catalogue import METRICS
@@ -58,11 +59,6 @@ def acceptance_by_position(curve: Curve, colour: str, note: str = "") -> Chart:
             title=heading(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=HEIGHT
         )
     )  # fmt: skip
-
-
-def bracketed(note: str) -> str:
-    """Return a badge as the end of a title; empty for no badge."""
-    return f"  [{note}]" if note else ""
 
 
 def _share(field: str, title: str) -> Any:

@@ -11,7 +11,7 @@ from analysis.nightly.nights import NOON
 from answers.runs.notes import UNKNOWN_NIGHT, Placed, by_night
 from answers.trend.answer import Line, names
 from answers.trend.releases import Effect
-from answers.wording import badge
+from answers.wording import badge, bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
 from dashboard.charts.axes import title as heading
@@ -46,7 +46,7 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
         ),
         *_noted(rows, _marks(rows, notes)),
     ]
-    title = f"{line.metric}, {metric.unit}{_bracketed(badge(line.evidence))}"
+    title = f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}"
     return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
 
 
@@ -83,10 +83,6 @@ def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
 
 def _midnight(name: str) -> float:
     return float(pd.Timestamp(name, tz="UTC").timestamp() * 1000 + 2 * _HALF_DAY)
-
-
-def _bracketed(note: str) -> str:
-    return f"  [{note}]" if note else ""
 
 
 def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
@@ -146,7 +142,7 @@ def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
 def forest(effects: Sequence[Effect]) -> Chart:
     """Draw the change of each series of one metric between two releases, with its interval."""
     rows = forest_rows(effects)
-    badges = sorted({_bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
+    badges = sorted({bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
     title = f"{effects[0].series.line}{''.join(badges)}"
     arms = sorted(rows["arm"].unique())
     scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])

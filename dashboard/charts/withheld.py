@@ -3,14 +3,13 @@
 import altair as alt
 import pandas as pd
 
-from dashboard.charts import Chart, nothing
+from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import QUIET, colour, loads, tip, title
 from dashboard.charts.forecast import Sheet
 from warehouse.catalogue import METRICS
 
 HEIGHT = 300
 _LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
-_SIGNED = "datum.value == 0 ? '0 %' : format(datum.value * 100, '+.0f') + ' %'"
 
 
 def withheld(sheet: Sheet) -> Chart:
@@ -45,7 +44,7 @@ def _drawn(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
         field="error",
         type="quantitative",
         title=None,
-        axis=alt.Axis(labelExpr=_SIGNED, tickCount=5),
+        axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
         scale=alt.Scale(domain=[-reach, reach], nice=False),
     )
     zero = (

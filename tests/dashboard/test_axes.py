@@ -3,27 +3,10 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import (
-    Scales,
-    axes,
-    compare,
-    cost,
-    improvement_by_concurrency,
-    metric_by_concurrency,
-)
+from dashboard.charts import axes, compare, cost
+from dashboard.load_places import LoadPlaces, load_places
 from dashboard.palette import arm_colour
-from warehouse.catalogue import METRICS
-
-
-def marks(*labels: str) -> pd.DataFrame:
-    """A line with these names at its end."""
-    return pd.DataFrame(
-        {
-            "arm": "baseline", "concurrency": 1, "value": 1.0, "low": None, "high": None,
-            "repeats": 1, "interval": "none", "cell": "a", "solid": 0, "end_label": labels,
-            "end_y": 1.0,
-        }
-    )  # fmt: skip
+from warehouse.loads import Load
 
 
 def test_loads_keep_a_twelfth_free_at_the_left_and_the_asked_room_at_the_right() -> None:
@@ -46,8 +29,6 @@ def test_from_ten_thousand_on_numbers_are_shortened(high: float, number: str) ->
     y = axes.amounts("value", high).to_dict()
 
     assert (y["axis"]["format"], y["scale"]["domain"]) == (number, [0, high])
-    metric = metric_by_concurrency(marks("a"), METRICS["ttft"], ("", ""), Scales((1,), 0.0, high))
-    assert metric.to_dict()["layer"][0]["encoding"]["y"]["axis"]["format"] == number
 
 
 def test_shares_are_in_percent() -> None:
@@ -64,27 +45,30 @@ def test_each_arm_has_its_own_colour_in_every_channel(channel: axes.Channel) -> 
     assert found == {arm: arm_colour(arm) for arm in arms}
 
 
-def right_end(scales: Scales, *labels: str) -> float:
-    """Where the axis of loads ends."""
-    chart = improvement_by_concurrency(marks(*labels), ("", ""), scales).to_dict()
-    end: float = chart["layer"][-1]["encoding"]["x"]["scale"]["domain"][1]
+def right_end(places: LoadPlaces, *labels: str) -> float:
+    """Where the axis of loads ends beside lines with these names at their ends."""
+    x = compare._axis(places, pd.DataFrame({"end_label": labels})).to_dict()
+    end: float = x["scale"]["domain"][1]
     return end
 
 
+def at_once(*levels: float) -> LoadPlaces:
+    return load_places(Load("concurrency", level) for level in levels)
+
+
 def test_names_at_the_ends_get_their_share_of_the_plot_and_no_more() -> None:
-    # 10 letters of 7.2 px and 12 px of 290: 0.29 of the plot, so 0.29 / 0.71 of the loads beside it.
-    part = (84 / 290) / (1 - 84 / 290)
-    assert right_end(Scales((1, 16), 0.0, 1.0), "x", "x" * 10) == pytest.approx(16 * 16**part)
-    # However long a name is, the lines keep 42 % of the width.
-    most = 0.58 / 0.42
-    assert right_end(Scales((1, 16), 0.0, 1.0), "x" * 90) == pytest.approx(16 * 16**most)
+    # 10 letters of 6.6 px and 12 px of 300: 0.26 of the plot, so 0.26 / 0.74 of the loads beside it.
+    part = (78 / 300) / (1 - 78 / 300)
+    assert right_end(at_once(1, 16), "x", "x" * 10) == pytest.approx(16 * 16**part)
+    # However long a name is, the lines keep 58 % of the width.
+    most = 0.42 / 0.58
+    assert right_end(at_once(1, 16), "x" * 90) == pytest.approx(16 * 16**most)
 
 
 def test_a_single_load_has_room_for_its_name_as_if_there_were_its_double() -> None:
-    part = (84 / 290) / (1 - 84 / 290)
-    assert right_end(Scales((8,), 0.0, 1.0), "x" * 10) == pytest.approx(8 * 2**part)
-    places = Scales((1,), 0.0, 1.0, ("8 at once",))
-    assert right_end(places, "x" * 10) == pytest.approx(1 + part)
+    part = (78 / 300) / (1 - 78 / 300)
+    assert right_end(at_once(8), "x" * 10) == pytest.approx(8 * 2**part)
+    assert right_end(load_places([None]), "x" * 10) == pytest.approx(1 + part)
 
 
 def spread(*values: float) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from dashboard.views.compare.measured import FIGURES
 from dashboard.views.compare.tables import pair_rows
 from tests.commands.asking import run
 from tests.dashboard.conftest import opened as shelved
-from tests.dashboard.opening import opened
+from tests.dashboard.opening import encoded, opened
 from warehouse import queries
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -325,6 +325,26 @@ def test_launches_give_an_interval_and_a_word_to_every_line_and_load() -> None:
     assert levels["word"][0] == first.word == "gain"
     assert set(levels["load"]) == {"1 at once", "8 at once"}
     assert levels["95 % interval"].str.contains("%").all()
+
+
+@pytest.mark.usefixtures("repeated")
+@pytest.mark.parametrize("absolute", [False, True])
+def test_every_encoded_field_is_a_column_and_the_loads_are_ticks_of_a_log_axis(
+    absolute: bool,
+) -> None:
+    one = setting()
+
+    view = View(SPEED, (one.arms[0].name,), "baseline", absolute, "code")
+    spec = over_load(one, view).to_dict()
+
+    columns = {column for rows in spec["datasets"].values() for column in rows[0]}
+    assert encoded(spec) <= columns | {"zero"}
+    points = spec["layer"][-2]["encoding"]
+    x = points["x"]
+    assert (x["scale"]["type"], x["scale"]["base"], x["axis"]["values"]) == ("log", 2, [1, 8])
+    assert points["fillOpacity"]["field"] == "solid"
+    # Improvements have a line of no difference.
+    assert (spec["layer"][0]["mark"]["type"] == "rule") is not absolute
 
 
 @pytest.mark.usefixtures("repeated")

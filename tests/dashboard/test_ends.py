@@ -3,17 +3,16 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import Scales
-from dashboard.charts.ends import panel_of
+from dashboard.charts.ends import ends_apart
 
-#: The distance that names keep is 8.5 % of the axis: 0.85 here.
-AXIS = Scales((1,), 10.0, 20.0)
+#: From one end of the axis to the other; the distance that names keep is 8.5 % of it: 0.85.
+SPAN = 10.0
 
 
 def placed(*ends: tuple[str, float]) -> dict[str, float]:
     """The name at a line's end -> the height at which it stands."""
-    marks = pd.DataFrame(ends, columns=["end_label", "value"]).assign(panel="one")
-    found = panel_of(marks, "one", AXIS).set_index("end_label")["end_y"]
+    marks = pd.DataFrame(ends, columns=["end_label", "value"])
+    found = ends_apart(marks, SPAN).set_index("end_label")["end_y"]
     return {str(name): float(height) for name, height in found.items()}
 
 
@@ -39,14 +38,10 @@ def test_equal_ends_stand_a_line_apart() -> None:
     assert found == pytest.approx([14.15, 15.0, 15.85])
 
 
-def test_only_named_ends_of_the_panel_are_placed() -> None:
-    marks = pd.DataFrame({
-        "panel": ["one", "one", "one", "two"],
-        "end_label": ["", "a", "", "b"],
-        "value": [15.0, 15.1, 15.2, 15.0],
-    })  # fmt: skip
+def test_only_named_ends_are_placed() -> None:
+    marks = pd.DataFrame({"end_label": ["", "a", ""], "value": [15.0, 15.1, 15.2]})
 
-    found = panel_of(marks, "one", AXIS)
+    found = ends_apart(marks, SPAN)
 
     assert list(found["value"]) == [15.0, 15.1, 15.2]
     assert found["end_y"].isna().tolist() == [True, False, True]

@@ -13,6 +13,7 @@ from answers.compare.subjects import Answer, Compared, answer
 from answers.compare.values import Comparison, Line, Question, Setting
 from answers.decide.answer import decide
 from answers.decide.values import Question as Decide
+from answers.wording import bracketed
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.compare import answer as said_by
 from dashboard.charts.spec import Drawing, specification
@@ -205,8 +206,7 @@ def _same(setting: Setting, arm: str) -> str:
 
 
 def _badge(setting: Setting) -> str:
-    badges = sorted({badge for arm in setting.arms for badge in arm.badges})
-    return "".join(f"  [{badge}]" for badge in badges)
+    return bracketed(*sorted({badge for arm in setting.arms for badge in arm.badges}))
 
 
 def _every_k(shown: _Shown) -> tuple[str, ...]:

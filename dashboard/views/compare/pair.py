@@ -5,6 +5,7 @@ import streamlit as st
 
 from answers.compare.pair import Pair, Requests, configuration, pairs, requests
 from answers.compare.values import Comparison, Setting
+from answers.wording import bracketed
 from dashboard.charts import pair as drawn_pair
 from dashboard.charts.spec import specification
 from dashboard.components import plain, shown, table
@@ -43,7 +44,7 @@ def _configuration(shelf: Shelf, chosen: Pair) -> None:
 
 
 def _requests(chosen: Pair, found: Requests) -> None:
-    note = "".join(f"  [{badge}]" for badge in chosen.badges)
+    note = bracketed(*chosen.badges)
     if not found.distributions:
         st.caption("These reports hold no requests, so there is no distribution.")
     grid(

@@ -5,8 +5,8 @@ import streamlit as st
 from analysis.server_series import WINDOW_S
 from answers.runs import read
 from answers.runs.values import CellRow, Server
-from answers.wording import badge
-from dashboard.charts.requests import acceptance_by_position, bracketed, distribution
+from answers.wording import badge, bracketed
+from dashboard.charts.requests import acceptance_by_position, distribution
 from dashboard.charts.server import CHARTS, over_time, sampled
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import folded, listing, table
