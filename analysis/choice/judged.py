@@ -74,6 +74,11 @@ class Judged:
         return self._improved(self.field.log - half), self._improved(self.field.log + half)
 
     @cached_property
+    def measured(self) -> Floats:
+        """What each arm's own launches say, as improvements."""
+        return self._improved(self.field.log)
+
+    @cached_property
     def expected(self) -> Floats:
         """Expected improvements, never outside the plain intervals."""
         low, high = self.plain

@@ -110,7 +110,8 @@ def means_over(arm: Arm) -> str:
         return ""
     mean = arm.means[0]
     sentence = (
-        f"Geometric means over the loads {', '.join(mean.loads)}; no server runs at their mean."
+        f"Geometric means over the loads {', '.join(mean.loads)}; no server runs at their mean. Here each arm's own "
+        "launches speak; the decision weighs all arms and loads together."
     )
     for names, which in ((mean.only_reference, "reference"), (mean.only_arm, "arm")):
         if names:

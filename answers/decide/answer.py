@@ -176,6 +176,7 @@ class Case:
             )
         )
         extra = [
+            *_weighed(shown, operating),
             *self._open(shown, operating),
             said.stake(stake.rivals, stake.size, stake.load),
             said.settle(settle),
@@ -243,6 +244,20 @@ class Case:
             yield said.TABLE
         yield from of_tables(shown)
         yield from of_adaptive(shown)
+
+
+def _weighed(shown: Shown, operating: Level | None) -> Iterator[str]:
+    """Yield what was measured at the operating load, where what is expected of the arm differs by
+    more than is worth saying."""
+    if operating is None or operating.load not in shown.judged.loads:
+        return
+    at = shown.judged.loads.index(operating.load)
+    place = shown.place_at(at)
+    expected, measured = (
+        number(x[place, at]) for x in (shown.judged.expected, shown.judged.measured)
+    )
+    if expected is not None and measured is not None and abs(expected - measured) > WORTH_SAYING:
+        yield said.weighed(expected, measured)
 
 
 @dataclass(frozen=True)

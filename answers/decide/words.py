@@ -175,6 +175,14 @@ def _at_operating(level: Level) -> str:
     return f"At {level.load.text}, {level.arm} gives {change(level.difference)}: {level.difference.word}."
 
 
+def weighed(expected: float, measured: float) -> str:
+    """Say what an arm's own launches say, where another gain is expected of it."""
+    return (
+        f"Its own launches say {percent(measured)} there; {percent(expected)} is expected when all arms and loads "
+        "are weighed together, since each scatters."
+    )
+
+
 def saved(saving: Saving) -> str:
     """Say what an output token costs less or more at the operating load, and how sure that is."""
     size = percent(saving.per_output_token, sign=False)
