@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseBusy
 from warehouse.store_cache import is_copy, store_of
+from warehouse.store_collect import collect
 from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
 from warehouse.store_list import current_name, generations, is_old, lists, load
 from warehouse.store_lock import WriterLock
@@ -116,20 +117,26 @@ def _check_file(root: Path, folder: str, row: dict[str, Any]) -> Iterator[Findin
 
 def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]:
     """Remove old generations, databases of old versions, and request files that no generation
-    has listed for ``grace`` seconds.
+    has listed for ``grace`` seconds; of a warehouse in an object store there and in the copy.
 
-    Only under the writer's lock. Returns the names of what was removed.
+    Only under the writer's lock. Returns the names of what was removed, for a copy those of its store.
     """
     with full_disk_explained(root):
-        removed = [*retire(root, current), *_old_databases(root)]
-        listed = listed_files(root)
-        oldest = time.time() - grace
-        for path in sorted((root / REQUESTS).glob("*.parquet")):
-            unneeded = path.name not in listed and not path.name.startswith(PRIVATE)
-            if unneeded and path.stat().st_mtime <= oldest:
-                path.unlink()
-                removed.append(path.name)
-        return removed
+        there = collect(root, grace) if is_copy(root) else None
+        here = _collect_here(root, current, grace)
+        return here if there is None else there
+
+
+def _collect_here(root: Path, current: int, grace: float) -> list[str]:
+    removed = [*retire(root, current), *_old_databases(root)]
+    listed = listed_files(root)
+    oldest = time.time() - grace
+    for path in sorted((root / REQUESTS).glob("*.parquet")):
+        unneeded = path.name not in listed and not path.name.startswith(PRIVATE)
+        if unneeded and path.stat().st_mtime <= oldest:
+            path.unlink()
+            removed.append(path.name)
+    return removed
 
 
 def _old_databases(root: Path) -> list[str]:

@@ -119,10 +119,10 @@ class ObjectStore:
             return None
         return found.hexdigest()
 
-    def send(self, place: Path, name: str) -> None:
-        """Write a file into an object, which has its new content at once or not at all."""
+    def send(self, content: Path | bytes, name: str) -> None:
+        """Write a file, or bytes, into an object, which has its new content at once or not at all."""
         with self._explained():
-            obstore.put(self._store, name, place)
+            obstore.put(self._store, name, content)
 
     def replace(self, name: str, content: bytes, tag: str | None) -> str | None:
         """Replace the object that has this tag, with None make it; return its new tag, None where it

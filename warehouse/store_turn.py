@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, LostRace
 from warehouse.store_cache import each, is_copy, keep_tags, store_of, tags_of, turning
+from warehouse.store_collecting import wait_for
 from warehouse.store_files import CURRENT, REQUESTS, TABLES, point
 from warehouse.store_list import Generation, load, number_of
 from warehouse.store_remote import have
@@ -88,17 +89,21 @@ def upload(root: Path, store: "ObjectStore", before: str | None, name: str) -> N
     requests = listed_requests(root, new) - listed_requests(root, base)
     have(root, requests)
     names = [*(f"{REQUESTS}/{one}" for one in requests), *(f"{TABLES}/{one}" for one in tables)]
+    if names:
+        wait_for(store, {name, *names})
     each(lambda one: store.send(root / one, one), sorted(names))
     store.send(root / name, name)
 
 
 def listed_requests(root: Path, generation: Generation) -> set[str]:
     """Return the request files that a generation lists."""
-    read = (
-        pq.read_table(root / TABLES / file.file, columns=["file"]).column("file").to_pylist()
-        for file in generation.of("request_files")
-    )
-    return {name for names in read for name in names}
+    tables = (file.file for file in generation.of("request_files"))
+    return {name for table in tables for name in requests_named(root, table)}
+
+
+def requests_named(root: Path, table: str) -> set[str]:
+    """Return the request files that one file of the table ``request_files`` names."""
+    return set(pq.read_table(root / TABLES / table, columns=["file"]).column("file").to_pylist())
 
 
 def _overtaken(store: "ObjectStore") -> str:

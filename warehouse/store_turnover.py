@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseDamaged
 from warehouse.store_cache import turning
@@ -31,7 +30,7 @@ from warehouse.store_list import (
     no_current,
     number_of,
 )
-from warehouse.store_turn import turn
+from warehouse.store_turn import requests_named, turn
 
 KEPT_GENERATIONS = 2
 """Old generations that stay, for readers still at work."""
@@ -114,7 +113,8 @@ def _note_unlisted(root: Path, going: Iterable[str], staying: Iterable[str]) -> 
     with suppress(WarehouseDamaged, OSError):
         left = _tables_of_files(root, staying)
         for table in _tables_of_files(root, going) - left:
-            for name in _named(root, table) - {n for one in left for n in _named(root, one)}:
+            others = {name for one in left for name in requests_named(root, one)}
+            for name in requests_named(root, table) - others:
                 os.utime(root / REQUESTS / name)
 
 
@@ -122,7 +122,3 @@ def _tables_of_files(root: Path, names: Iterable[str]) -> set[str]:
     """Return the files of the table ``request_files`` that some lists hold."""
     found = (load(root / name) for name in names if not is_old(name))
     return {file.file for one in found for file in one.of("request_files")}
-
-
-def _named(root: Path, table: str) -> set[str]:
-    return set(pq.read_table(root / TABLES / table, columns=["file"]).column("file").to_pylist())

@@ -10,8 +10,9 @@ from typing import Any
 
 from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.maintenance import collect_garbage
 from warehouse.rows import Rejection
-from warehouse.store import Reader, open_writer, warehouse_path
+from warehouse.store import Reader, current_generation, open_writer, warehouse_path
 
 MADE = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))
 CELLS = 2
@@ -73,13 +74,21 @@ def hold(root: Path) -> None:
         sys.stdin.readline()
 
 
+def collect(root: Path) -> None:
+    """Remove what nothing lists, without grace."""
+    with open_writer(root):
+        collect_garbage(root, current_generation(root) or 0, grace=0)
+
+
 def main() -> None:
-    """``child.py ingest ROOT COUNT``, ``read ROOT SECONDS`` or ``hold ROOT``."""
+    """``child.py ingest ROOT COUNT``, ``read ROOT SECONDS``, ``collect ROOT`` or ``hold ROOT``."""
     what, root, *rest = sys.argv[1:]
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     if what == "ingest":
         ingest(warehouse_path(root), int(rest[0]), *rest[1:])
+    elif what == "collect":
+        collect(warehouse_path(root))
     elif what == "read":
         sys.stdout.write(json.dumps(read(Path(root), float(rest[0]))))
     else:
