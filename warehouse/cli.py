@@ -13,6 +13,7 @@ from commands.working import working
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.errors import DraftboardError
 from warehouse.moves_cli import clone, pull, push, restore
+from warehouse.retention_cli import keep
 from warehouse.store import current_generation, open_writer, warehouse_path
 from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current
@@ -125,8 +126,8 @@ def convert(root: Path) -> None:
     )
 
 
-for _moves in (push, pull, clone, restore):
-    warehouse.add_command(_moves)
+for _command in (keep, push, pull, clone, restore):
+    warehouse.add_command(_command)
 
 
 @warehouse.command("export")

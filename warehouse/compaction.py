@@ -1,6 +1,6 @@
 """Rewriting a warehouse without changing what it says: few large request files, few segments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def _with_few_files(
     groups = [group for group in _small(files, target) if len(group) > 1]
     if not groups:
         return segment, 0
-    made = {group: _merge(root, group, made_files) for group in map(tuple, groups)}
+    made = {group: copied_requests(root, group, made_files) for group in map(tuple, groups)}
     moved = {old: row["file"] for group, row in made.items() for old in group}
     listed = [row for row in files if row["file"] not in moved] + list(made.values())
     placed = [
@@ -106,7 +106,14 @@ def _small(files: list[dict[str, Any]], target: int) -> Iterator[list[str]]:
     yield group
 
 
-def _merge(root: Path, names: Sequence[str], made_files: dict[Path, str]) -> dict[str, Any]:
+def copied_requests(
+    root: Path,
+    names: Sequence[str],
+    made_files: dict[Path, str],
+    cells: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """Write the requests of some files, with ``cells`` only theirs, into one; return its row of
+    ``request_files``. ``made_files`` gets the private file, with the name that it is to have."""
     private = private_requests(root)
     rows = 0
     have(root, names)
@@ -116,6 +123,8 @@ def _merge(root: Path, names: Sequence[str], made_files: dict[Path, str]) -> dic
                 # A row group is a cell; it stays one, so that one cell can be read alone.
                 for group in range(file.num_row_groups):
                     table: pa.Table = file.read_row_group(group)
+                    if cells is not None and table.column("cell_id")[0].as_py() not in cells:
+                        continue
                     writer.write_table(table.cast(writer.schema))
                     rows += table.num_rows
     sync(private)

@@ -46,7 +46,10 @@ def _configuration(shelf: Shelf, chosen: Pair) -> None:
 def _requests(chosen: Pair, found: Requests) -> None:
     note = bracketed(*chosen.badges)
     if not found.distributions:
-        st.caption("These reports hold no requests, so there is no distribution.")
+        st.caption(
+            "No requests are held of these cells (their reports had none, or they were removed since), "
+            "so there is no distribution."
+        )
     grid(
         [specification(drawn_pair.distribution(one, note)) for one in found.distributions],
         [f"{METRICS[one.metric].label}: share of requests at most so long, by arm"

@@ -30,7 +30,10 @@ def render(shelf: Shelf, cell: CellRow) -> None:
     all numbers."""
     drawings = _requests(shelf, cell)
     if not any("share of requests" in str(drawing) for drawing in drawings):
-        st.caption("This report holds no requests, so there is no distribution.")
+        st.caption(
+            "No requests are held of this cell (its report had none, or they were removed since), so "
+            "there is no distribution."
+        )
     _side_by_side(drawings, f"The requests of {cell.name}")
     charts_menu("cell", titled(drawings))
     part = folded("The server while it was measured", "server_part")
