@@ -4,7 +4,9 @@ It maps sub-commands to the packages, and imports a package only when it is used
 """
 
 import importlib
+import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,11 +95,22 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="draftboard", prog_name="draftboard")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Does speculative decoding pay? Measure it, compare like with like, decide.
 
     Start with: draftboard ingest examples && draftboard compare
     """
+    context.call_on_close(partial(_say_what_is_not_fresh, time.monotonic()))
+
+
+def _say_what_is_not_fresh(began: float) -> None:
+    """Say of which bucket a command has read only this machine's copy, because it could not be
+    reached."""
+    from warehouse.store_follow import not_fresh_since
+
+    for sentence in not_fresh_since(began):
+        click.echo(sentence, err=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

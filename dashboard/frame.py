@@ -5,6 +5,7 @@ errors are shown. Streamlit runs it at every action of a reader.
 import functools
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import streamlit as st
@@ -18,6 +19,7 @@ from dashboard.turnover import shown_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
+from warehouse.store_follow import not_fresh
 
 _logger = logging.getLogger("draftboard.dashboard")
 
@@ -94,6 +96,9 @@ def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
 def _draw(user: User) -> None:
     asked = links.parameters()
     shelf, is_behind = shown_shelf()
+    stale = not_fresh(Path(shelf.root))
+    if stale is not None:
+        st.warning(plain(stale))
     filters = sidebar(offered.filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))

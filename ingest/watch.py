@@ -26,6 +26,7 @@ from ingest.watch_stop import Stop
 from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store import current_generation, open_writer
+from warehouse.store_cache import name_of
 from warehouse.store_files import full_disk_explained
 from warehouse.store_inbox import bring_in
 from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
@@ -219,7 +220,7 @@ def _only_watcher(root: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise DraftboardError(
-            f"Another watcher is at work for {root} ({root / NAME} names it); "
+            f"Another watcher is at work for {name_of(root)} ({root / NAME} names it); "
             "give all folders to one watcher, or stop the other."
         ) from None
     try:

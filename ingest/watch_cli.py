@@ -39,11 +39,12 @@ def run_watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]
     from ingest.watch import Asked, watch
     from ingest.watch_lines import Lines
     from ingest.watch_stop import Stop
+    from warehouse.store_cache import name_of
 
     root, stop, lines = warehouse_path(given["warehouse"]), Stop(), Lines(given["as_json"])
     with stop.listening():
         lines.say(
-            f"watching {', '.join(map(str, paths))} for {root}, every {given['interval']:g} s; "
+            f"watching {', '.join(map(str, paths))} for {name_of(root)}, every {given['interval']:g} s; "
             "Ctrl-C ends it"
         )
         watch(Asked(paths, root, options, given["interval"]), stop, lines)

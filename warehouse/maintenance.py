@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from warehouse.errors import WarehouseBusy
-from warehouse.store_cache import is_copy, store_of
+from warehouse.store_cache import is_copy, name_of, store_of
 from warehouse.store_collect import collect
 from warehouse.store_files import PRIVATE, REQUESTS, TABLES, full_disk_explained, sha256_of
 from warehouse.store_list import current_name, generations, is_old, lists, load
@@ -39,7 +39,7 @@ def info(root: Path) -> dict[str, Any]:
     with Reader(root) as reader:
         counts: dict[str, Any] = reader.query("overview").to_pylist()[0]
         return {
-            "path": str(root),
+            "path": name_of(root),
             "generation": reader.generation,
             "generations": sorted(generations(root).values()),
             "segments": len(load(root / (current_name(root) or "")).segments),

@@ -9,6 +9,7 @@ from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
+from warehouse.store_cache import name_of, said_of
 from warehouse.store_read import Reader
 
 ECDF_POINTS = 200
@@ -131,8 +132,8 @@ def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None)
         )
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
-            f"The requests of cell {cell_id} cannot be read ({error}); "
-            f"run draftboard warehouse check --warehouse {reader.root}."
+            f"The requests of cell {cell_id} cannot be read ({said_of(reader.root, error)}); "
+            f"run draftboard warehouse check --warehouse {name_of(reader.root)}."
         ) from error
 
 

@@ -1,6 +1,6 @@
 """Requests of old runs go, their measurements stay: what is kept of a warehouse that grows each night."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -17,7 +17,7 @@ from warehouse.store_connection import sql_text
 from warehouse.store_files import TABLES, full_disk_explained
 from warehouse.store_list import Generation, Segment, current_name, load, no_current
 from warehouse.store_placing import placed
-from warehouse.store_rows import BATCHES, as_table
+from warehouse.store_rows import BATCHES
 from warehouse.store_tables import attach_parts, write_table
 from warehouse.store_turnover import save
 
@@ -68,7 +68,9 @@ def keep(root: Path, rules: Rules) -> Removed:
         sentence = _sentence(now)
         segments = [_without_requests(root, one, going, sentence, made) for one in base.segments]
         with placed(root, made):
-            save(root, Generation(base.number + 1, base.next_cell, tuple(segments), base.rejections))
+            save(
+                root, Generation(base.number + 1, base.next_cell, tuple(segments), base.rejections)
+            )
     return Removed(len(going), len(set(going.values())))
 
 
@@ -99,13 +101,13 @@ def _without_requests(
     if not numbers:
         return segment
     said = [{"cell": n, "name": FLAG, "severity": "info", "sentence": sentence} for n in numbers]
-    flags = pa.concat_tables([_read(root, segment, "flags"), as_table("flags", said)])
     files, places = _left(root, segment, going, made)
+    flags = _read(root, segment, "flags")
     changed = {
         "cells": _flagged(cells, numbers),
-        "flags": flags.sort_by("cell"),
-        "request_files": as_table("request_files", files),
-        "cell_requests": as_table("cell_requests", places),
+        "flags": pa.concat_tables([flags, _like(flags, said)]).sort_by("cell"),
+        "request_files": _like(_read(root, segment, "request_files"), files),
+        "cell_requests": _like(_read(root, segment, "cell_requests"), places),
     }
     written = {
         name: write_table(root, name, rows) for name, rows in changed.items() if rows.num_rows
@@ -119,7 +121,9 @@ def _flagged(cells: pa.Table, numbers: Collection[int]) -> pa.Table:
     more = pc.is_in(cells.column("cell"), pa.array(numbers, cells.schema.field("cell").type))
     count = cells.column("flags")
     place = cells.schema.get_field_index("flags")
-    return cells.set_column(place, cells.schema.field("flags"), pc.add(count, more.cast(count.type)))
+    return cells.set_column(
+        place, cells.schema.field("flags"), pc.add(count, more.cast(count.type))
+    )
 
 
 def _left(
@@ -146,6 +150,15 @@ def _left(
     return sorted(files.values(), key=itemgetter("file")), places
 
 
+def _like(table: pa.Table, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=table.schema)
+
+
 def _read(root: Path, segment: Segment, table: str) -> pa.Table:
-    file = segment.tables.get(table)
-    return BATCHES[table].empty_table() if file is None else pq.read_table(root / TABLES / file.file)
+    """Return the rows of a table; none, and its columns, where the segment has no file of it."""
+    if table in segment.tables:
+        return pq.read_table(root / TABLES / segment.tables[table].file)
+    cell = pq.read_schema(root / TABLES / segment.tables["cells"].file).field("cell")
+    schema = BATCHES[table]
+    # Files have the database's types, which hold a cell's number in fewer bytes.
+    return schema.set(schema.get_field_index("cell"), cell).empty_table()

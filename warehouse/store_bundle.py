@@ -21,6 +21,7 @@ from warehouse.annotations import Annotation
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
+from warehouse.store_cache import name_of
 from warehouse.store_files import (
     BUNDLE,
     REQUESTS,
@@ -125,7 +126,7 @@ def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
             f"The requests in {path} cannot be read ({error}), and nothing was written; run "
-            f"draftboard warehouse check --warehouse {root}."
+            f"draftboard warehouse check --warehouse {name_of(root)}."
         ) from error
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,11 @@ def url_of(root: Path) -> str | None:
 def name_of(root: Path) -> str:
     """Return what people call a warehouse: its URL, or its folder."""
     return url_of(root) or str(root)
+
+
+def said_of(root: Path, error: Exception) -> str:
+    """Return the first line of an error; what it calls by the folder is called by its name."""
+    return str(error).splitlines()[0].replace(str(root.absolute()), name_of(root))
 
 
 def touch(paths: list[Path]) -> None:
@@ -165,6 +171,11 @@ def tags_of(root: Path) -> dict[str, str]:
         return {}
     # A tag stands for what is in the folder.
     return {name: tag for name, tag in found.items() if (root / name).exists()}
+
+
+def read_at(root: Path) -> datetime:
+    """Return when the copy was last brought up to date (UTC)."""
+    return datetime.fromtimestamp((root / _TAGS).stat().st_mtime, UTC)
 
 
 def keep_tags(root: Path, tags: Mapping[str, str]) -> None:

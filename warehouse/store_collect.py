@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.store_cache import each, store_of
 from warehouse.store_collecting import COLLECTING, Turn, turn_to_collect
-from warehouse.store_files import REQUESTS, TABLES
+from warehouse.store_files import REQUESTS, TABLES, pointer_here
 from warehouse.store_list import Generation, current_name, is_old, load, no_current, number_of
+from warehouse.store_old import require_our_schema
 from warehouse.store_remote import have_files, pull
-from warehouse.store_turn import require_conditions, requests_named
+from warehouse.store_turn import requests_named, require_conditions
 from warehouse.store_turnover import KEPT_GENERATIONS, save
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def collect(root: Path, grace: float) -> list[str]:
             name = current_name(root)
             if name is None:
                 raise no_current(root)
+            require_our_schema(root, name)
             turn.announce(())
             found = _plan(store, name, grace)
             if not found.files:
@@ -71,8 +73,10 @@ def collect(root: Path, grace: float) -> list[str]:
                 continue
             break
         store.send(json.dumps(found.unlisted).encode(), UNLISTED)
-        _remove(turn, found)
-        return [*found.lists, *found.files]
+        # What an attempt that failed left may be the very list that is published now.
+        going = [one for one in (*found.lists, *found.files) if one != pointer_here(root)]
+        _remove(turn, going)
+        return going
 
 
 def _publish_again(root: Path, name: str) -> None:
@@ -80,11 +84,10 @@ def _publish_again(root: Path, name: str) -> None:
     save(root, Generation(base.number + 1, base.next_cell, base.segments, base.rejections))
 
 
-def _remove(turn: Turn, found: _Plan) -> None:
-    names = [*found.lists, *found.files]
+def _remove(turn: Turn, names: list[str]) -> None:
     for start in range(0, len(names), _BATCH):
         # Shows that this machine is alive, and that no other took over.
-        turn.announce(found.files)
+        turn.announce(names)
         each(lambda name: turn.store.remove([name]), names[start : start + _BATCH])
 
 
@@ -94,11 +97,11 @@ def _plan(store: "ObjectStore", current: str, grace: float) -> _Plan:
     latest = now - timedelta(seconds=grace)
     lists = [name for name in entries if number_of(name) is not None and not is_old(name)]
     old = _superseded(entries, lists, current, latest)
-    never = {
-        name for name in lists
-        if _number(name) > _number(current) and entries[name].modified <= latest
-    }  # fmt: skip
-    listed = _named_by(store, set(lists) - old - never)
+    coming = {name for name in lists if _number(name) > _number(current)}
+    never = {name for name in coming if entries[name].modified <= latest}
+    listed = _named_by(store, set(lists) - old - coming)
+    # Who loses a race takes his list away.
+    listed |= _named_by(store, coming - never, whole=False)
     since = {
         **_known_since(store),
         **dict.fromkeys(_named_by(store, old, whole=False), now),
@@ -122,9 +125,7 @@ def _number(name: str) -> int:
     return number_of(name) or 0
 
 
-def _superseded(
-    entries: Entries, lists: Iterable[str], current: str, latest: datetime
-) -> set[str]:
+def _superseded(entries: Entries, lists: Iterable[str], current: str, latest: datetime) -> set[str]:
     """Return the lists of old generations beyond the kept ones, where the next one came before
     ``latest``."""
     came: dict[int, datetime] = {}

@@ -40,9 +40,14 @@ class Turn:
     def announce(self, names: Collection[str]) -> None:
         """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy where
         another one took over."""
-        tag = self.store.replace(COLLECTING, _content(self.machine, names), self.tag)
+        content = _content(self.machine, names)
+        tag = self.store.replace(COLLECTING, content, self.tag)
         if tag is None:
-            raise _busy(self.store)
+            # Where the answer was cut it was asked again, and met itself.
+            found = self.store.get(COLLECTING)
+            if found is None or found.content != content:
+                raise _busy(self.store)
+            tag = found.tag
         self.tag = tag
 
 

@@ -83,7 +83,7 @@ def pointer(root: Path) -> str | None:
     """Return what CURRENT names; None where there is no warehouse. Of a warehouse in an object store
     it is what the store's CURRENT named a few seconds ago."""
     if (root / REMOTE).exists():
-        from warehouse.store_remote import follow
+        from warehouse.store_follow import follow
 
         follow(root)
     return pointer_here(root)

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from warehouse.errors import WarehouseDamaged
+from warehouse.store_cache import name_of
 from warehouse.store_list import current_name, is_old, load, no_current
 from warehouse.store_old import attach_old
 from warehouse.store_tables import attach_parts
@@ -39,8 +40,8 @@ def known_sources(root: Path) -> tuple[Known, ...]:
             ).fetchall()
     except (duckdb.Error, FileNotFoundError) as error:
         raise WarehouseDamaged(
-            f"The warehouse {root} does not say what it was read from "
+            f"The warehouse {name_of(root)} does not say what it was read from "
             f"({str(error).splitlines()[0]}); start anew with: draftboard ingest PATHS --rebuild "
-            f"--warehouse {root}"
+            f"--warehouse {name_of(root)}"
         ) from error
     return tuple(Known(one, Path(path), json.loads(settings)) for one, path, settings in rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
+from warehouse.store_cache import is_copy, name_of
 from warehouse.store_files import CURRENT, pointer
 
 SCHEMA_VERSION = 4
@@ -79,8 +80,7 @@ def current_name(root: Path) -> str | None:
     name = pointer(root)
     if name is not None and number_of(name) is None:
         raise WarehouseDamaged(
-            f"{root / CURRENT} does not name a generation; write the name of the newest "
-            f"generation-<n>-….json into it, or ingest again into a new --warehouse."
+            f"{name_of(root)}/{CURRENT} does not name a generation; {_mend(root)}"
         )
     return name
 
@@ -98,13 +98,14 @@ def load(path: Path) -> Generation:
         found = msgspec.json.decode(path.read_bytes(), type=Generation)
     except msgspec.DecodeError as error:
         raise WarehouseDamaged(
-            f"{path} cannot be read as a generation ({error}); write the name of an older one into "
-            f"{path.parent / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild "
-            f"--warehouse {path.parent}"
+            f"{name_of(path.parent)}/{path.name} cannot be read as a generation ({error}); "
+            f"{_mend(path.parent)}"
         ) from error
     strange = [one.file for one in found.files() if not _FILE.fullmatch(one.file)]
     if strange:
-        raise WarehouseDamaged(f"{path} lists {strange[0]!r}, which is no file of a warehouse.")
+        raise WarehouseDamaged(
+            f"{name_of(path.parent)}/{path.name} lists {strange[0]!r}, which is no file of a warehouse."
+        )
     return found
 
 
@@ -141,17 +142,28 @@ def no_current(root: Path) -> DraftboardError:
     there = generations(root)
     if set(there.values()) <= {1}:
         return WarehouseMissing(
-            f"There is no warehouse at {root} yet; make one with: "
-            f"draftboard ingest PATHS --warehouse {root}"
+            f"There is no warehouse at {name_of(root)} yet; make one with: "
+            f"draftboard ingest PATHS --warehouse {name_of(root)}"
         )
-    return lost(root, f"{root / CURRENT} is missing", there)
+    return lost(root, f"{name_of(root)}/{CURRENT} is missing", there)
 
 
 def lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
     """Return the error to raise where ``what`` is missing from a warehouse that has these
     generations."""
     newest = list(there)[-1] if there else "none"
-    return WarehouseDamaged(
-        f"{what} (newest generation there: {newest}); write the name of the newest into "
-        f"{root / CURRENT}, or start anew with: draftboard ingest PATHS --rebuild --warehouse {root}"
+    return WarehouseDamaged(f"{what} (newest generation there: {newest}); {_mend(root)}")
+
+
+def _mend(root: Path) -> str:
+    """Say how a warehouse whose pointer leads nowhere is mended."""
+    place = name_of(root)
+    if is_copy(root):
+        return (
+            "bring a generation back with: draftboard warehouse restore GENERATION "
+            f"--warehouse {place}"
+        )
+    return (
+        f"write the name of the newest whole generation into {root / CURRENT}, or start anew with: "
+        f"draftboard ingest PATHS --rebuild --warehouse {place}"
     )

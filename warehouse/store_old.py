@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.errors import WarehouseDamaged, WarehouseOutdated
+from warehouse.store_cache import name_of
 from warehouse.store_connection import confine, memory_connection
 from warehouse.store_files import BUNDLE
 from warehouse.store_list import SCHEMA_VERSION, is_old, load
@@ -25,14 +26,17 @@ def require_our_schema(root: Path, name: str) -> None:
     version = schema_version(root, name)
     if version == SCHEMA_VERSION:
         return
+    place = name_of(root)
     if (root / BUNDLE).exists():
         what = "ask whoever shared this bundle for a new one"
     elif version == CONVERTIBLE:
-        what = f"convert it with: draftboard warehouse convert --warehouse {root}"
+        what = f"convert it with: draftboard warehouse convert --warehouse {place}"
+    elif version is not None and version > SCHEMA_VERSION:
+        what = "nothing was written: update Draftboard on this machine."
     else:
-        what = f"read its results again with: draftboard ingest --rebuild --warehouse {root}"
+        what = f"read its results again with: draftboard ingest --rebuild --warehouse {place}"
     raise WarehouseOutdated(
-        f"The warehouse {root} has schema version {version or 'unknown'} and this Draftboard "
+        f"The warehouse {place} has schema version {version or 'unknown'} and this Draftboard "
         f"needs {SCHEMA_VERSION}; {what}"
     )
 

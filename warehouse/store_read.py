@@ -18,6 +18,7 @@ import pyarrow as pa
 from warehouse import annotations
 from warehouse.errors import WarehouseDamaged
 from warehouse.kept import Kept
+from warehouse.store_cache import name_of, said_of
 from warehouse.store_connection import confine, sql_text
 from warehouse.store_files import REQUESTS, TABLES, pin
 from warehouse.store_list import (
@@ -77,8 +78,8 @@ def open_newest(root: Path) -> Opened:
         weakref.finalize(opened, os.close, pinned)
         return opened
     raise WarehouseDamaged(
-        f"{root / name}, which CURRENT names, is missing; "
-        f"run draftboard warehouse check --warehouse {root}."
+        f"{name_of(root)}/{name}, which CURRENT names, is missing; "
+        f"run draftboard warehouse check --warehouse {name_of(root)}."
     )
 
 
@@ -186,8 +187,9 @@ class Reader:
             return _table(cursor, sql_text(name), parameters)
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             raise WarehouseDamaged(
-                f"The warehouse {self.root} cannot be read ({str(error).splitlines()[0]}); "
-                f"run draftboard warehouse check --warehouse {self.root}."
+                f"The warehouse {name_of(self.root)} cannot be read "
+                f"({said_of(self.root, error)}); run draftboard warehouse check --warehouse "
+                f"{name_of(self.root)}."
             ) from error
         finally:
             cursor.close()

@@ -5,17 +5,15 @@ generation comes (``pull``) or goes (``store_turn``), a file is fetched when it 
 and lines are added to a file that all add to (``append``).
 """
 
-import math
 import os
 import secrets
-import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import DraftboardError, WarehouseBusy, WarehouseDamaged, WarehouseOutdated
+from warehouse.errors import WarehouseBusy, WarehouseDamaged, WarehouseOutdated
 from warehouse.store_aside import LINES, pull_aside
 from warehouse.store_cache import (
     each,
@@ -42,34 +40,8 @@ from warehouse.store_list import Generation, is_old, load, number_of
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
 
-POLL_S = 5.0
-"""A reader looks whether there is a new generation at most so often, in seconds."""
 #: What is being fetched, and what a kill left of it, for so many seconds.
 _PART, _PART_S = ".part", 3600.0
-_guard = threading.Lock()
-_looked: dict[Path, tuple[float, DraftboardError | None]] = {}
-
-
-def follow(root: Path) -> None:
-    """Bring the copy up to date, unless that was done a few seconds ago. Raises as ``pull``, and
-    says the same again until it is time for another look."""
-    with _guard:
-        at, trouble = _looked.get(root, (-math.inf, None))
-        if time.monotonic() - at < POLL_S:
-            if trouble is not None:
-                raise trouble
-            return
-        try:
-            pull(root)
-        except DraftboardError as error:
-            _looked[root] = (time.monotonic(), error)
-            raise
-        _looked[root] = (time.monotonic(), None)
-
-
-def stay(root: Path) -> None:
-    """Never look at the store from this process: it may not, or has no credentials."""
-    _looked[root] = (math.inf, None)
 
 
 def pull(root: Path) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
+from warehouse.store_cache import name_of, said_of
 from warehouse.store_connection import memory_connection, quoted, sql_text
 from warehouse.store_files import COMPRESSION, PRIVATE, TABLES, put
 from warehouse.store_list import File, Generation, Segment
@@ -110,8 +111,8 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
 
 def _damaged(root: Path, error: Exception) -> WarehouseDamaged:
     return WarehouseDamaged(
-        f"The warehouse {root} cannot be read ({str(error).splitlines()[0]}); "
-        f"run draftboard warehouse check --warehouse {root}."
+        f"The warehouse {name_of(root)} cannot be read ({said_of(root, error)}); "
+        f"run draftboard warehouse check --warehouse {name_of(root)}."
     )
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 
 from warehouse.errors import WarehouseDamaged
-from warehouse.store_cache import turning
+from warehouse.store_cache import is_copy, name_of, turning
 from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
     TABLES,
-    pointer,
     pointer_here,
     publish,
     remove_unpinned,
 )
+from warehouse.store_follow import reach
 from warehouse.store_list import (
     Generation,
     current_name,
@@ -55,14 +55,15 @@ def start_writing(root: Path, rebuild: bool) -> str | None:
     raises WarehouseDamaged where that cannot be said, unless ``rebuild`` starts from nothing.
     """
     # First of all: a copy follows its store now, and gets new files.
-    pointer(root)
+    if is_copy(root):
+        reach(root)
     there = generations(root)
     try:
         current = current_name(root)
         if current is None and not set(there.values()) <= {1}:
             raise no_current(root)
         if current is not None and current not in there:
-            raise lost(root, f"{root / current}, which CURRENT names, is missing", there)
+            raise lost(root, f"{name_of(root)}/{current}, which CURRENT names, is missing", there)
     except WarehouseDamaged:
         if not rebuild:
             raise

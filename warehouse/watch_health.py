@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from warehouse.errors import DraftboardError
+from warehouse.store_cache import name_of
 
 NAME = "watch.json"
 #: Not the prefix of the store's own private files: a writer that starts would remove those.
@@ -68,8 +69,8 @@ def read_health(root: Path) -> Health:
         return Health.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise DraftboardError(
-            f"No watcher has reported to {root}; start one with: "
-            f"draftboard ingest --watch DIR --warehouse {root}"
+            f"No watcher has reported to {name_of(root)} from this machine; start one with: "
+            f"draftboard ingest --watch DIR --warehouse {name_of(root)}"
         ) from None
     except (OSError, ValidationError) as error:
         said = str(error).splitlines()[0]

@@ -5,18 +5,21 @@ import random
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from warehouse import annotations, queries
-from warehouse.errors import InvalidInput, LostRace, UnknownKey
+from warehouse.errors import InvalidInput, LostRace, UnknownKey, WarehouseOutdated
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.rows import Rejection
 from warehouse.store import Reader, current_generation, open_writer, warehouse_path
 from warehouse.store_cache import url_of
-from warehouse.store_list import current_name, load
+from warehouse.store_follow import POLL_S
+from warehouse.store_list import SCHEMA_VERSION, current_name, load
 from warehouse.store_moves import clone, push, restore
 from warehouse.store_object import ObjectStore
-from warehouse.store_remote import POLL_S, pull
+from warehouse.store_remote import pull
+from warehouse.store_turnover import save
 
 
 @pytest.fixture
@@ -222,6 +225,28 @@ def test_a_broken_pointer_is_mended_by_going_back(bucket, put, tmp_path):
     assert held(bucket.at("third"))[1] == 2
     with pytest.raises(UnknownKey, match=r"has no generation 9; there are: 1, 2, 3\.$"):
         restore(bucket.at("reader"), "9")
+
+
+def test_a_writer_of_an_older_layout_is_refused_and_nothing_is_lost(bucket, put):
+    newer = bucket.at("newer")
+    with open_writer(bucket.at("older")) as older:
+        put(older, "one")
+        older.commit()
+        put(older, "two")
+        pull(newer)
+        found = load(newer / current_name(newer))
+        save(newer, replace(found, number=2, schema_version=SCHEMA_VERSION + 1))
+        with pytest.raises(WarehouseOutdated, match=rf"{bucket.url} has .*: update Draftboard on"):
+            older.commit()
+    pull(bucket.at("reader"))
+    assert current_generation(bucket.at("reader")) == 2
+    with pytest.raises(WarehouseOutdated), open_writer(bucket.at("older")):
+        pass
+    assert restore(newer, "1") == 3
+    with open_writer(bucket.at("older")) as updated:
+        put(updated, "two")
+        updated.commit()
+    assert len(held(bucket.at("reader"))[0]) == 2
 
 
 @pytest.mark.slow

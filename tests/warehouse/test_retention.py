@@ -74,7 +74,11 @@ def _with_requests(root: Path) -> list[str]:
 )
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_run_that_one_rule_names_keeps_its_requests(
-    root: Path, keep: Callable[..., Result], rules: tuple[object, ...], runs: list[str], compacted: bool
+    root: Path,
+    keep: Callable[..., Result],
+    rules: tuple[object, ...],
+    runs: list[str],
+    compacted: bool,
 ) -> None:
     if compacted:
         with open_writer(root):

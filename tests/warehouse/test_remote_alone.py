@@ -1,0 +1,134 @@
+"""A bucket that cannot be reached: the copy answers and says since when, nothing is written."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from streamlit.testing.v1 import AppTest
+
+from draftboard import cli
+from warehouse import annotations
+from warehouse.errors import DraftboardError, WarehouseUnreachable
+from warehouse.rows import Rejection
+from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store_follow import not_fresh, reach
+from warehouse.store_list import current_name, load
+
+SAID = (
+    r"Shown is what was read by \d{4}-\d\d-\d\d \d\d:\d\d UTC, nothing newer: "
+    r"s3://\w+/results cannot be used: there is no such bucket \(or it is gone\): make it, or .*\."
+)
+
+
+@pytest.fixture
+def alone(bucket: Any, make_source: Any, make_cell: Any) -> Path:
+    """The copy of a machine that has read a generation, and whose bucket is gone since."""
+    source = make_source("one")
+    with open_writer(bucket.at("writer")) as writer:
+        writer.add(source, [make_cell(source, 0)])
+        writer.commit()
+    root: Path = bucket.at("reader")
+    reach(root)
+    body = b"<Error><Code>NoSuchBucket</Code><Message>NoSuchBucket</Message></Error>"
+    bucket.front.fail("", lambda *_: (404, {"Content-Type": "application/xml"}, body))
+    # Looks at its store again, as a process that starts now does.
+    with pytest.raises(WarehouseUnreachable):
+        reach(root)
+    return root
+
+
+def _call(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words))
+
+
+def test_a_command_shows_what_the_copy_holds_and_says_since_when(bucket: Any, alone: Path) -> None:
+    done = _call("runs", "--warehouse", bucket.url)
+    assert done.exit_code == 0, done.output
+    assert "one.json" in done.stdout
+    assert re.fullmatch(SAID, done.stderr.strip())
+    assert current_generation(alone) == 1
+
+
+def test_what_was_answered_from_a_bucket_in_reach_is_called_fresh(bucket: Any, alone: Path) -> None:
+    bucket.front.heal()
+    reach(alone)
+    assert not_fresh(alone) is None
+    assert _call("runs", "--warehouse", bucket.url).stderr == ""
+
+
+@pytest.mark.slow
+def test_a_page_shows_what_the_copy_holds_and_says_since_when(
+    bucket: Any, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", bucket.url)
+    frame = Path(__file__).parents[2] / "dashboard" / "frame.py"
+    page = AppTest.from_file(str(frame), default_timeout=60).run()
+    assert not page.exception, page.exception
+    assert not page.error
+    (said,) = [one.value.replace("\\", "") for one in page.warning if "nothing newer" in one.value]
+    assert re.fullmatch(SAID, said)
+
+
+def test_a_machine_that_has_read_nothing_is_told_why(bucket: Any, alone: Path) -> None:
+    with pytest.raises(WarehouseUnreachable, match=f"{bucket.url} cannot be used"):
+        Reader(bucket.at("new"))
+
+
+def _reject(root: Path) -> None:
+    with open_writer(root) as writer:
+        writer.reject(Rejection("broken.json", "cut off"))
+        writer.commit()
+
+
+def _note(root: Path) -> None:
+    event = annotations.annotation("note", annotations.night("2026-11-21"), "text", "Ann")
+    annotations.add(root, event)
+
+
+@pytest.mark.parametrize("write", [_reject, _note])
+def test_who_writes_is_refused_and_nothing_is_changed(
+    bucket: Any, alone: Path, write: Callable[[Path], None]
+) -> None:
+    before = {path: path.read_bytes() for path in alone.rglob("*.json*")}
+    with pytest.raises(
+        WarehouseUnreachable, match=f"{bucket.url} cannot be used: there is no such"
+    ):
+        write(alone)
+    assert {path: path.read_bytes() for path in alone.rglob("*.json*")} == before
+    bucket.front.heal()
+    reach(bucket.at("other"))
+    assert current_generation(bucket.at("other")) == 1
+
+
+def _lose_a_table(root: Path) -> None:
+    (root / "tables" / load(root / str(current_name(root))).files()[0].file).unlink()
+
+
+def _spoil_the_list(root: Path) -> None:
+    (root / str(current_name(root))).write_text("nonsense")
+
+
+def _spoil_the_pointer(root: Path) -> None:
+    (root / "CURRENT").write_text("nonsense")
+
+
+@pytest.mark.parametrize("spoil", [_lose_a_table, _spoil_the_list, _spoil_the_pointer])
+def test_what_is_wrong_with_a_bucket_names_its_address_and_not_the_copy(
+    bucket: Any, alone: Path, spoil: Callable[[Path], None]
+) -> None:
+    bucket.front.heal()
+    reach(alone)
+    spoil(alone)
+    with pytest.raises(DraftboardError) as caught:
+        Reader(alone)
+    assert bucket.url in str(caught.value)
+    assert str(alone) not in str(caught.value)
+
+
+def test_a_bucket_with_nothing_in_it_yet_is_named(bucket: Any) -> None:
+    done = _call("runs", "--warehouse", bucket.url)
+    assert done.exit_code == 1
+    assert f"There is no warehouse at {bucket.url} yet" in str(done.exception)
