@@ -49,8 +49,7 @@ def check_outputs(
 
     ``greedy``: whether both arms ran at temperature 0; None for unknown.
     """
-    one, other = (_keyed(rows) for rows in (baseline, speculative))
-    both = one.add_suffix("_b").join(other.add_suffix("_s"), how="inner")
+    both = completed_by_both(baseline, speculative)
     lengths = both[["output_tokens_b", "output_tokens_s"]].dropna()
     medians = _medians(lengths)
     totals = (
@@ -63,6 +62,13 @@ def check_outputs(
         *_text_sentences(greedy, len(texts), identical, place),
     )
     return OutputCheck(len(both), medians, totals, identical, place, sentences)
+
+
+def completed_by_both(baseline: pd.DataFrame, speculative: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per prompt that both arms completed: ``output`` and ``output_tokens``, the baseline's
+    with ``_b`` behind and the other's with ``_s``."""
+    one, other = (_keyed(rows) for rows in (baseline, speculative))
+    return one.add_suffix("_b").join(other.add_suffix("_s"), how="inner")
 
 
 def _keyed(rows: pd.DataFrame) -> pd.DataFrame:

@@ -152,7 +152,7 @@ def _screening(space: Space, out: frozenset[int]) -> list[Next]:
     wanted = [(BASELINE, np.ones(len(space.places), dtype=np.bool_))]
     loads = np.array([place.load for place in space.places])
     ends = (loads == loads.min()) | (loads == loads.max())
-    for places in space.families().values():
-        able = [at for at in places if at not in out]
+    for arms in space.families().values():
+        able = [arm for arm in arms if arm not in out]
         wanted += [(able[-1], ends)] if able else []
     return [Next(arm, places, space.minutes(places), "screen") for arm, places in wanted]

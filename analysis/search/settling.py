@@ -1,4 +1,4 @@
-"""What would settle what is open: the launches that are still needed if nobody moves."""
+"""What would settle what is open: the launches still needed if every speed is as expected."""
 
 from dataclasses import dataclass, replace
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: The place of the baseline among the arms.
+#: The number of the baseline among the arms.
 BASELINE = 0
 
 
@@ -48,12 +48,12 @@ class Space:
         return repeats * len(self.arms) * self.minutes(every)
 
     def families(self) -> dict[str, list[int]]:
-        """Return family -> the places of its arms, by K; without the baseline."""
+        """Return family -> the numbers of its arms, by K; without the baseline."""
         found: dict[str, list[int]] = {}
-        for place, arm in enumerate(self.arms):
-            if place != BASELINE:
-                found.setdefault(arm.family, []).append(place)
-        return {name: sorted(at, key=lambda p: self.arms[p].k) for name, at in found.items()}
+        for number, arm in enumerate(self.arms):
+            if number != BASELINE:
+                found.setdefault(arm.family, []).append(number)
+        return {name: sorted(at, key=lambda n: self.arms[n].k) for name, at in found.items()}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Aim:
-    """When a search is done: nobody is better by more than ``stake`` (ratio) at any place, up to the
+    """When a search is done: no other arm is better by more than ``stake`` (ratio) at any place, up to the
     chance ``error``, or ``budget_min`` minutes are spent."""
 
     stake: float

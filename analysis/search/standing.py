@@ -1,4 +1,4 @@
-"""Who leads at each place, and how likely somebody else is better by more than the stake."""
+"""Which arm leads at each place, and how likely another is better by more than the stake."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from analysis.search.belief import Belief
 from analysis.search.space import Aim, Floats, Seen
 
-#: So many draws tell how likely it is that anybody is better anywhere; a power of two.
+#: So many draws tell how likely it is that any arm is better anywhere; a power of two.
 _DRAWS = 4096
 
 
