@@ -9,16 +9,20 @@ from rich.text import Text
 
 
 def show_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", narrow: bool = False
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    narrow: bool = False,
+    err: bool = False,
 ) -> None:
     """Print one table; every cell is text, so that nothing in a name is read as markup. ``narrow``:
-    put columns close together, where many of them have to fit.
+    put columns close together, where many of them have to fit. ``err``: on stderr.
 
     Outside a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
     """
-    console = Console()
+    console = Console(stderr=err)
     if not console.is_terminal:
-        console = Console(width=400)
+        console = Console(width=400, stderr=err)
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
         padding=(0, 1, 0, 0) if narrow else (0, 1),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 #: Options of a search that measures.
-_MEASURING = ("check", "on", "cluster")
+_MEASURING = ("check", "any_outputs", "on", "cluster", "warehouse")
 
 
 @click.command()
@@ -27,12 +27,16 @@ _MEASURING = ("check", "on", "cluster")
     help="Folder of the results of STUDY; what lies there is not measured again.",
 )  # fmt: skip
 @click.option(
-    "--replay", "warehouse", type=click.Path(path_type=Path), metavar="WAREHOUSE",
+    "--replay", "recorded", type=click.Path(path_type=Path), metavar="WAREHOUSE",
     help="Play the search over the launches that a warehouse holds; nothing is measured.",
 )  # fmt: skip
 @click.option(
     "--check", metavar="COMMAND",
     help="Quality gate: it gets the folder of an arm's drops; another status than 0 puts the arm out.",
+)  # fmt: skip
+@click.option(
+    "--any-outputs", is_flag=True,
+    help="Take also arms that do not answer as the baseline at temperature 0, but for rounding.",
 )  # fmt: skip
 @click.option(
     "--on", type=click.Choice(["local", "slurm", "ray", "kubernetes"]),
@@ -41,6 +45,10 @@ _MEASURING = ("check", "on", "cluster")
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="FILE",
     help="YAML file with the options of the cluster.",
+)  # fmt: skip
+@click.option(
+    "--warehouse", type=click.Path(path_type=Path),
+    help="Warehouse whose dashboards show how the search stands [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
 )  # fmt: skip
 @filter_options
 @click.option(
@@ -65,9 +73,9 @@ _MEASURING = ("check", "on", "cluster")
 )
 @click.option("--dry-run", is_flag=True, help="The order of the launches and their minutes alone.")
 @json_option
-def search(plan: Path | None, results: Path | None, warehouse: Path | None, **given: Any) -> None:
+def search(plan: Path | None, results: Path | None, recorded: Path | None, **given: Any) -> None:
     """Find the best arm of each load with the fewest minutes: what is measured next follows from
-    what is known, and it ends when nobody can be better by more than the stake.
+    what is known, and it ends when no other arm can be better by more than the stake.
 
     The same command continues after any interruption.
 
@@ -76,12 +84,12 @@ def search(plan: Path | None, results: Path | None, warehouse: Path | None, **gi
       draftboard search studies/laptop-lab-search.yaml --results results --stake 10%
       draftboard search --replay data/warehouse --study laptop-lab-costly --stake 10%
     """
-    if (plan is None) == (warehouse is None):
+    if (plan is None) == (recorded is None):
         raise click.UsageError("Give either a STUDY with --results, or --replay WAREHOUSE.")
     if plan is None:
-        assert warehouse is not None
+        assert recorded is not None
         _only(given, _MEASURING, "only with a STUDY, since a replay measures nothing")
-        _replay(warehouse, given)
+        _replay(recorded, given)
     elif results is None:
         raise click.UsageError("STUDY needs --results, the folder into which it measures.")
     else:
@@ -115,19 +123,21 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
     from commands.interrupts import ended_by_signals
+    from commands.search_board import Telling
     from commands.search_study import Place, laid_out, look, search_on
+    from warehouse.store_files import warehouse_path
 
     where = [word for name in ("on", "cluster") if given[name] is not None
              for word in (f"--{name}", str(given[name]))]  # fmt: skip
-    place = Place(study, results, tuple(where), given["check"])
+    place = Place(study, results, tuple(where), given["check"], given["any_outputs"])
     planned = laid_out(place)
     terms = _terms(given, planned.usd_per_min)
-    with ended_by_signals("stopped; the same command goes on from here"):
-        if given["dry_run"]:
-            now = look(place, planned, terms)
-            _under_way(now)
-        else:
-            now = search_on(place, planned, terms, _under_way)
+    if given["dry_run"]:
+        now = _looked(look(place, planned, terms))
+    else:
+        telling = Telling(warehouse_path(given["warehouse"]))
+        with ended_by_signals("stopped; the same command goes on from here"), telling:
+            now = search_on(place, planned, terms, telling)
     if given["as_json"]:
         click.echo(json.dumps(contract([now.told]), allow_nan=False))
         return
@@ -139,24 +149,25 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
                    f"--study {now.told.study}")  # fmt: skip
 
 
+def _looked(now: "Live") -> "Live":
+    """Print on stderr how a search stands that measures nothing now."""
+    from datetime import UTC, datetime
+
+    from answers.search.board import board
+    from commands.search_board import show
+
+    show(board(now, datetime.now(UTC)))
+    return now
+
+
 def _show_proof(one: "Proof") -> None:
     from answers.search import words
     from commands.output import show_table
 
     show_table(*words.proof_rows(one), title="Promised by the search, proven by fresh launches")
     click.echo(click.wrap_text(words.proof(one), _WIDTH))
-    if one.kept:
+    if one.recommended:
         click.echo(f"What to paste: --speculative-config '{one.config}'")
-
-
-def _under_way(now: "Live") -> None:
-    """Say on stderr what is known and which launch comes next, why."""
-    from answers.search import words
-
-    for line in words.under_way(now.told):
-        click.echo(line, err=True)
-    if now.order is not None:
-        click.echo(f"next: {now.order.launch_id}: {words.because(now.order.step)}", err=True)
 
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
@@ -210,11 +221,8 @@ def _show(one: "Played", dry_run: bool) -> None:
     show_table(*words.steps(one), title="Launches, in the order in which they are chosen")
     if not dry_run and one.found:
         show_table(*words.places(one.found), title="By load")
-        gone = [arm for arm in one.dropped if not any(x.startswith(f"{arm} (") for x in one.out)]
-        if gone:
-            click.echo(f"Dropped on the way: {', '.join(gone)}.")
-    for arm in one.out:
-        click.echo(f"Out: {arm}")
+    if not dry_run:
+        show_table(*words.candidate_rows(one.candidates), title="Candidates")
     if one.left_out:
         click.echo(f"Left out, since K is not fixed: {', '.join(one.left_out)}.")
     click.echo()

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,9 @@ from warehouse.errors import RunnerError
 
 if TYPE_CHECKING:
     from answers.search.live import Live, Order, Planned
-    from answers.search.values import Terms
+    from answers.search.values import Out, Terms
+    from commands.search_board import Telling
+    from warehouse.store import Reader
 
 #: ``-P``: a folder of the user's called like one of our packages must not hide it.
 PROGRAM = (sys.executable, "-P", "-m", "draftboard")
@@ -38,12 +39,14 @@ _PAUSE_S, _PAUSES = 120.0, 3
 @dataclass(frozen=True)
 class Place:
     """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
-    besides, where it runs; ``check``: the command of the quality gate."""
+    besides, where it runs; ``check``: a command of the user's that looks at an arm's drops, the quality
+    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too."""
 
     study: Path
     results: Path
     run: tuple[str, ...] = ()
     check: str | None = None
+    any_outputs: bool = False
 
     @property
     def warehouse(self) -> Path:
@@ -62,18 +65,16 @@ def laid_out(place: Place) -> "Planned":
     return planned(said)
 
 
-def search_on(
-    place: Place, study: "Planned", terms: "Terms", show: "Callable[[Live], None]"
-) -> "Live":
-    """Measure until the search is over; ``show`` is told what is known before every launch. Raises
+def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling") -> "Live":
+    """Measure until the search is over, and tell before every launch what is known. Raises
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
     while True:
         _alone(place.drops(study.study))
         now = look(place, study, terms)
-        show(now)
+        telling.next(now)
         if now.order is None:
-            return _proven(place, study, now)
+            return _proven(place, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
         _measure(place, study, now.order)
@@ -104,15 +105,23 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
 
     drops = place.drops(study.study)
     out = given_up(drops, study.attempts)
-    out += () if place.check is None else refused(drops, place.check)
     if not any(good(drops)):
         return live(None, study, terms, out)
-    _ours("ingest", str(drops), "--warehouse", str(place.warehouse))
+    _ours("ingest", str(drops), "--warehouse", str(place.warehouse), "--keep-text")
     with closing(Reader(place.warehouse)) as reader:
+        out += _refused(place, reader, study.study, study.arms[0].label)
         return live(reader, study, terms, out)
 
 
-def _proven(place: Place, study: "Planned", now: "Live") -> "Live":
+def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[Out, ...]":
+    """Return the arms of a study whose answers keep them from being taken."""
+    from answers.search.answered import answering_otherwise
+
+    out = () if place.check is None else refused(place.drops(name), place.check)
+    return out if place.any_outputs else out + answering_otherwise(reader, name, baseline)
+
+
+def _proven(place: Place, study: "Planned", now: "Live", telling: "Telling") -> "Live":
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
     from answers.search.proven import LAUNCHES, proven, study_of_proof
@@ -124,18 +133,26 @@ def _proven(place: Place, study: "Planned", now: "Live") -> "Live":
         return now
     _alone(place.drops(name))
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
-    click.echo(f"proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}", err=True)
+    telling.proving(
+        now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
+        LAUNCHES * (1 + len(arms)) * study.launch_min,
+    )  # fmt: skip
     _child(["run", str(write_proof(place.study, name, arms, LAUNCHES)),
             "--results", str(place.results), *place.run])  # fmt: skip
-    _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse))
+    if place.check is not None:
+        check(place.drops(name) / best.name, place.check)
+    _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse), "--keep-text")
     with closing(Reader(place.warehouse)) as reader:
-        told = proven(reader, study, now)
+        told = proven(reader, study, now, _refused(place, reader, name, study.arms[0].label))
     if told.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
-            "run` printed above says why; the same command goes on with the proof alone."
+            f"run` printed above says why, and {place.drops(name) / 'logs'} what its servers said; the same "
+            "command goes on with the proof alone."
         )
-    return replace(now, told=told)
+    now = replace(now, told=told)
+    telling.over(now)
+    return now
 
 
 def _alone(drops: Path) -> None:
@@ -159,23 +176,45 @@ def _measure(place: Place, study: "Planned", order: "Order") -> None:
     ]  # fmt: skip
     drops = place.drops(study.study)
     before = set(good(drops))
-    _child(words)
+    status = _child(words)
     if set(good(drops)) > before:
         return
     baseline = order.arm == study.arms[0].label
     if baseline or order.arm not in {one.arm for one in given_up(drops, study.attempts)}:
-        what = "The baseline" if baseline else order.arm
-        raise RunnerError(
-            f"{what} left nothing that was measured, so the search cannot go on; what `draftboard "
-            f"run` printed above says why. Mend it and give the same command again."
+        raise RunnerError(nothing_left(place, study.study, order.launch_id, status))
+
+
+def nothing_left(place: Place, study: str, launch: str, status: int) -> str:
+    """Say what became of a launch that ended and left no good cell here, where to look, and what to do
+    next. ``status``: the exit status of its `draftboard run`."""
+    again = "the same command goes on from here and measures only what is missing."
+    where = place.run[place.run.index("--on") + 1] if "--on" in place.run else "local"
+    if where == "local":
+        return (
+            f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "
+            f"printed above says why, and {place.drops(study) / 'logs'} what its server said. Mend it; {again}"
         )
+    logs = f"draftboard cluster logs {place.study} {launch} --results {place.results}"
+    if status:
+        return (
+            f"{launch} failed on {where}, so the search cannot go on; what `draftboard run` printed above "
+            f"says why, and `{logs}` what its job said. Mend it; {again}"
+        )
+    return (
+        f"{launch} ended on {where} without an error, and no result of it lies in {place.drops(study)}: "
+        "its node writes to a folder that this machine does not see, or the shared file system is late. "
+        f"`{logs}` shows what it measured, if the log is here; else look on the node. Name a folder with "
+        "--results that the nodes and this machine share, or copy the node's folder here and bring it in "
+        f"with `draftboard collect FOLDER --results {place.results}`; {again}"
+    )
 
 
-def _child(words: list[str]) -> None:
-    """Run another command of ours to its end; what it prints goes where ours goes."""
+def _child(words: list[str]) -> int:
+    """Run another command of ours to its end and return its exit status; what it prints goes where ours
+    goes."""
     child = subprocess.Popen([*PROGRAM, *words], stdin=subprocess.DEVNULL)
     try:
-        child.wait()
+        return child.wait()
     except KeyboardInterrupt:
         # Ctrl-C reached it as well; a scheduler's SIGTERM did not.
         child.send_signal(signal.SIGINT)

@@ -1,5 +1,5 @@
 """What lies beside the generations of a warehouse in an object store, and changes: lines that people
-add, published tables, the nights' history."""
+add, published tables, the history of nights, how searches stand."""
 
 import math
 import time
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Files that lines are added to.
 LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "tokens.jsonl")
 #: Folders of small files that are replaced whole; looked at once in so many seconds.
-ASIDE, _ASIDE_S = (PUBLISHED, "nights"), 30.0
+ASIDE, _ASIDE_S = (PUBLISHED, "nights", "searches"), 30.0
 _looked: dict[Path, float] = {}
 
 

@@ -17,13 +17,14 @@ from analysis.search.race import (
     state,
 )
 from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
+from answers.search.candidates import candidates
 from answers.search.found import found_at, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
 from answers.search.traffic import mix_of, of_traffic
 from answers.search.values import Out, Played, Step, Terms
 from answers.search.winner import Winner, runner_up, winner
-from answers.search.words import ended, headline, outlook, where
+from answers.search.words import UNDER_WAY, ended, headline, outlook, where
 from answers.wording import percent
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
@@ -66,9 +67,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Live:
-    """``order``: None where the search is over; ``told``: all that is known so far; ``winner``: what
-    one server would do, None until it is decided, and ``rival``, what it would do else; ``known``: what
-    it was decided with; ``troubles``: why the machine is not to be trusted at present, in words."""
+    """How a search stands. ``order``: the next launch, None where the search is over; ``told``: all that
+    is known so far; ``winner``: the one configuration of a server that is expected to be the best, and
+    ``rival``, the next best, both None until the search is decided; ``known``: what it was decided with;
+    ``troubles``: why the machine is not to be trusted at present, in words."""
 
     order: Order | None
     told: Played
@@ -97,14 +99,17 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
     now = state(space, seen, aim)
     order = _order((space, now), found, planned, terms) if isinstance(now.step, Next) else None
     told = _told((space, aim, seen), now, planned, terms)
-    gone = tuple(f"{one.arm} ({one.why})" for one in out if one.arm != planned.arms[0].label)
+    gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
         rival = runner_up(space, seen, now.belief, best)
     usd = None if planned.usd_per_min is None else told.minutes * planned.usd_per_min
-    return Live(order, replace(told, out=gone, usd=usd), best, rival, (space, seen),
-                _troubles(found, now, aim))  # fmt: skip
+    told = replace(
+        told, out=tuple(f"{arm} ({why})" for arm, why in gone.items()), usd=usd,
+        candidates=candidates((space, seen, aim), now, gone),
+    )  # fmt: skip
+    return Live(order, told, best, rival, (space, seen), _troubles(found, now, aim))
 
 
 def _troubles(found: Measured, now: State, aim: Aim) -> tuple[str, ...]:
@@ -180,7 +185,7 @@ def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: T
     told = Played(
         planned.study, None, terms, steps, found_at(space, aim, now),
         isinstance(now.step, End) and now.step.decided,
-        ended(now.step) if isinstance(now.step, End) else "under way",
+        ended(now.step) if isinstance(now.step, End) else UNDER_WAY,
         spent(space, seen.launches), space.grid_minutes(GRID_REPEATS),
         () if now.now is None else tuple(
             space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),

@@ -11,7 +11,7 @@ from analysis.search.space import Arm, Floats, Launch, Space
 from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
 from answers.search.traffic import of_traffic
-from answers.search.values import Played, Proof, Proven
+from answers.search.values import Out, Played, Proof, Proven
 from warehouse.store_read import Reader
 
 #: How often the winner, the runner-up and the baseline are launched.
@@ -23,8 +23,11 @@ def study_of_proof(name: str) -> str:
     return f"{name}-proof"
 
 
-def proven(reader: Reader, planned: Planned, now: Live) -> Played:
-    """Return the search with what its proof says; without one as long as the proof is not whole."""
+def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...] = ()) -> Played:
+    """Return the search with what its proof says; without one as long as the proof is not whole.
+
+    ``refused``: arms of the proof whose answers keep them from being taken.
+    """
     known, taken, rival = now.known, now.winner, now.rival
     if known is None or taken is None or taken.config is None:
         return now.told
@@ -39,7 +42,8 @@ def proven(reader: Reader, planned: Planned, now: Live) -> Played:
         beside = proof(belief, taken.arms, winner, others[0], rival.arms)
         kept, ahead = kept and beside.kept(stake), _lines(known[0], beside)
     told = Proof(taken.config, taken.words, kept, _lines(known[0], found),
-                 None if rival is None else rival.words, ahead)  # fmt: skip
+                 None if rival is None else rival.words, ahead,
+                 next((one.why for one in refused if one.arm == taken.name), None))  # fmt: skip
     return replace(now.told, proof=told)
 
 

@@ -14,6 +14,7 @@ from analysis.service.slo import parse
 from answers.decide.answer import decide
 from answers.decide.values import Question
 from answers.ground import Asked, ground
+from answers.search.candidates import candidates
 from answers.search.found import found_at, step_of
 from answers.search.recorded import LINE, Read, Recorded, recorded
 from answers.search.served import bounded
@@ -108,6 +109,7 @@ def _played(
         one.study, one.model, terms, tuple(steps), found, now.step.decided, ended(now.step),
         sum(step.minutes for step in steps), one.space.grid_minutes(one.repeats),
         tuple(one.space.arms[arm].label for arm in dropped), one.left_out, "",
+        candidates=candidates((one.space, seen, aim), now, {}),
     )  # fmt: skip
     more = None
     if now.belief is not None and now.now is not None and not now.step.decided:

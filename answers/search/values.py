@@ -22,7 +22,7 @@ class Terms:
 @dataclass(frozen=True)
 class Step:
     """One launch: ``where`` it measures; ``why`` it was asked for; ``open``: the chance, before it,
-    that somebody is better by more than the stake anywhere; None while screening."""
+    that another arm than the leading one is better by more than the stake anywhere; None while screening."""
 
     arm: str
     where: str
@@ -58,6 +58,20 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """An arm, and what is known of it. ``launches``: so many measured it; ``low`` and ``high``: its
+    expected gain (ratios) against the baseline at the dataset and load where it gains least and most, None
+    for the baseline, for an arm that is out and while nothing is known; ``state``: whether it leads, may still win or is out, and
+    why, in words."""
+
+    arm: str
+    launches: int
+    low: float | None
+    high: float | None
+    state: str
+
+
+@dataclass(frozen=True)
 class Proven:
     """The gain of the winner at one place, as ratios: ``promised`` by the search, which chose what
     looked best; ``proven`` by fresh launches, from ``low`` to ``high`` (95 %)."""
@@ -72,9 +86,11 @@ class Proven:
 
 @dataclass(frozen=True)
 class Proof:
-    """``config``: the value of ``--speculative-config`` that was measured; ``words``: its K's;
-    ``kept``: whether fresh launches exclude nowhere what was promised, less the stake. ``places``: the
-    gain against the baseline; ``ahead``: against ``rival``, the runner-up, empty without one."""
+    """What fresh launches prove of the winner. ``config``: the value of ``--speculative-config`` that was
+    measured; ``words``: its K, or the K of each load; ``kept``: whether fresh launches exclude nowhere
+    what was promised, less the stake. ``places``: the gain against the baseline; ``ahead``: against
+    ``rival``, the runner-up, empty without one. ``refused``: why its answers keep it from being taken,
+    None where they do not."""
 
     config: str
     words: str
@@ -82,6 +98,12 @@ class Proof:
     places: tuple[Proven, ...]
     rival: str | None = None
     ahead: tuple[Proven, ...] = ()
+    refused: str | None = None
+
+    @property
+    def recommended(self) -> bool:
+        """Whether it is to be taken."""
+        return self.kept and self.refused is None
 
 
 @dataclass(frozen=True)
@@ -94,11 +116,11 @@ class Out:
 
 @dataclass(frozen=True)
 class Played:
-    """A search over one study. ``ended``: in one word why; ``minutes`` against ``grid_min``, those of
+    """A search over one study. ``ended``: why, or that it is under way; ``minutes`` against ``grid_min``, those of
     every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
     could not be measured, each with its reason; ``proof``: None where nothing was proven; ``usd``: None
     without a price; ``chance`` (0-1): that the rest of the budget decides, None where it is early or
-    decided; ``outlook``: that in words."""
+    decided; ``outlook``: that in words; ``candidates``: the baseline first."""
 
     study: str | None
     model: str | None
@@ -117,3 +139,4 @@ class Played:
     usd: float | None = None
     chance: float | None = None
     outlook: str = ""
+    candidates: tuple[Candidate, ...] = ()

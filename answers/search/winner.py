@@ -17,9 +17,10 @@ from answers.decide.words import k_by_batch
 
 @dataclass(frozen=True)
 class Winner:
-    """``config``: the value of ``--speculative-config``, None where nothing is to be drafted;
-    ``arms`` (places,): the arm of the search whose K it has at each place; ``like``: the name of one
-    of them that drafts; ``words``: its K's; ``role``: winner or runner-up."""
+    """A configuration of a server. ``config``: the value of ``--speculative-config``, None where nothing
+    is to be drafted; ``arms`` (places,): the arm of the search that it is at each place; ``like``: the
+    name of one of these that drafts; ``words``: its K, or the K of each load; ``role``: winner or
+    runner-up."""
 
     config: str | None
     arms: NDArray[np.int64]

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from analysis.search.race import UNLIKELY, End
 from analysis.search.settling import MOST, Settling
 from analysis.search.space import Space
-from answers.search.values import Found, Played, Proof, Proven, Step
+from answers.compare.words import counted
+from answers.search.values import Candidate, Found, Played, Proof, Proven, Step, Terms
 from answers.wording import known, percent
 
 Rows = tuple[list[str], list[list[str]]]
+UNDER_WAY = "under way"
 _ENDED = {
     "settled": "settled",
     "budget": "the budget is spent",
@@ -44,14 +46,16 @@ def headline(one: Played, more: Settling | None) -> str:
     """Return in a few sentences what a search decided, at what cost, and what is open."""
     stake, error = percent(one.terms.stake, sign=False), percent(one.terms.error, sign=False)
     cost = (
-        f"{len(one.steps)} launches and {one.minutes:.0f} minutes of the {one.grid_min:.0f} that "
-        "the full grid takes"
+        f"{counted(len(one.steps), 'launch', 'launches')} and {one.minutes:.0f} minutes of the "
+        f"{one.grid_min:.0f} that the full grid takes"
     )
     if one.decided:
         return (
-            f"Decided with {cost}: nobody is better by more than {stake} at any load (error "
+            f"Decided with {cost}: no other arm is better by more than {stake} at any load (error "
             f"{error})."
         )
+    if one.ended == UNDER_WAY:
+        return f"Under way after {cost}."
     if not one.found:
         return f"Open: {one.ended} before every method was measured once."
     settled = sum(place.settled for place in one.found)
@@ -70,8 +74,8 @@ def _more(more: Settling | None) -> str:
             "stake; raise --stake, or measure longer cells on a quieter machine."
         )
     return (
-        f"About {more.launches} further launches ({more.minutes:.0f} minutes) would settle it if "
-        "nobody moves."
+        f"About {more.launches} further launches ({more.minutes:.0f} minutes) would settle it if every "
+        "arm stays as fast as it is expected to be."
     )
 
 
@@ -89,26 +93,39 @@ def outlook(one: Played, more: Settling | None) -> str:
 
 
 def steps(one: Played) -> Rows:
-    """Return a line per launch: what, where, for how long, why, and what was open before it."""
+    """Return a line per launch: what, where and for how long; of recorded launches that are played also
+    why, and what was open before."""
     header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
-    return header, [
+    rows = [
         [str(at), step.arm, step.where, f"{step.minutes:.1f}", _WHY[step.why],
          "" if step.open is None else percent(min(step.open, 1.0), sign=False)]
         for at, step in enumerate(one.steps, 1)
     ]  # fmt: skip
+    if any(step.why != "measured" for step in one.steps):
+        return header, rows
+    return header[:4], [row[:4] for row in rows]
 
 
-def places(found: Sequence[Found]) -> Rows:
-    """Return a line per dataset and load: who leads, how sure that is, and what every launch
-    says."""
-    header = ["dataset", "load", "take", "gain", "state", "rival", "chance", "by all launches"]
+def standings(found: Sequence[Found]) -> Rows:
+    """Return a line per dataset and load: who leads, by how much, and how sure that is."""
+    header = ["dataset", "load", "take", "gain", "state", "rival", "chance"]
     return header, [
         [one.dataset, f"{one.load:g}", one.arm if one.meets else "none meets the SLO",
          percent(one.gain) if one.meets else "",
          "settled" if one.settled else "open", one.rival or "",
-         percent(min(one.chance, 1.0), sign=False), _by_all(one)]
+         percent(min(one.chance, 1.0), sign=False)]
         for one in found
     ]  # fmt: skip
+
+
+def places(found: Sequence[Found]) -> Rows:
+    """Return the standings, and beside them what the decision over every recorded launch takes, where
+    there is one."""
+    header, rows = standings(found)
+    if all(one.by_all is None for one in found):
+        return header, rows
+    by_all = [_by_all(one) for one in found]
+    return [*header, "by all launches"], [[*row, x] for row, x in zip(rows, by_all, strict=True)]
 
 
 def _by_all(one: Found) -> str:
@@ -118,22 +135,44 @@ def _by_all(one: Found) -> str:
 
 
 def title(one: Played) -> str:
-    """Return what the search is about."""
-    return f"{known(one.study)}: {known(one.model)}"
+    """Return what the search is about: the study and, of recorded launches, the model."""
+    return known(one.study) if one.model is None else f"{known(one.study)}: {one.model}"
 
 
-def under_way(one: Played) -> list[str]:
-    """Return what is known so far: the minutes, and a line for each dataset and load."""
-    head = (
-        f"{len(one.steps)} launches, {one.minutes:.0f} minutes; the full grid takes "
-        f"{one.grid_min:.0f}" + ("" if one.usd is None else f"; about {one.usd:,.2f} USD so far")
+def cost_so_far(one: Played) -> str:
+    """Return the launches and minutes so far against the full grid's, and the money by the study's
+    price."""
+    usd = "" if one.usd is None else f", about {one.usd:,.2f} USD"
+    return (
+        f"{counted(len(one.steps), 'launch', 'launches')}, {one.minutes:.0f} minutes{usd}; the full "
+        f"grid takes {one.grid_min:.0f}"
     )
-    return [head, *([f"  {one.outlook}"] if one.outlook else []), *(f"  out: {arm}" for arm in one.out), *(
-        f"  {place.dataset} at {place.load:g}: {place.arm} {percent(place.gain)}, "
-        + ("settled" if place.settled else
-           f"open: {place.rival} {percent(min(place.chance, 1.0), sign=False)}")
-        for place in one.found
-    )]  # fmt: skip
+
+
+def terms(one: Terms) -> str:
+    """Return what a search is for and when it is done: ``throughput, stake 2.0 %, error 5.0 %``."""
+    mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in one.mix)
+    told = (
+        "latency" if one.latency else "throughput",
+        f"stake {percent(one.stake, sign=False)}", f"error {percent(one.error, sign=False)}",
+        None if one.budget_min is None else f"budget {one.budget_min:.0f} minutes",
+        None if one.slo is None else f"within {one.slo}", f"for a mix of {mix}" if mix else None,
+    )  # fmt: skip
+    return ", ".join(part for part in told if part)
+
+
+def candidate_rows(found: Sequence[Candidate]) -> Rows:
+    """Return a line per candidate: how it stands, its expected gain from the place where it gains least to
+    the one where it gains most, and how often it was launched."""
+    header = ["candidate", "state", "gain expected", "launches"]
+    return header, [[one.arm, one.state, _gain(one), str(one.launches)] for one in found]
+
+
+def _gain(one: Candidate) -> str:
+    if one.low is None or one.high is None:
+        return ""
+    low, high = percent(one.low), percent(one.high)
+    return low if low == high else f"{low} to {high}"
 
 
 def because(step: Step) -> str:
@@ -148,6 +187,8 @@ def because(step: Step) -> str:
 
 def proof(one: Proof) -> str:
     """Return in a sentence or two whether the winner kept its promise, and what to do."""
+    if one.refused is not None:
+        return f"The winner ({one.words}) is not recommended: {one.refused}."
     if not one.kept:
         # Both lists are against what was promised; the baseline's comes first.
         worst = min((*one.places, *one.ahead), key=lambda place: place.high - place.promised)

@@ -108,6 +108,8 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     best = {(one.dataset, one.load): one.arm for one in now.told.found}
     assert best == {(name, load): arm for name in ("code", "prose")
                     for load, arm in ((1.0, "k3"), (8.0, "k1"))}  # fmt: skip
+    states = {one.arm: one.state for one in now.told.candidates}
+    assert states == {"baseline": "behind", "k1": "leads at 8", "k3": "leads at 1"}
     for arm in K:
         mine = [order.launch_id for order in orders if order.arm == arm]
         assert mine == [f"{arm}-start-{turn}" for turn in range(len(mine))]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from answers.search.board import from_texts
 from commands.search_plan import planned
-from commands.search_study import PROGRAM
+from commands.search_study import PROGRAM, Place, nothing_left
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
 from warehouse.errors import InvalidInput
+from warehouse.searches import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +74,27 @@ def test_study_and_replay_exclude_each_other() -> None:
     assert run("search", "study.yaml", "--results", "x", "--replay", "y").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("where", "status", "said"),
+    [
+        ((), 1, "results/mine/logs what its server said. Mend it"),
+        (("--on", "local"), 1, "results/mine/logs what its server said. Mend it"),
+        (("--on", "slurm"), 1, "r0-k3 failed on slurm"),
+        (("--on", "ray", "--cluster", "x.yaml"), 0, "ended on ray without an error, and no result"),
+    ],
+)  # fmt: skip
+def test_a_launch_that_left_nothing_says_where_to_look_and_what_to_do_next(
+    where: tuple[str, ...], status: int, said: str
+) -> None:
+    told_ = nothing_left(Place(Path("s.yaml"), Path("results"), where), "mine", "r0-k3", status)
+    assert said in told_
+    assert ("draftboard cluster logs s.yaml r0-k3 --results results" in told_) == (
+        "--on" in where and "local" not in where
+    )
+    assert ("draftboard collect FOLDER --results results" in told_) == (status == 0)
+    assert told_.endswith("the same command goes on from here and measures only what is missing.")
+
+
 def searched(study: SmallStudy) -> "subprocess.CompletedProcess[str]":
     """A search to its end; it starts up to ten servers, one after the other."""
     done = subprocess.run(
@@ -84,7 +107,7 @@ def searched(study: SmallStudy) -> "subprocess.CompletedProcess[str]":
 
 def command(study: SmallStudy) -> list[str]:
     asked = ["search", str(study.path), "--results", str(study.results), "--stake", "60%"]
-    return [*PROGRAM, *asked, "--json"]
+    return [*PROGRAM, *asked, "--warehouse", str(study.results / ".search"), "--json"]
 
 
 @pytest.mark.slow
@@ -116,7 +139,7 @@ def test_an_arm_that_never_starts_is_out_with_its_reason_and_costs_nothing_more(
     broken = f'case "$*" in *speculative-config*) echo >> "{asked}"; exit 3;; esac'
     script.write_text(script.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{broken}\n"))
     done = searched(study)
-    assert "out: draft (numbers at 2: The server ended with status 3" in done.stderr
+    assert "out: numbers at 2: The server ended with status 3" in done.stderr
     (told_,) = json.loads(done.stdout)["searches"]
     assert {place["arm"] for place in told_["found"]} == {"baseline"}
     assert told_["out"][0].startswith("draft (numbers at 2")
@@ -148,3 +171,21 @@ def test_a_winner_is_proven_against_the_baseline_and_the_runner_up_in_fresh_laun
     starts = study.starts()
     assert json.loads(searched(study).stdout)["searches"][0]["proof"] == told_["proof"]
     assert study.starts() == starts
+
+
+@pytest.mark.slow
+def test_an_arm_that_answers_otherwise_is_out_and_costs_no_further_minute(tmp_path: Path) -> None:
+    study = small_study(tmp_path, "--fake-unchecked", repeats=3)
+    (told_,) = json.loads(searched(study).stdout)["searches"]
+    assert [step["arm"] for step in told_["steps"]] == ["baseline", "draft"]
+    assert told_["candidates"][1]["state"].startswith(
+        "out: it does not answer as the baseline at temperature 0: 10 of 10 answers differ"
+    )
+    assert {place["arm"] for place in told_["found"]} == {"baseline"}
+    (one,) = from_texts(read(study.results / ".search"))
+    assert (one.phase, one.told.candidates[1].state) == ("over", told_["candidates"][1]["state"])
+    taken = subprocess.run(
+        [*command(study), "--any-outputs", "--dry-run"], cwd=ROOT, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert "does not answer" not in taken.stderr

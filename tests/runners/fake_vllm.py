@@ -69,6 +69,11 @@ def add_switches(fake: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="a prompt that comes again is accepted otherwise: the noise of an hour of new texts",
     )
+    fake.add_argument(
+        "--fake-unchecked",
+        action="store_true",
+        help="with drafts it answers otherwise than without",
+    )
     fake.add_argument("--fake-delay", type=float, default=0.002, help="seconds per engine step")
     fake.add_argument("--fake-output-tokens", type=int, default=32, help="natural stop")
     fake.add_argument("--fake-ready-after", type=float, default=0.0, help="seconds until /health")
@@ -146,6 +151,12 @@ class Engine:
             for position in range(taken):
                 self.accepted[position] += 1
         return taken + 1
+
+    def word(self, prompt: str, place: int) -> str:
+        """The same word whenever a prompt comes, as at temperature 0; one of its own if it drafts and
+        was told to take drafts unchecked."""
+        own = bool(self.asked.fake_k) and self.asked.fake_unchecked
+        return f" word{zlib.crc32(f'{prompt} {place} {own}'.encode()) % 100}"
 
     def end(self, prompt: int, output: int) -> None:
         with self.lock:
@@ -252,7 +263,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(404, json.dumps({"error": {"message": f"no model {body['model']}"}}))
             return
         prompt = json.dumps(body.get("messages") if chat else body.get("prompt"))
-        reply = Reply(self, body, chat, prompt_tokens=max(1, len(prompt) // 4))
+        reply = Reply(self, body, chat, prompt, prompt_tokens=max(1, len(prompt) // 4))
         self.engine.begin()
         try:
             again = self.engine.requests if self.engine.asked.fake_fresh_draws else 0
@@ -270,6 +281,7 @@ class Reply:
     handler: Handler
     body: dict[str, Any]
     chat: bool
+    prompt: str
     prompt_tokens: int
     output_tokens: int = 0
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -293,7 +305,7 @@ class Reply:
             self.handler.end_headers()
         while self.output_tokens < limit:
             count = min(engine.step(rng), limit - self.output_tokens)
-            piece = "".join(f" word{rng.randrange(100)}" for _ in range(count))
+            piece = "".join(engine.word(self.prompt, self.output_tokens + n) for n in range(count))
             self.output_tokens += count
             text += piece
             if stream:

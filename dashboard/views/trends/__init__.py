@@ -11,7 +11,7 @@ from dashboard.components import folded, listing, plain, table
 from dashboard.download_menu import rows_menu
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask
-from dashboard.views.trends import nights, releases, series
+from dashboard.views.trends import nights, releases, searches, series
 from dashboard.views.trends.asked import Asked, trend_of
 from warehouse.filters import Filters
 
@@ -60,6 +60,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         _every(known.trend)
     else:
         _none(shelf, filters, known.trend)
+    searches.render(shelf, filters)
     releases.render(shelf, filters)
     nights.render(shelf, filters)
 

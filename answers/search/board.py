@@ -1,0 +1,139 @@
+"""How a search that measures stands: what the terminal says before every launch, and the dashboard shows
+from a file that the search keeps in the warehouse."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from answers.search.values import Played, Proof
+from answers.search.words import Rows, because, candidate_rows, cost_so_far, terms
+from warehouse.filters import Filters
+from warehouse.secrets.values import scrub
+
+if TYPE_CHECKING:
+    from answers.search.live import Live
+
+#: A launch may take so many times what is expected, and a search be silent so much longer, …
+_TIMES, _SILENT_MIN = 3.0, 15.0
+
+Phase = Literal["measuring", "proving", "over", "stopped"]
+
+
+@dataclass(frozen=True)
+class Board:
+    """``phase``: what the search was at when this was written, ``at``; ``doing``: that in a sentence, or
+    how it ended; ``expected_min``: minutes until it is heard of again, None where it is over."""
+
+    told: Played
+    phase: Phase
+    doing: str
+    at: datetime
+    expected_min: float | None = None
+
+    @property
+    def proof(self) -> Proof | None:
+        """What was promised and proven; None where nothing was proven yet."""
+        return self.told.proof
+
+
+def board(now: "Live", at: datetime) -> Board:
+    """Return how a search stands that is about to measure its next launch, or is over."""
+    if now.order is None:
+        return Board(now.told, "over", now.told.headline, at)
+    doing = f"Next: {now.order.launch_id}, {because(now.order.step)}."
+    if now.troubles:
+        doing = f"{' '.join(now.troubles)} {doing}"
+    return Board(now.told, "measuring", doing, at, now.order.step.minutes)
+
+
+def lines(one: Board) -> tuple[str, ...]:
+    """Return the sentences beside the tables: the cost so far, the outlook, what comes next; of a search
+    that is over, how it ended, which holds its cost."""
+    if one.phase == "over":
+        return (one.doing,)
+    said = (f"{cost_so_far(one.told)}.", one.told.outlook, one.doing)
+    return tuple(line for line in said if line)
+
+
+def candidates(one: Board) -> Rows:
+    """Return a line per candidate: what is known of it, or why it is out."""
+    return candidate_rows(one.told.candidates)
+
+
+def label(one: Board, now: datetime) -> str:
+    """Say in a few words how a search stands."""
+    told = one.told
+    how = {
+        "measuring": "under way", "proving": "its winner is being proven", "stopped": "stopped",
+        "over": "decided" if told.decided else "ended open",
+    }[one.phase]  # fmt: skip
+    if _silent(one, now):
+        how = f"not heard of since {_minute(one)}"
+    when = "" if one.expected_min is not None else f" ({_day(one)})"
+    return f"Search {told.study}{when}: {how}, {cost_so_far(told)}"
+
+
+def heard(one: Board, now: datetime) -> str:
+    """Say of when this is, for what, and whether the search should have been heard of since."""
+    said = f"As of {_minute(one)}; {terms(one.told.terms)}."
+    if not _silent(one, now):
+        return said
+    return (
+        f"{said} It should have been heard of since: look at the terminal in which it runs. If it was "
+        "killed, the same command goes on from here."
+    )
+
+
+def _silent(one: Board, now: datetime) -> bool:
+    if one.expected_min is None:
+        return False
+    return now - one.at > timedelta(minutes=_TIMES * one.expected_min + _SILENT_MIN)
+
+
+def chosen(boards: Iterable[Board], filters: Filters) -> tuple[Board, ...]:
+    """Return the searches of the chosen studies and days, the newest first; other filters are about
+    cells."""
+    return tuple(
+        sorted((one for one in boards if _kept(one, filters)), key=lambda one: one.at, reverse=True)
+    )
+
+
+def _kept(one: Board, filters: Filters) -> bool:
+    day = _day(one)
+    return (
+        (not filters.study or one.told.study in filters.study)
+        and (not filters.since or day >= filters.since)
+        and (not filters.until or day <= filters.until)
+    )
+
+
+def _day(one: Board) -> str:
+    return f"{one.at.astimezone(UTC):%Y-%m-%d}"
+
+
+def _minute(one: Board) -> str:
+    return f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+_KEPT = TypeAdapter(Board)
+
+
+def as_text(one: Board) -> str:
+    """Return what the file of a search holds."""
+    return json.dumps(scrub(_KEPT.dump_python(one, mode="json")), indent=1) + "\n"
+
+
+def from_texts(texts: Sequence[bytes]) -> tuple[Board, ...]:
+    """Return the searches whose files can be read; the others were written by another version, or cut
+    short."""
+    found = []
+    for text in texts:
+        try:
+            found.append(_KEPT.validate_json(text))
+        except ValidationError:
+            continue
+    return tuple(found)
