@@ -94,7 +94,6 @@ def _table() -> Table | None:
     name = left.selectbox("Published tables", names, key="claims", bind="query-params",
                           disabled=sent is not None) if names else None  # fmt: skip
     if sent is not None:
-        require_editor()
         return uploaded_table(sent.name, sent.getvalue())
     return None if name is None else shipped_table(name)
 
@@ -114,7 +113,9 @@ def shipped_table(name: str) -> Table:
 
 
 def uploaded_table(name: str, sent: bytes) -> Table:
-    """Return an uploaded file as text. Raises InvalidInput where it is too large or no text."""
+    """Return an uploaded file as text. Raises InvalidInput where it is too large or no text, and
+    NotAllowed for a viewer."""
+    require_editor()
     if len(sent) > MOST_MB * 1_000_000:
         raise InvalidInput(
             f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
