@@ -55,3 +55,9 @@ def test_one_answer_that_the_baseline_parts_in_by_chance_allows_nothing() -> Non
     assert Parting(texts=40, parted=40, tokens=80).is_other(
         Parting(texts=40, parted=1, tokens=2400)
     )
+
+
+def test_a_baseline_that_hardly_parts_by_itself_leaves_the_allowance_of_rounding() -> None:
+    own = Parting(texts=40, parted=1, tokens=2400)
+
+    assert not Parting(texts=100, parted=60, tokens=6000).is_other(own)
