@@ -11,7 +11,7 @@ from answers.cost.tables import MET, why
 from answers.cost.trade import Point
 from answers.wording import bracketed, known
 from dashboard.charts import Chart
-from dashboard.charts.axes import QUIET, colour, loads, tip, title
+from dashboard.charts.axes import NARROW, QUIET, colour, loads, tip, title
 from dashboard.charts.ends import end_names, ends_apart
 
 HEIGHT = 360
@@ -25,6 +25,9 @@ _FAINT = 0.3
 _LONGEST = 34
 #: How far apart names of paths stand, as a share of what a small chart needs.
 _LINE = 0.5
+#: Whether the name of a path stands at the right edge: on a phone it would run into the axis, and
+#: above the front is nothing.
+_RIGHT = f"{NARROW} && scale('x', datum.user) < width / 2"
 #: The name of the selection, and of the column that tells one point from another.
 CHOSEN, POINT = "chosen", "point"
 _SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
@@ -125,7 +128,8 @@ def pareto(group: Sequence[Point]) -> Chart:
         text=alt.Text(field="load", type="nominal")
     )
     # At the highest load, where the paths lie furthest apart.
-    names = end_names(rows, x, align="right", dx=-11)
+    aside = alt.expr(f"{_RIGHT} ? width - scale('x', datum.user) : -11")
+    names = end_names(rows, x, align="right", dx=aside)
     layers = [front, paths, numbers, _points(rows, base), names]
     return alt.layer(*layers, title=title(*name), height=HEIGHT)
 

@@ -1,12 +1,14 @@
 """The Cost & capacity page: the money of the command, the loads that meet a target, the trade."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
@@ -366,6 +368,21 @@ def test_loads_are_the_ticks_and_the_trade_starts_at_zero() -> None:
     assert axes["x"]["scale"]["zero"]
     assert axes["y"]["scale"]["zero"]
     assert [p["name"] for p in specs["front"]["params"]] == [charts_pareto.CHOSEN]
+
+
+def _name_ends(spec: dict[str, Any], width: int) -> float:
+    """Where the baseline's name ends, px from the axis, in a chart so wide."""
+    drawn = vl_convert.vegalite_to_svg(spec | {"width": width})
+    (found,) = re.findall(r"translate\(([\d.]+),[^>]*>baseline<", drawn)
+    return float(found)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_on_a_phone_names_of_paths_end_at_the_right_edge_above_the_front() -> None:
+    spec = _charts(open_shelf())["front"]
+
+    assert _name_ends(spec, 330) == pytest.approx(330)
+    assert _name_ends(spec, 900) < 450
 
 
 @pytest.mark.usefixtures("warehouse")
