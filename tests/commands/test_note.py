@@ -1,6 +1,7 @@
 """note, exclude and include on a real warehouse: what was said, and what it takes out of answers."""
 
 import json
+import shutil
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -156,17 +157,25 @@ def _plain(printed: str) -> str:
     return " ".join(printed.split())
 
 
+@pytest.fixture
+def all_eight(tmp_path: Path, fill: Callable[..., Path]) -> Path:
+    """A warehouse of all eight runs, of which examples take copies."""
+    return fill(tmp_path / "eight")
+
+
 @pytest.mark.slow
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(out=st.sets(st.integers(0, 7), min_size=1, max_size=7))
 def test_an_excluded_run_is_as_if_it_had_never_been_ingested(
     tmp_path_factory: pytest.TempPathFactory,
     fill: Callable[..., Path],
+    all_eight: Path,
     say: Say,
     out: set[int],
 ) -> None:
     place = tmp_path_factory.mktemp("property")
-    whole, rest = fill(place / "whole"), fill(place / "rest", set(range(8)) - out)
+    whole = Path(shutil.copytree(all_eight, place / "whole"))
+    rest = fill(place / "rest", set(range(8)) - out)
 
     words = [f"run-{number}.json" for number in sorted(out)]
     assert say(exclude, *words, "--reason", "r", "--warehouse", whole).exit_code == 0

@@ -20,6 +20,8 @@ from typing import Any
 import psutil
 import pytest
 
+from ingest.discovery import Unit, find_units
+from ingest.limits import Limits
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
@@ -182,13 +184,34 @@ def test_whatever_ends_a_reader_is_one_rejection_and_the_others_go_in(
     until(lambda: not copy.processes())
 
 
+@pytest.fixture
+def hasty(copy: Copy, tmp_path: Path) -> Copy:
+    """A copy of our code that gives nobody a whole minute."""
+    copy.code = Path(shutil.copytree(copy.code, tmp_path / "hasty"))
+    limits = copy.code / "ingest" / "limits.py"
+    patient = limits.read_text("utf-8")
+    limits.write_text(patient.replace("_LEAST_S = 10, 60.0", "_LEAST_S = 10, 3.0"), "utf-8")
+    assert limits.read_text("utf-8") != patient
+    return copy
+
+
 @pytest.mark.slow
-def test_a_reader_that_does_nothing_at_all_is_ended_too(copy: Copy, bench: Any) -> None:
+def test_a_reader_that_does_nothing_at_all_is_ended_too(hasty: Copy, bench: Any) -> None:
+    copy = hasty
     copy.good(bench)
     copy.poison("sleep")
     done = copy.ingest("--unit-seconds", "1")
     assert done["accepted"] == GOOD
-    assert "longer than 60 s" in done["rejected"][0]["reason"]
+    assert "longer than 10 s" in done["rejected"][0]["reason"]
+
+
+def test_a_busy_disk_has_a_minute_at_least_and_ten_times_the_processor_time(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_text("{}")
+    (unit,) = find_units([path])
+    assert isinstance(unit, Unit)
+    assert Limits(seconds=1).of(unit).wall_seconds == 60
+    assert Limits(seconds=120).of(unit).wall_seconds == pytest.approx(1200, abs=0.1)
 
 
 @pytest.mark.slow

@@ -84,6 +84,12 @@ def _inference_perf() -> Other:
     )
 
 
+def _one_level(report: dict[str, Any]) -> dict[str, Any]:
+    """A report of its first level alone: the same report in JSON is read by the same code, and YAML
+    takes its time."""
+    return report | {"benchmarks": report["benchmarks"][:1]}
+
+
 def _whole(name: str, value: Any) -> Other:
     return Other({name: value})
 
@@ -111,5 +117,5 @@ OTHERS: dict[str, Other] = {
     "vllm append": Other({"a.json": [bench(False), bench(True)]}, ("a.json",)),
     "vllm throughput": _whole("t.json", test_vllm_files.THROUGHPUT),
     "vllm latency": _whole("l.json", test_vllm_files.LATENCY),
-    "guidellm yaml": _whole("r.yaml", report("g4-0.8.1.json.zst")),
+    "guidellm yaml": _whole("r.yaml", _one_level(report("g4-0.8.1.json.zst", kept=2))),
 }  # fmt: skip
