@@ -4,6 +4,7 @@ It maps sub-commands to the packages, and imports a package only when it is used
 """
 
 import importlib
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warehouse.errors import DraftboardError
+from warehouse.errors import DraftboardError, WarehouseUnreachable
 
 if TYPE_CHECKING:
     from commands.notebook import Warehouse
@@ -109,6 +110,8 @@ def _say_what_is_not_fresh(began: float) -> None:
     reached."""
     from warehouse.store_follow import not_fresh_since
 
+    if isinstance(sys.exception(), WarehouseUnreachable):
+        return  # The command ends with this sentence, and has shown nothing.
     for sentence in not_fresh_since(began):
         click.echo(sentence, err=True)
 

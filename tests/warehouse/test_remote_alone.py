@@ -103,6 +103,13 @@ def test_who_writes_is_refused_and_nothing_is_changed(
     assert current_generation(bucket.at("other")) == 1
 
 
+def test_a_command_that_writes_says_one_sentence(bucket: Any, alone: Path) -> None:
+    words = ("--night", "2026-11-21", "--author", "Ann", "--warehouse", bucket.url)
+    done = _call("note", "warm", *words)
+    assert isinstance(done.exception, WarehouseUnreachable)
+    assert done.stderr == ""
+
+
 def _lose_a_table(root: Path) -> None:
     (root / "tables" / load(root / str(current_name(root))).files()[0].file).unlink()
 
