@@ -239,11 +239,12 @@ class Case:
                 yield said.forgone(one)
         for setting in settings:
             yield from not_interleaved(self.known, setting)
-            yield from less_room(self.known, setting, shown)
         if shown.picked.table is not None:
             yield said.TABLE
         yield from of_tables(shown)
         yield from of_adaptive(shown)
+        for setting in settings:
+            yield from less_room(self.known, setting, shown)
 
 
 def _weighed(shown: Shown, operating: Level | None) -> Iterator[str]:
