@@ -6,11 +6,12 @@ Needs the lab's environments (``make lab-envs``). The pairs drive one server by 
 
 import json
 import math
+import os
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +124,11 @@ def _by_hand(place: Path, url: str, folder: Path) -> None:
     recorded: list[str] = json.loads(record_path.read_bytes())["commands"]["guidellm"]
     folder.mkdir()
     words = [_aimed(word, url, folder, record_path.parent) for word in recorded]
-    client = read_study(place / "bench.yaml").cpus
+    study = read_study(place / "bench.yaml")
+    client = study.cpus
     pinned = [] if client is None else ["taskset", "-c", ",".join(map(str, client.client))]
-    _checked([*pinned, *words])
+    # What the study sets for GuideLLM, such as its number of processes, belongs to its command line.
+    _checked([*pinned, *words], os.environ | study.environment)
 
 
 def _aimed(word: str, url: str, folder: Path, cell: Path) -> str:
@@ -151,7 +154,9 @@ def _throughput(results: Path) -> float:
     return float(row["value"])
 
 
-def _checked(command: list[str]) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def _checked(command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
