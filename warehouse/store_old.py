@@ -32,7 +32,7 @@ def require_our_schema(root: Path, name: str) -> None:
     elif version == CONVERTIBLE:
         what = f"convert it with: draftboard warehouse convert --warehouse {place}"
     elif version is not None and version > SCHEMA_VERSION:
-        what = "nothing was written: update Draftboard on this machine."
+        what = "nothing was written: update Draftboard on this machine"
     else:
         what = f"read its results again with: draftboard ingest --rebuild --warehouse {place}"
     raise WarehouseOutdated(

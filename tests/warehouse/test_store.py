@@ -225,7 +225,7 @@ def test_a_missing_request_file_is_damage(filled):
 def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
     filled, make_source, make_cell
 ):
-    save(filled, replace(load(filled / current_name(filled)), number=2, schema_version=5))
+    save(filled, replace(load(filled / current_name(filled)), number=2, schema_version=2))
     command = f"draftboard ingest --rebuild --warehouse {filled}"
     with pytest.raises(WarehouseOutdated, match=command):
         Reader(filled)
@@ -236,6 +236,14 @@ def test_an_older_schema_names_the_command_that_rebuilds_and_it_works(
         writer.add(source, [make_cell(source)])
         assert writer.commit() == 3
     assert len(_ids(filled)) == 1
+
+
+def test_a_newer_schema_is_left_as_it_is(filled, make_source, make_cell):
+    save(filled, replace(load(filled / current_name(filled)), number=2, schema_version=5))
+    for opening in (open_writer, Reader):
+        with pytest.raises(WarehouseOutdated, match="update Draftboard on this"), opening(filled):
+            pass
+    assert load(filled / current_name(filled)).schema_version == 5
 
 
 def test_a_writer_deletes_nothing_where_current_is_lost(filled, make_source, make_cell):
