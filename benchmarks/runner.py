@@ -23,6 +23,7 @@ from runners.measuring.run import server_spec
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
 from runners.serving import server
+from tests.runners.small_study import small_study
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -36,13 +37,18 @@ DRAFTBOARD = [sys.executable, "-P", "-m", "draftboard"]
 
 
 def run(folder: Path, quick: bool) -> Iterator[Result]:
-    """Overhead of a cell, launches of a study, throughput against GuideLLM called by hand."""
+    """Overhead of a cell, launches of a study, throughput against GuideLLM called by hand: on the real
+    engine, and on one whose steps all take the same time, since a machine whose own speed changes by a
+    tenth from one load to the next takes more than an hour to tell 2 %."""
     place = folder / "runner"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     study = _study(place, quick)
     yield from _cells(study, place)
-    yield _pairs(study, place, (2, 2) if quick else (LEAST, MOST))
+    pairs = (2, 2) if quick else (LEAST, MOST)
+    yield _pairs(study, place, pairs)
+    fake = _fake(place / "fake")
+    yield _pairs(fake, fake.parent, pairs, ", FAKE engine with steps of 20 ms")
 
 
 def _study(place: Path, quick: bool) -> Path:
@@ -51,12 +57,24 @@ def _study(place: Path, quick: bool) -> Path:
     text = json.dumps(said).replace('"../', f'"{ROOT}/').replace('"./', f'"{LAB.parent}/')
     study: dict[str, Any] = json.loads(text)
     study |= {"name": "bench", "datasets": study["datasets"][:1]}
-    study["datasets"][0]["prompts_per_level"] = 32 if quick else 128
+    study["datasets"][0]["prompts_per_level"] = 32 if quick else 448
     study["concurrency"] = [16]
     study["arms"] = study["arms"][:2]
     path = place / "bench.yaml"
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     return path
+
+
+def _fake(place: Path) -> Path:
+    """A study of the FAKE engine and the real GuideLLM, run once so that its command lines are known."""
+    place.mkdir()
+    study = small_study(
+        place, "--fake-delay 0.02 --fake-output-tokens 64", concurrency=[4],
+        arms=[{"name": "baseline"}], request={"format": "text_completions", "max_tokens": 64},
+        datasets=[{"name": "numbers", "file": "prompts.jsonl", "prompts_per_level": 60}],
+    )  # fmt: skip
+    _checked(study.command())
+    return study.path
 
 
 def _cells(study: Path, place: Path) -> Iterator[Result]:
@@ -74,9 +92,9 @@ def _cells(study: Path, place: Path) -> Iterator[Result]:
     yield Result("server launches", str(planned), str(started), started == planned)
 
 
-def _pairs(path: Path, place: Path, pairs: tuple[int, int]) -> Result:
+def _pairs(path: Path, place: Path, pairs: tuple[int, int], which: str = "") -> Result:
     """Output throughput through the runner / by hand, on one server, by turns, until it is known
-    well enough; ``pairs``: how many at least and at most."""
+    well enough; ``pairs``: how many at least and at most; ``which``: what the row adds to its name."""
     study = read_study(path)
     launch = make_plan(study).launches[0]
     serving = server.start(server_spec(study, launch, Layout(place / "serving", study.name)))
@@ -89,7 +107,7 @@ def _pairs(path: Path, place: Path, pairs: tuple[int, int]) -> Result:
     mean, half = statistics.fmean(logs), _half_interval(logs)
     low, middle, high = (math.exp(mean + move) for move in (-half, 0, half))
     return Result(
-        f"output throughput through the runner / by hand, {len(logs)} pairs",
+        f"output throughput through the runner / by hand, {len(logs)} pairs{which}",
         f"interval inside {1 - NOISE:.2f}-{1 + NOISE:.2f}",
         f"{middle:.3f} (95 %: {low:.3f}-{high:.3f})",
         low >= 1 - NOISE and high <= 1 + NOISE,
@@ -111,20 +129,20 @@ def _pair(study: Path, place: Path, url: str, number: int) -> float:
     command = [*DRAFTBOARD, "run", str(study), "--results", str(ours), *arm]
 
     def hand() -> None:
-        _by_hand(place, url, by_hand)
+        _by_hand(study, place, url, by_hand)
 
     for way in (hand, lambda: _checked(command))[:: 1 if number % 2 else -1]:
         way()
     return _throughput(ours) / _throughput(by_hand)
 
 
-def _by_hand(place: Path, url: str, folder: Path) -> None:
+def _by_hand(path: Path, place: Path, url: str, folder: Path) -> None:
     """The load's command line as recorded, aimed at this server and into a folder of its own."""
     record_path = next(p for p in records_under(place / "results") if "baseline" in p.parts)
     recorded: list[str] = json.loads(record_path.read_bytes())["commands"]["guidellm"]
     folder.mkdir()
     words = [_aimed(word, url, folder, record_path.parent) for word in recorded]
-    study = read_study(place / "bench.yaml")
+    study = read_study(path)
     client = study.cpus
     pinned = [] if client is None else ["taskset", "-c", ",".join(map(str, client.client))]
     # What the study sets for GuideLLM, such as its number of processes, belongs to its command line.
