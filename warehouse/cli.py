@@ -1,7 +1,6 @@
 """``draftboard warehouse``: look at the store, check it, keep it small, take a copy."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ import click
 from commands.progress import progress
 from commands.working import working
 from warehouse import annotations, compaction, export, maintenance, store_convert
+from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
 from warehouse.moves_cli import clone, pull, push, restore
 from warehouse.retention_cli import keep
-from warehouse.store import current_generation, open_writer, warehouse_path
+from warehouse.store import current_generation, open_writer
 from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current
 from warehouse.store_lock import WriterLock
@@ -30,16 +30,6 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def _warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--warehouse",
-        "root",
-        type=click.Path(path_type=Path),
-        callback=lambda ctx, param, value: warehouse_path(value),
-        help="Folder or s3://BUCKET/PREFIX [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
-    )(command)
-
-
 @click.group("warehouse", cls=_Group)
 def warehouse() -> None:
     """Look at the warehouse, check it, keep it small, take a copy of it.
@@ -49,7 +39,7 @@ def warehouse() -> None:
 
 
 @warehouse.command()
-@_warehouse
+@WAREHOUSE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(root: Path, as_json: bool) -> None:
     """What the warehouse holds."""
@@ -62,13 +52,13 @@ def info(root: Path, as_json: bool) -> None:
 
 
 @warehouse.command()
-@_warehouse
+@WAREHOUSE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def check(ctx: click.Context, root: Path, as_json: bool) -> None:
     """Verify hashes, orphans (unless a writer is at work) and references; exits 1 on a finding."""
     with working("checking every file"):
-        findings = maintenance.check(root, on_busy=_say)
+        findings = maintenance.check(root, on_busy=say)
     if as_json:
         click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -79,17 +69,17 @@ def check(ctx: click.Context, root: Path, as_json: bool) -> None:
 
 
 @warehouse.command()
-@_warehouse
+@WAREHOUSE
 def compact(root: Path) -> None:
     """Merge small segments, and small request files to about a million rows each."""
     _require(root)
-    with open_writer(root, on_wait=_say), working("merging files"):
+    with open_writer(root, on_wait=say), working("merging files"):
         merged = compaction.compact(root)
     click.echo(f"Merged {merged} request files.")
 
 
 @warehouse.command()
-@_warehouse
+@WAREHOUSE
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
@@ -100,20 +90,20 @@ def compact(root: Path) -> None:
 def gc(root: Path, grace: float) -> None:
     """Remove old generations and files that nothing lists."""
     _require(root)
-    with open_writer(root, on_wait=_say), working("removing what nothing lists"):
+    with open_writer(root, on_wait=say), working("removing what nothing lists"):
         removed = maintenance.collect_garbage(root, _require(root), grace)
     click.echo(f"Removed {len(removed)} files.")
 
 
 @warehouse.command()
-@_warehouse
+@WAREHOUSE
 def convert(root: Path) -> None:
     """Make a warehouse of schema version 3 one of this version; it needs no raw files."""
     _require(root)
     refuse_bundle(root)
     with (
         full_disk_explained(root),
-        WriterLock(root).held(wait=True, on_wait=_say),
+        WriterLock(root).held(wait=True, on_wait=say),
         progress("convert", store_convert.STEPS, as_bytes=False) as advance,
     ):
         found = store_convert.convert(root, advance)
@@ -131,7 +121,7 @@ for _command in (keep, push, pull, clone, restore):
 
 
 @warehouse.command("export")
-@_warehouse
+@WAREHOUSE
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="FILE.duckdb or FOLDER")
 def export_command(root: Path, out: Path) -> None:
     """Write one plain database, or a folder of Parquet files."""
@@ -149,7 +139,3 @@ def _require(root: Path) -> int:
     if generation is None:
         raise no_current(root)
     return generation
-
-
-def _say(sentence: str) -> None:
-    click.echo(sentence, err=True)

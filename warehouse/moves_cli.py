@@ -5,20 +5,13 @@ from pathlib import Path
 import click
 
 from commands.working import working
+from warehouse.cli_options import WAREHOUSE
 from warehouse.store_cache import name_of
 from warehouse.store_files import warehouse_path
 
-_WAREHOUSE = click.option(
-    "--warehouse",
-    "root",
-    type=click.Path(path_type=Path),
-    callback=lambda ctx, param, value: warehouse_path(value),
-    help="Folder or s3://BUCKET/PREFIX [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
-)
-
 
 @click.command()
-@_WAREHOUSE
+@WAREHOUSE
 @click.argument("to")
 def push(root: Path, to: str) -> None:
     """Upload a folder's warehouse into an empty place in a bucket.
@@ -33,7 +26,7 @@ def push(root: Path, to: str) -> None:
 
 
 @click.command()
-@_WAREHOUSE
+@WAREHOUSE
 def pull(root: Path) -> None:
     """Fetch all of a warehouse in a bucket into this machine's copy.
 
@@ -62,7 +55,7 @@ def clone(source: str, out: Path) -> None:
 
 
 @click.command()
-@_WAREHOUSE
+@WAREHOUSE
 @click.argument("generation")
 def restore(root: Path, generation: str) -> None:
     """Publish again what an older GENERATION held.

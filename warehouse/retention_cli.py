@@ -8,7 +8,8 @@ import click
 
 from commands.working import working
 from warehouse import retention
-from warehouse.store import open_writer, warehouse_path
+from warehouse.cli_options import WAREHOUSE, say
+from warehouse.store import open_writer
 
 
 def _days(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
@@ -21,13 +22,7 @@ def _days(_: click.Context, __: click.Parameter, value: str | None) -> float | N
 
 
 @click.command()
-@click.option(
-    "--warehouse",
-    "root",
-    type=click.Path(path_type=Path),
-    callback=lambda ctx, param, value: warehouse_path(value),
-    help="Folder or s3://BUCKET/PREFIX [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
-)
+@WAREHOUSE
 @click.option(
     "--runs-since",
     type=click.DateTime(["%Y-%m-%d"]),
@@ -53,7 +48,7 @@ def keep(root: Path, runs_since: datetime | None, nights: int | None, days: floa
     Example: draftboard warehouse keep --requests-for 90d --nights 14
     """
     since = None if runs_since is None else runs_since.replace(tzinfo=UTC)
-    with open_writer(root, on_wait=_say), working("looking for old requests"):
+    with open_writer(root, on_wait=say), working("looking for old requests"):
         found = retention.keep(root, retention.Rules(since, nights, days))
     if not found.cells:
         click.echo("Every run keeps its requests.")
@@ -62,7 +57,3 @@ def keep(root: Path, runs_since: datetime | None, nights: int | None, days: floa
         f"{found.cells:,} cells have no requests any more; draftboard warehouse gc removes the files, "
         "once no generation has listed them for an hour."
     )
-
-
-def _say(sentence: str) -> None:
-    click.echo(sentence, err=True)

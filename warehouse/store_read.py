@@ -18,7 +18,7 @@ import pyarrow as pa
 from warehouse import annotations
 from warehouse.errors import WarehouseDamaged
 from warehouse.kept import Kept
-from warehouse.store_cache import name_of, said_of
+from warehouse.store_cache import name_of
 from warehouse.store_connection import confine, sql_text
 from warehouse.store_files import REQUESTS, TABLES, pin
 from warehouse.store_list import (
@@ -32,7 +32,7 @@ from warehouse.store_list import (
 )
 from warehouse.store_old import require_our_schema
 from warehouse.store_remote import have
-from warehouse.store_tables import attach_parts
+from warehouse.store_tables import attach_parts, unreadable
 
 _ATTEMPTS = 5
 _EXCLUDED = pa.schema([
@@ -186,11 +186,7 @@ class Reader:
             cursor.execute("set search_path = 'memory.main,store.main'")
             return _table(cursor, sql_text(name), parameters)
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise WarehouseDamaged(
-                f"The warehouse {name_of(self.root)} cannot be read "
-                f"({said_of(self.root, error)}); run draftboard warehouse check --warehouse "
-                f"{name_of(self.root)}."
-            ) from error
+            raise unreadable(self.root, error) from error
         finally:
             cursor.close()
 

@@ -101,7 +101,7 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
                 connection.execute(text)
             except duckdb.Error as error:
                 connection.close()
-                raise _damaged(root, error) from error
+                raise unreadable(root, error) from error
         else:
             connection.register("nothing", pa.Table.from_batches([], schema))
             connection.execute(f"create table {name} as from nothing")
@@ -109,7 +109,8 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
     return connection
 
 
-def _damaged(root: Path, error: Exception) -> WarehouseDamaged:
+def unreadable(root: Path, error: Exception) -> WarehouseDamaged:
+    """Return what is said where a file of a warehouse cannot be read."""
     return WarehouseDamaged(
         f"The warehouse {name_of(root)} cannot be read ({said_of(root, error)}); "
         f"run draftboard warehouse check --warehouse {name_of(root)}."
@@ -123,7 +124,7 @@ def _write_all(connection: duckdb.DuckDBPyConnection, root: Path) -> Segment:
         try:
             rows = connection.sql(f"from {name} order by {_ORDER[name]}").to_arrow_table()
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise _damaged(root, error) from error
+            raise unreadable(root, error) from error
         if rows.num_rows:
             files[name] = write_table(root, name, rows)
     return Segment(files["cells"].rows if "cells" in files else 0, files)

@@ -253,10 +253,8 @@ def _weighed(shown: Shown, operating: Level | None) -> Iterator[str]:
     if operating is None or operating.load not in shown.judged.loads:
         return
     at = shown.judged.loads.index(operating.load)
-    place = shown.place_at(at)
-    expected, measured = (
-        number(x[place, at]) for x in (shown.judged.expected, shown.judged.measured)
-    )
+    expected = operating.difference.improvement
+    measured = number(shown.judged.measured[shown.place_at(at), at])
     if expected is not None and measured is not None and abs(expected - measured) > WORTH_SAYING:
         yield said.weighed(expected, measured)
 
