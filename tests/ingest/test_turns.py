@@ -20,6 +20,7 @@ MANY = 24
 @pytest.fixture
 def units(write: Any, bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(pipeline, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline, "_ASKING_SECONDS", 0.0)
     for number in range(MANY):
         write(f"in/{number:02}.json", bench(max_concurrency=number + 1))
     return list(find_units([tmp_path / "in"]))
@@ -33,10 +34,11 @@ class Other:
         self.found = -1
         self.may_go = threading.Event()
         self._root = root
+        self._waits = threading.Event()
         self._thread = threading.Thread(target=self._write)
 
     def _write(self) -> None:
-        with open_writer(self._root):
+        with open_writer(self._root, on_wait=lambda _: self._waits.set()):
             self.found = len(known_sources(self._root))
             self.may_go.wait(20)
 
@@ -44,8 +46,11 @@ class Other:
         if self._thread.ident is not None:
             return
         self._thread.start()
-        until = time.monotonic() + 10
-        while not store.is_awaited and time.monotonic() < until:
+        # He passes through the line once before he stays in it.
+        assert self._waits.wait(20)
+        until = time.monotonic() + 20
+        while not store.is_awaited:
+            assert time.monotonic() < until
             time.sleep(0.01)
 
     def leaves(self) -> None:
