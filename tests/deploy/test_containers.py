@@ -148,6 +148,45 @@ def test_compose_builds_stages_that_are_there_and_mounts_volumes_that_it_makes()
     assert {place for place in named if not place.startswith(".")} == set(found["volumes"])
 
 
+def test_services_of_compose_share_the_bucket_and_the_results_and_nothing_else() -> None:
+    services = compose()["services"]
+    ours = ("dashboard", "watcher", "nightly")
+    places = {name: {place.split(":")[0] for place in services[name]["volumes"]} for name in ours}
+    assert places["dashboard"] & places["watcher"] == set()
+    assert places["dashboard"] & places["nightly"] == set()
+    assert places["watcher"] & places["nightly"] == {"results"}
+    wanted = {"DRAFTBOARD_WAREHOUSE", "AWS_ENDPOINT_URL", "AWS_REGION", "DRAFTBOARD_CACHE"}
+    for name in ours:
+        told = services[name]["environment"]
+        assert {one: told[one] for one in wanted} == {
+            one: services["watcher"]["environment"][one] for one in wanted
+        }
+        assert any(
+            place.endswith(f":{told['DRAFTBOARD_CACHE']}") for place in services[name]["volumes"]
+        )
+        assert services[name]["depends_on"] == {
+            "make-bucket": {"condition": "service_completed_successfully"}
+        }
+    assert "ports" not in services["bucket"]
+
+
+def test_compose_holds_no_key_and_does_not_start_without_one() -> None:
+    for service in compose()["services"].values():
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            assert (
+                service.get("environment", {}).get(name, f"${{{name}:?").startswith(f"${{{name}:?")
+            )
+    assert ".env" in text(".gitignore").splitlines()
+
+
+def test_the_bucket_that_is_made_is_the_one_that_is_used() -> None:
+    services = compose()["services"]
+    used = services["watcher"]["environment"]["DRAFTBOARD_WAREHOUSE"]
+    (place,) = re.findall(r":-s3://(\w+)/\w+}$", used)
+    (made,) = re.findall(r"s3\.bucket\.create -name (\w+)", services["make-bucket"]["command"][0])
+    assert made == place
+
+
 def users_of_the_image() -> list[str]:
     return re.findall(r"^USER (\S+)$", text("Dockerfile"), re.MULTILINE)
 
@@ -156,7 +195,7 @@ def test_the_image_is_pinned_runs_as_nobody_special_and_says_how_it_is() -> None
     pinned = dict(re.findall(r"^ARG (PYTHON|VLLM)=(\S+)$", text("Dockerfile"), re.MULTILINE))
     assert re.search(r":3\.11\.\d+-\S+@sha256:[0-9a-f]{64}$", pinned["PYTHON"])
     assert re.search(r":v\d+\.\d+\.\d+$", pinned["VLLM"])
-    assert users_of_the_image() == ["10001:10001"] * 2
+    assert users_of_the_image() == ["10001:10001"] * 3
     assert text("Dockerfile").rstrip().splitlines()[-1].startswith("CMD")
     health = [words for words in dockerfile_json("CMD") if words[0] == "python"]
     assert len(health) == 1
