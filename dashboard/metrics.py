@@ -29,6 +29,8 @@ from warehouse.catalogue import METRICS
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
+from warehouse.store_cache import read_at, url_of
+from warehouse.store_follow import not_fresh
 from warehouse.watch_health import Health, complaint, read_health
 
 #: What tells the series of a night apart.
@@ -75,6 +77,7 @@ class _Told(Collector):
         number, refusals = self._shelf.generation, self._refusals
         yield GaugeMetricFamily("draftboard_generation", "Number of the newest.", value=number)
         yield GaugeMetricFamily("draftboard_refused_files", "Files refused.", value=refusals)
+        yield from _of_bucket(Path(self._shelf.root))
         yield from _of_nights(self._found.lines)
         try:
             health = read_health(Path(self._shelf.root))
@@ -82,6 +85,17 @@ class _Told(Collector):
             # Nobody watches: that is no fault, and no number.
             return
         yield from _of_watcher(health)
+
+
+def _of_bucket(root: Path) -> Iterator[Metric]:
+    """Yield how fresh the copy of a bucket is; nothing for a folder."""
+    if url_of(root) is None:
+        return
+    reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
+    yield GaugeMetricFamily("draftboard_bucket_up", "1: the bucket is in reach.", value=reached)
+    yield GaugeMetricFamily(
+        "draftboard_bucket_read_timestamp_seconds", "When it was read last.", value=at
+    )
 
 
 def _of_nights(lines: tuple[Line, ...]) -> Iterator[Metric]:

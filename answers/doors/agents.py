@@ -21,6 +21,7 @@ from answers.doors.parameters import problems_of
 from answers.doors.questions import QUESTIONS, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.store import Reader
+from warehouse.store_follow import not_fresh
 from warehouse.store_question import VIEWS, Bounds, ask
 
 Json = dict[str, Any]
@@ -74,7 +75,8 @@ def answer(root: Path, name: str, words: Mapping[str, Any]) -> Json:
     own, page = asking.read(words)
     with Reader(root, everything=asking.everything) as reader:
         found = asking.ask(reader, own)
-        return answer_json(asking, found, page) | {"generation": reader.generation}
+        told = answer_json(asking, found, page)
+        return told | {"generation": reader.generation, "not_fresh": not_fresh(root)}
 
 
 def _rows(root: Path, words: Mapping[str, Any]) -> Json:
@@ -85,7 +87,12 @@ def _rows(root: Path, words: Mapping[str, Any]) -> Json:
     values = [column.to_pylist() for column in found.rows.columns]
     # What is not a number becomes null, what JSON has no word for its text.
     rows: list[Any] = json.loads(encode(list(zip(*values, strict=True)), enc_hook=str))
-    return {"columns": found.rows.column_names, "rows": rows, "more": found.cut}
+    return {
+        "columns": found.rows.column_names,
+        "rows": rows,
+        "more": found.cut,
+        "not_fresh": not_fresh(root),
+    }
 
 
 def serve(root: Path) -> None:

@@ -22,6 +22,7 @@ from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, published
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader
+from warehouse.store_follow import not_fresh
 
 Json = dict[str, Any]
 #: What an answer stands on besides the generation: what people say, published tables.
@@ -30,10 +31,12 @@ Versions = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an answer comes from, and by which headers it is known again."""
+    """Where an answer comes from, and by which headers it is known again. ``not_fresh``: why nothing
+    newer comes from its bucket; None where it does."""
 
     shelf: Shelf
     versions: Versions
+    not_fresh: str | None
     headers: dict[str, str]
 
 
@@ -53,7 +56,7 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
         if form == forms.VALUES:
             return forms.of_values(found, place.headers)
         answer, following = _paged(asking, found, page, request)
-        answer |= {"generation": place.shelf.generation}
+        answer |= {"generation": place.shelf.generation, "not_fresh": place.not_fresh}
         link = {"Link": f'<{following}>; rel="next"'} if following else {}
         return forms.rendered(asking, answer, form, place.headers | link)
 
@@ -85,10 +88,11 @@ def _place(asking: Asking, form: str, request: Request) -> _Place:
     versions = annotations.version(root), published.version(root)
     shelf = shelf.with_excluded() if asking.everything else shelf
     asked = (request.url.path, request.url.query, form)
-    known = repr((version("draftboard"), shelf, versions, asked))
+    stale = not_fresh(root)
+    known = repr((version("draftboard"), shelf, versions, stale, asked))
     tag = hashlib.sha256(known.encode()).hexdigest()[:32]
     return _Place(
-        shelf, versions,
+        shelf, versions, stale,
         {
             "ETag": f'"{tag}"', "Cache-Control": "private, no-cache",
             "Vary": "Accept, Authorization, Cookie",

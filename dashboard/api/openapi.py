@@ -111,7 +111,10 @@ def _schema(stated: Json) -> Json:
 
 
 def _content(one: Asking) -> Json:
-    properties: Json = {"schema_version": {"const": 1}, "generation": {"type": "integer"}}
+    properties: Json = {
+        "schema_version": {"const": 1}, "generation": {"type": "integer"},
+        "not_fresh": {"type": ["string", "null"]},
+    }  # fmt: skip
     if one.listed is None:
         return {forms.JSON: {"schema": {"type": "object", "properties": properties}}}
     properties |= {

@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
+from answers.doors import agents
+from dashboard.api.app import application
+from dashboard.metrics import metrics
 from draftboard import cli
 from warehouse import annotations
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 from warehouse.rows import Rejection
 from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store_cache import read_at
 from warehouse.store_follow import not_fresh, reach
 from warehouse.store_list import current_name, load
 
@@ -70,6 +78,53 @@ def test_a_page_shows_what_the_copy_holds_and_says_since_when(
     assert not page.error
     (said,) = [one.value.replace("\\", "") for one in page.warning if "nothing newer" in one.value]
     assert re.fullmatch(SAID, said)
+
+
+DOORS = TestClient(Starlette(routes=[Mount("/api", app=application()), Route("/metrics", metrics)]))
+
+
+def test_a_program_is_told_that_the_copy_answers_and_since_when(
+    bucket: Any, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", bucket.url)
+    old = DOORS.get("/api/v1/runs")
+    told = old.json()
+    assert (told["generation"], told["page"]["total"]) == (1, 1)
+    assert re.fullmatch(SAID, told["not_fresh"])
+
+    bucket.front.heal()
+    reach(alone)
+    new = DOORS.get("/api/v1/runs", headers={"If-None-Match": old.headers["ETag"]})
+    assert new.status_code == 200
+    assert new.json() == told | {"not_fresh": None}
+
+
+def test_an_agent_is_told_that_the_copy_answers_and_since_when(bucket: Any, alone: Path) -> None:
+    asked = [("runs", {}), ("sql", {"question": "select count(*) as n from cells"})]
+    for name, words in asked:
+        assert re.fullmatch(SAID, agents.answer(alone, name, words)["not_fresh"])
+    bucket.front.heal()
+    reach(alone)
+    for name, words in asked:
+        assert agents.answer(alone, name, words)["not_fresh"] is None
+
+
+def _gauges() -> dict[str, float]:
+    text = DOORS.get("/metrics").text
+    return {one.name: one.samples[0].value for one in text_string_to_metric_families(text)
+            if one.name.startswith("draftboard_bucket")}  # fmt: skip
+
+
+def test_prometheus_is_told_whether_the_bucket_is_in_reach(
+    bucket: Any, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", bucket.url)
+    read = read_at(alone).timestamp()
+    up, when = "draftboard_bucket_up", "draftboard_bucket_read_timestamp_seconds"
+    assert _gauges() == {up: 0.0, when: pytest.approx(read)}
+    bucket.front.heal()
+    reach(alone)
+    assert _gauges()[up] == 1.0
 
 
 def test_a_machine_that_has_read_nothing_is_told_why(bucket: Any, alone: Path) -> None:
