@@ -59,7 +59,12 @@ def test_an_agent_asks_what_the_commands_answer_and_reads_what_it_asked_wrongly(
     runs = json.loads(texts[1])
     assert (len(runs["runs"]), runs["page"]["total"]) == (1, 2)
     assert json.loads(texts[2])["costs"][0]["basis"]["usd_per_hour"] == 2.5
-    assert json.loads(texts[3]) == {"columns": ["n", "odd"], "rows": [[6, None]], "more": False}
+    assert json.loads(texts[3]) == {
+        "columns": ["n", "odd"],
+        "rows": [[6, None]],
+        "more": False,
+        "not_fresh": None,
+    }
     for said, text in zip(("modle", "is no bound", "", "", "one question", "sql"), texts[4:],
                           strict=True):  # fmt: skip
         assert said in text
