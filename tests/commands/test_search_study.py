@@ -157,9 +157,13 @@ def test_a_winner_is_proven_against_the_baseline_and_the_runner_up_in_fresh_laun
     draft = {"method": "draft_model", "model": "org/draft"}
     arms = [{"name": "baseline"},
             {"name": "draft", "speculative_config": draft, "num_speculative_tokens": [1, 3]}]  # fmt: skip
-    study = small_study(tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3, arms=arms)
+    # On a busy machine GuideLLM loses requests; an arm that is out for it would be no runner-up.
+    limits = {"server_ready_s": 120, "cell_s": 300, "retries": 6}
+    study = small_study(
+        tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3, arms=arms, limits=limits
+    )
     (told_,) = json.loads(searched(study).stdout)["searches"]
-    assert told_["decided"]
+    assert (told_["decided"], told_["out"]) == (True, [])
     (place,), (beside,) = told_["proof"]["places"], told_["proof"]["ahead"]
     assert {told_["proof"]["words"], told_["proof"]["rival"]} == {"K=1", "K=3"}
     assert (place["load"], beside["load"]) == (2, 2)
