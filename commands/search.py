@@ -47,6 +47,10 @@ _MEASURING = ("check", "any_outputs", "on", "cluster", "warehouse")
     help="YAML file with the options of the cluster.",
 )  # fmt: skip
 @click.option(
+    "--parallel", type=click.IntRange(min=1), metavar="N",
+    help="Launches side by side, chosen together [as many as the GPUs take that are free here; else 1].",
+)  # fmt: skip
+@click.option(
     "--warehouse", type=click.Path(path_type=Path),
     help="Warehouse whose dashboards show how the search stands [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
 )  # fmt: skip
@@ -110,7 +114,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
-        found = replay(reader, filters_from(given), _terms(given))
+        found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
         click.echo(json.dumps(contract(found), allow_nan=False))
         return
@@ -129,7 +133,9 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
 
     where = [word for name in ("on", "cluster") if given[name] is not None
              for word in (f"--{name}", str(given[name]))]  # fmt: skip
-    place = Place(study, results, tuple(where), given["check"], given["any_outputs"])
+    place = Place(
+        study, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
+    )
     planned = laid_out(place)
     terms = _terms(given, planned.usd_per_min)
     if given["dry_run"]:
@@ -144,7 +150,7 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     _show(now.told, given["dry_run"])
     if now.told.proof is not None:
         _show_proof(now.told.proof)
-    elif now.order is None:
+    elif not now.orders:
         click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
                    f"--study {now.told.study}")  # fmt: skip
 

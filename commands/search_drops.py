@@ -22,7 +22,7 @@ def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
     measured since."""
     from answers.search.values import Out
 
-    done = {_key(path.parent).partition("@")[0] for path in good(folder)}
+    done = {key_of(path) for path in good(folder)}
     found: dict[str, Out] = {}
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
         name, attempt = failed_of(path.parent.name) or ("", 0)
@@ -33,6 +33,11 @@ def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
             found[arm] = Out(arm, f"{where}: {why}")
     return tuple(found.values())
+
+
+def key_of(record: Path) -> str:
+    """The cell of the plan that a record is of."""
+    return _key(record.parent).partition("@")[0]
 
 
 def _key(folder: Path) -> str:

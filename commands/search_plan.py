@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from answers.search.live import Planned
 
 
-def planned(said: dict[str, Any]) -> "Planned":
-    """Return what `draftboard plan --json` says. Raises InvalidInput for a study that cannot be
+def planned(said: dict[str, Any], at_once: int = 1) -> "Planned":
+    """Return what `draftboard plan --json` says, for so many launches side by side. Raises InvalidInput for a study that cannot be
     searched."""
     from answers.search.live import Planned
 
@@ -27,6 +27,7 @@ def planned(said: dict[str, Any]) -> "Planned":
     return Planned(
         said["study"], _arms(first), _places(first), _ids(said["launches"]),
         costs["sequential_hours"] * 60 / many, said["attempts"], _usd_per_min(costs),
+        {one["id"]: tuple(one["cells"]) for one in said["launches"]}, at_once,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ import click
 from filelock import FileLock, Timeout
 
 from commands.search_check import check, refused
-from commands.search_drops import given_up, good
+from commands.search_drops import given_up, good, key_of
 from commands.search_plan import planned
 from commands.search_proof import write_proof
 from warehouse.errors import RunnerError
@@ -40,13 +41,26 @@ _PAUSE_S, _PAUSES = 120.0, 3
 class Place:
     """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
     besides, where it runs; ``check``: a command of the user's that looks at an arm's drops, the quality
-    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too."""
+    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too; ``parallel``: so
+    many launches are measured side by side, None for as many as the GPUs take that are free here."""
 
     study: Path
     results: Path
     run: tuple[str, ...] = ()
     check: str | None = None
     any_outputs: bool = False
+    parallel: int | None = None
+
+    @property
+    def on(self) -> str:
+        """The kind of machine on which launches run."""
+        return self.run[self.run.index("--on") + 1] if "--on" in self.run else "local"
+
+    @property
+    def side_by_side(self) -> tuple[str, ...]:
+        """What `draftboard run` is told where launches run side by side: a cluster does so by itself."""
+        told = self.parallel is not None and self.on == "local"
+        return ("--parallel", str(self.parallel)) if told else ()
 
     @property
     def warehouse(self) -> Path:
@@ -62,7 +76,8 @@ def laid_out(place: Place) -> "Planned":
     """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
     whatever `draftboard plan` refuses."""
     said = json.loads(_ours("plan", str(place.study), "--results", str(place.results), "--json"))
-    return planned(said)
+    here = said["side_by_side_now"] if place.on == "local" else 1
+    return planned(said, place.parallel or here)
 
 
 def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling") -> "Live":
@@ -73,13 +88,14 @@ def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling"
         _alone(place.drops(study.study))
         now = look(place, study, terms)
         telling.next(now)
-        if now.order is None:
+        if not now.orders:
             return _proven(place, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
-        _measure(place, study, now.order)
-        if place.check is not None and now.order.arm != study.arms[0].label:
-            check(place.drops(study.study) / now.order.arm, place.check)
+        _measure(place, study, now.orders)
+        arms = dict.fromkeys(one.arm for one in now.orders if one.arm != study.arms[0].label)
+        for arm in arms if place.check is not None else ():
+            check(place.drops(study.study) / arm, str(place.check))
         measured = True
 
 
@@ -138,7 +154,7 @@ def _proven(place: Place, study: "Planned", now: "Live", telling: "Telling") -> 
         LAUNCHES * (1 + len(arms)) * study.launch_min,
     )  # fmt: skip
     _child(["run", str(write_proof(place.study, name, arms, LAUNCHES)),
-            "--results", str(place.results), *place.run])  # fmt: skip
+            "--results", str(place.results), *place.run, *place.side_by_side])  # fmt: skip
     if place.check is not None:
         check(place.drops(name) / best.name, place.check)
     _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse), "--keep-text")
@@ -167,28 +183,38 @@ def _alone(drops: Path) -> None:
         lock.release()
 
 
-def _measure(place: Place, study: "Planned", order: "Order") -> None:
-    """Measure one launch. Raises RunnerError where it leaves no good cell and its arm is not out."""
-    words = [
-        "run", str(place.study), "--results", str(place.results), "--launch", order.launch_id,
-        "--only", f"dataset={','.join(order.datasets)}",
-        "--only", f"concurrency={','.join(map(str, order.loads))}", *place.run,
-    ]  # fmt: skip
+def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
+    """Measure some launches side by side. Raises RunnerError where one leaves no good cell and its arm
+    is not out."""
     drops = place.drops(study.study)
-    before = set(good(drops))
-    status = _child(words)
-    if set(good(drops)) > before:
-        return
-    baseline = order.arm == study.arms[0].label
-    if baseline or order.arm not in {one.arm for one in given_up(drops, study.attempts)}:
-        raise RunnerError(nothing_left(place, study.study, order.launch_id, status))
+    keys = {one.launch_id: _keys(study, one) for one in orders}
+    status = _child([
+        "run", str(place.study), "--results", str(place.results),
+        *(word for own in keys.values() for key in own for word in ("--cell", key)),
+        *place.run, *place.side_by_side,
+    ])  # fmt: skip
+    done = {key_of(path) for path in good(drops)}
+    out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
+    for order in orders:
+        if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
+            raise RunnerError(nothing_left(place, study.study, order.launch_id, status))
+
+
+def _keys(study: "Planned", order: "Order") -> tuple[str, ...]:
+    """Return the cells of a launch: all loads of some datasets."""
+    loads = {f"c{load}" for load in order.loads}
+    cells = ((key, key.split("/")) for key in study.cells[order.launch_id])
+    return tuple(
+        key for key, (*_, dataset, last) in cells
+        if dataset in order.datasets and last.rpartition("-r")[0] in loads
+    )  # fmt: skip
 
 
 def nothing_left(place: Place, study: str, launch: str, status: int) -> str:
     """Say what became of a launch that ended and left no good cell here, where to look, and what to do
     next. ``status``: the exit status of its `draftboard run`."""
     again = "the same command goes on from here and measures only what is missing."
-    where = place.run[place.run.index("--on") + 1] if "--on" in place.run else "local"
+    where = place.on
     if where == "local":
         return (
             f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "

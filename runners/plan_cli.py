@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from commands.output import show_table
+from runners.executors.spread import fitting
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring.by_hand import Written, server_by_hand, written_out
@@ -91,6 +92,7 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any
         "cells": len(laid_out.cells),
         "server_launches": len(laid_out.launches),
         "attempts": laid_out.study.limits.retries + 1,
+        "side_by_side_now": fitting(laid_out.study, laid_out.launches, survey(), os.environ),
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
         "estimate": costs.as_json(),

@@ -60,6 +60,10 @@ _SHOWN = 5
     help="Only these cells: arm, dataset, tp, concurrency, load or repeat. Repeatable; all must hold.",
 )
 @click.option("--launch", "launch_id", metavar="ID", help="Only the cells of one server launch.")
+@click.option(
+    "--cell", "keys", multiple=True, metavar="KEY",
+    help="Only this cell, as `draftboard plan --json` names it. Repeatable; any of them is run.",
+)  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Measure good cells again; the old ones are set aside.")
 @click.option("--yes", is_flag=True, help="Set good cells aside without being asked.")
 @click.option(
@@ -93,7 +97,7 @@ def run(
     Example: draftboard run studies/laptop-lab.yaml --results results
     """
     plan = make_plan(with_frozen_rates(read_study(study), results))
-    cells = select(plan, only, given["launch_id"])
+    cells = select(plan, only, given["launch_id"], given["keys"])
     key = read_key(given["api_key_env"], given["api_key_file"])
     if key is not None and target_url is None:
         raise click.UsageError("An API key goes with --target-url; servers started here need none.")
@@ -105,6 +109,7 @@ def run(
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
         require_one_arm(cells)
     more = [word for term in only for word in ("--only", term)]
+    more += [word for key in given["keys"] for word in ("--cell", key)]
     more += ["--yes"] if given["yes"] else []
     more += ["--keep-prompts"] if given["keep_prompts"] else []
     job = Job(study, results, (), tuple(more), software=asked.now.software)

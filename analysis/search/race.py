@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief, believe
+from analysis.search.company import in_company
 from analysis.search.outlook import chance_of_deciding
 from analysis.search.settling import Settling, settling
 from analysis.search.space import BASELINE, Aim, Launch, Seen, Space
 from analysis.search.standing import Standing, standing
-from analysis.search.worth import guess, options, weighed
+from analysis.search.worth import options
 
 Why = Literal["screen", "race", "check"]
 #: The share of the error that the race may use up, with one method and with several; the rest is kept
@@ -49,12 +50,19 @@ class End:
 @dataclass(frozen=True)
 class State:
     """What is known after some launches; ``belief`` and ``now`` are None while screening. ``chance``:
-    that the rest of the budget decides, None where it is early or decided."""
+    that the rest of the budget decides, None where it is early or decided; ``beside``: launches to
+    measure side by side with the one that comes next."""
 
     belief: Belief | None
     now: Standing | None
     step: Next | End
     chance: float | None = None
+    beside: tuple[Next, ...] = ()
+
+    @property
+    def batch(self) -> tuple[Next, ...]:
+        """All launches to measure now; empty where the search is over."""
+        return (self.step, *self.beside) if isinstance(self.step, Next) else ()
 
 
 def spent(space: Space, launches: tuple[Launch, ...]) -> float:
@@ -62,24 +70,39 @@ def spent(space: Space, launches: tuple[Launch, ...]) -> float:
     return sum(space.minutes(launch.measured) for launch in launches)
 
 
-def state(space: Space, seen: Seen, aim: Aim) -> State:
-    """Return what is known and what to do next. It depends on what was measured alone, so that a
-    search that was killed goes on where it stopped."""
+def state(space: Space, seen: Seen, aim: Aim, at_once: int = 1) -> State:
+    """Return what is known and what to do next, with up to ``at_once`` launches side by side. It
+    depends on what was measured alone, so that a search that was killed goes on where it stopped."""
     left = aim.budget_min - spent(space, seen.launches)
     screen = _lacking(space, seen)
-    if screen is not None:
-        return State(None, None, screen if screen.minutes <= left else End(False, "budget"))
+    if screen:
+        step, beside = _fitting(screen, left, at_once)
+        return State(None, None, step, beside=beside)
     belief = believe(space, seen)
     now = standing(belief, seen, aim)
     inner = _inner(space, aim)
     if now.open <= inner.error:
-        return State(belief, now, _checked(space, seen, now, left))
+        check = _unchecked(space, seen, now)
+        step, beside = _fitting(check, left, at_once) if check else (End(True, "settled"), ())
+        return State(belief, now, step, beside=beside)
     used, chance = 1 - left / aim.budget_min, None
     if used >= _FORESEEN_FROM:
         chance = chance_of_deciding(space, seen, (belief, now), inner, left)
         if used >= _JUDGED_FROM and chance < HOPELESS:
             return State(belief, now, _why_hopeless(space, seen, left), chance)
-    return State(belief, now, _raced(space, seen, (belief, now), inner, left), chance)
+    step, beside = _raced(space, seen, (belief, now), inner, (left, at_once))
+    return State(belief, now, step, chance, beside)
+
+
+def _fitting(steps: list[Next], left: float, at_once: int) -> tuple[Next | End, tuple[Next, ...]]:
+    """Return the first of some launches and those beside it, as far as the minutes do."""
+    fitting: list[Next] = []
+    for step in steps[:at_once]:
+        if step.minutes > left:
+            break
+        fitting.append(step)
+        left -= step.minutes
+    return (fitting[0], tuple(fitting[1:])) if fitting else (End(False, "budget"), ())
 
 
 def _why_hopeless(space: Space, seen: Seen, left: float) -> End:
@@ -102,30 +125,28 @@ def needed(space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim) -
 
 
 def _raced(
-    space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim, left: float
-) -> Next | End:
-    belief, now = known
-    ranked = weighed(space, guess(belief), now, aim, options(space, seen, now, aim))
-    able = [one for one in ranked if one.minutes <= left]
-    if not able:
-        return End(False, "budget" if ranked else "nothing left")
-    best = able[0]
-    return Next(best.arm, best.places, best.minutes, "race")
+    space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim, room: tuple[float, int]
+) -> tuple[Next | End, tuple[Next, ...]]:
+    chosen = in_company(space, seen, known, aim, room)
+    if not chosen:
+        any_left = next(options(space, seen, known[1], aim), None) is not None
+        return End(False, "budget" if any_left else "nothing left"), ()
+    first, *others = (Next(one.arm, one.places, one.minutes, "race") for one in chosen)
+    return first, tuple(others)
 
 
-def _checked(space: Space, seen: Seen, now: Standing, left: float) -> Next | End:
-    """Return the end of the search, or a launch of an arm that would win at a place where it was
-    not measured."""
+def _unchecked(space: Space, seen: Seen, now: Standing) -> list[Next]:
+    """Return launches of the arms that would win at a place where they were not measured."""
     measured = np.zeros(now.risk.shape, dtype=np.bool_)
     for launch in seen.launches:
         measured[launch.arm] |= launch.measured
     places = np.arange(len(space.places))
+    found = []
     for arm in np.unique(now.lead[~measured[now.lead, places]]).tolist():
         lacking = (now.lead == arm) & ~measured[arm]
         if arm not in seen.closed:
-            step = Next(arm, lacking, space.minutes(lacking), "check")
-            return step if step.minutes <= left else End(False, "budget")
-    return End(True, "settled")
+            found.append(Next(arm, lacking, space.minutes(lacking), "check"))
+    return found
 
 
 def least_minutes(space: Space, out: frozenset[int] = frozenset()) -> float:
@@ -133,16 +154,16 @@ def least_minutes(space: Space, out: frozenset[int] = frozenset()) -> float:
     return sum(one.minutes for one in _screening(space, out))
 
 
-def _lacking(space: Space, seen: Seen) -> Next | None:
-    """Return the first launch of the screening that was not measured; of the baseline, whose launch
+def _lacking(space: Space, seen: Seen) -> list[Next]:
+    """Return the launches of the screening that were not measured; of the baseline, whose launch
     may have been cut short, every place is needed."""
     done = {launch.arm for launch in seen.launches}
     told = np.zeros(len(space.places), dtype=np.bool_)
     for launch in seen.launches:
         told |= launch.measured if launch.arm == BASELINE else False
-    if BASELINE in done and not told.all():
-        return Next(BASELINE, ~told, space.minutes(~told), "screen")
-    return next((one for one in _screening(space, seen.out) if one.arm not in done), None)
+    cut = BASELINE in done and not told.all()
+    again = [Next(BASELINE, ~told, space.minutes(~told), "screen")] if cut else []
+    return again + [one for one in _screening(space, seen.out) if one.arm not in done]
 
 
 def _screening(space: Space, out: frozenset[int]) -> list[Next]:

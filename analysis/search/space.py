@@ -82,13 +82,15 @@ class Lengths:
 class Seen:
     """All that is known so far: ``launches`` in the order in which they were measured; ``out``:
     arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again;
-    ``barred`` (arms, places): what was measured and broke the SLO there; None without one."""
+    ``barred`` (arms, places): what was measured and broke the SLO there, None without one; ``left``
+    (arms,): how often each can still be measured, None for without end."""
 
     launches: tuple[Launch, ...]
     lengths: Lengths
     out: frozenset[int] = frozenset()
     closed: frozenset[int] = frozenset()
     barred: NDArray[np.bool_] | None = None
+    left: tuple[int, ...] | None = None
 
     @property
     def shut(self) -> NDArray[np.bool_]:

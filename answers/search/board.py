@@ -42,12 +42,13 @@ class Board:
 
 def board(now: "Live", at: datetime) -> Board:
     """Return how a search stands that is about to measure its next launch, or is over."""
-    if now.order is None:
+    if not now.orders:
         return Board(now.told, "over", now.told.headline, at)
-    doing = f"Next: {now.order.launch_id}, {because(now.order.step)}."
+    first, *others = (f"{one.launch_id}, {because(one.step)}." for one in now.orders)
+    doing = " ".join([f"Next: {first}", *(f"Beside it: {one}" for one in others)])
     if now.troubles:
         doing = f"{' '.join(now.troubles)} {doing}"
-    return Board(now.told, "measuring", doing, at, now.order.step.minutes)
+    return Board(now.told, "measuring", doing, at, max(one.step.minutes for one in now.orders))
 
 
 def lines(one: Board) -> tuple[str, ...]:

@@ -35,10 +35,9 @@ def _alike(space: Space, behind: Floats, aim: Aim) -> tuple[str, ...]:
     return tuple(space.arms[arm].label for arm in near)
 
 
-def step_of(space: Space, now: State) -> Step:
-    """Return the launch that comes next."""
-    assert isinstance(now.step, Next)
+def step_of(space: Space, now: State, one: Next) -> Step:
+    """Return a launch that comes next."""
     return Step(
-        space.arms[now.step.arm].label, where(space, now.step.places), now.step.minutes,
-        now.step.why, None if now.now is None else now.now.open,
+        space.arms[one.arm].label, where(space, one.places), one.minutes, one.why,
+        None if now.now is None else now.now.open,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """A search that is under way: what its drops tell so far, and what to measure next."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,7 +39,8 @@ class Planned:
     """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
     ``launches``: of each arm, their ids in the order in which they are to be measured; ``launch_min``:
     minutes that one whole launch is expected to take; ``attempts``: tries at a cell that fails;
-    ``usd_per_min``: None without a price."""
+    ``usd_per_min``: None without a price; ``cells``: of each launch, the keys of its cells;
+    ``at_once``: so many launches are measured side by side."""
 
     study: str
     arms: tuple[Arm, ...]
@@ -47,6 +49,8 @@ class Planned:
     launch_min: float
     attempts: int = 1
     usd_per_min: float | None = None
+    cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    at_once: int = 1
 
     @property
     def repeats(self) -> int:
@@ -67,12 +71,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Live:
-    """How a search stands. ``order``: the next launch, None where the search is over; ``told``: all that
+    """How a search stands. ``orders``: the launches to measure now, none where the search is over; ``told``: all that
     is known so far; ``winner``: the one configuration of a server that is expected to be the best, and
     ``rival``, the next best, both None until the search is decided; ``known``: what it was decided with;
     ``troubles``: why the machine is not to be trusted at present, in words."""
 
-    order: Order | None
+    orders: tuple[Order, ...]
     told: Played
     winner: Winner | None = None
     rival: Winner | None = None
@@ -96,20 +100,22 @@ def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, 
             f"--budget: {aim.budget_min:.0f} minutes are too few to measure every method once; the "
             f"least that would do is about {least:.0f}min."
         )
-    now = state(space, seen, aim)
-    order = _order((space, now), found, planned, terms) if isinstance(now.step, Next) else None
+    now = state(space, seen, aim, planned.at_once)
+    orders = _orders((space, now), found, planned, terms)
     told = _told((space, aim, seen), now, planned, terms)
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
         rival = runner_up(space, seen, now.belief, best)
-    usd = None if planned.usd_per_min is None else told.minutes * planned.usd_per_min
+    usd = None if planned.usd_per_min is None else (
+        told.minutes * found.abreast * planned.usd_per_min
+    )  # fmt: skip
     told = replace(
         told, out=tuple(f"{arm} ({why})" for arm, why in gone.items()), usd=usd,
         candidates=candidates((space, seen, aim), now, gone),
     )  # fmt: skip
-    return Live(order, told, best, rival, (space, seen), _troubles(found, now, aim))
+    return Live(orders, told, best, rival, (space, seen), _troubles(found, now, aim))
 
 
 def _troubles(found: Measured, now: State, aim: Aim) -> tuple[str, ...]:
@@ -139,10 +145,11 @@ def _found(reader: Reader | None, planned: Planned, terms: Terms) -> Measured:
 
 def _seen(found: Measured, planned: Planned, out: tuple[Out, ...]) -> Seen:
     arms = found.space.arms
-    closed = frozenset(at for at, arm in enumerate(arms) if not _left(found, planned, arm.label))
+    left = tuple(len(_left(found, planned, arm.label)) for arm in arms)
+    closed = frozenset(at for at, many in enumerate(left) if not many)
     names = {one.arm for one in out}
     gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in names)
-    return replace(found.seen, out=gone, closed=closed)
+    return replace(found.seen, out=gone, closed=closed, left=left)
 
 
 def _left(found: Measured, planned: Planned, arm: str) -> tuple[str, ...]:
@@ -157,15 +164,30 @@ def _aim(space: Space, planned: Planned, terms: Terms) -> Aim:
     return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
 
 
-def _order(known: tuple[Space, State], found: Measured, planned: Planned, terms: Terms) -> Order:
-    """The launch in the words of the study. Its cells are all loads of some datasets, so what lies
-    between them is measured along."""
+def _orders(
+    known: tuple[Space, State], found: Measured, planned: Planned, terms: Terms
+) -> tuple[Order, ...]:
+    """The launches in the words of the study, each with an id of its own."""
     space, now = known
-    assert isinstance(now.step, Next)
+    turns: Counter[int] = Counter()
+    orders = []
+    for step in now.batch:
+        told = step_of(space, now, step)
+        orders.append(_order((space, step, told), turns[step.arm], found, planned, terms))
+        turns[step.arm] += 1
+    return tuple(orders)
+
+
+def _order(
+    known: tuple[Space, Next, Step], turn: int, found: Measured, planned: Planned, terms: Terms
+) -> Order:
+    """One launch; its cells are all loads of some datasets, so what lies between them is measured
+    along. ``turn``: so many of its arm come before it in the same batch."""
+    space, step, told = known
     mix = mix_of(terms, found.space)
-    label = space.arms[now.step.arm].label
-    places = [space.places[at] for at in np.flatnonzero(now.step.places)]
-    left = _left(found, planned, label)
+    label = space.arms[step.arm].label
+    places = [space.places[at] for at in np.flatnonzero(step.places)]
+    left = _left(found, planned, label)[turn:]
     if not left:
         raise InvalidInput(
             f"{label} was launched {len(planned.launches[label])} times, as often as `repeats` of the study allows, and no "
@@ -174,7 +196,7 @@ def _order(known: tuple[Space, State], found: Measured, planned: Planned, terms:
     return Order(
         left[0], label,
         tuple(mix.share if mix else dict.fromkeys(place.traffic for place in places)),
-        tuple(sorted({int(place.load) for place in places})), step_of(space, now),
+        tuple(sorted({int(place.load) for place in places})), told,
     )  # fmt: skip
 
 

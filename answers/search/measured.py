@@ -10,7 +10,7 @@ from analysis.search.space import Launch, Seen, Space
 from analysis.service.slo import parse
 from answers.ground import excluded_cells
 from answers.search.counted import own_lengths, rates_by_position
-from answers.search.recorded import LINE, timed
+from answers.search.recorded import LINE, spans_of, timed
 from answers.search.served import bounded, broken
 from answers.search.values import Terms
 from warehouse import queries
@@ -25,12 +25,15 @@ _TROUBLES = ("throttled", "gpu_neighbour")
 class Measured:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
     were measured; ``ids``: in the study's plan, of all launches with a good cell, also of those whose
-    cells decide nothing; ``troubles``: what the machine did during the last launch, in words."""
+    cells decide nothing; ``troubles``: what the machine did during the last launch and those beside
+    it, in words; ``abreast``: share (0-1) of the launches' minutes that passed on the clock, 1 where
+    none ran beside another."""
 
     space: Space
     seen: Seen
     ids: frozenset[str]
     troubles: tuple[str, ...] = ()
+    abreast: float = 1.0
 
 
 def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured:
@@ -58,9 +61,19 @@ def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured
     slo = None if terms.slo is None else parse(terms.slo)
     barred = None if slo is None else broken(bounded(reader, filters, slo), slo, placed, space)
     seen = Seen(launches, told, barred=barred)
-    last = list(cells.loc[cells["launch"] == order.index[-1], "cell_id"]) if len(order) else []
     ids = frozenset(map(str, every["launch"]))
-    return Measured(timed(space, cells), seen, ids, _troubles(reader, last))
+    spans = spans_of(cells)
+    last = spans.index[spans["ended"] >= spans["started"].max()]
+    troubles = _troubles(reader, list(cells.loc[cells["launch"].isin(last), "cell_id"]))
+    return Measured(timed(space, cells), seen, ids, troubles, _abreast(spans))
+
+
+def _abreast(spans: pd.DataFrame) -> float:
+    """Return the share of the launches' seconds that passed on the clock."""
+    until = spans["ended"].cummax().shift(fill_value=-np.inf)
+    alone = spans["ended"] - np.maximum(spans["started"], until)
+    whole = float((spans["ended"] - spans["started"]).sum())
+    return float(alone.clip(lower=0).sum()) / whole if whole else 1.0
 
 
 def _troubles(reader: Reader, cell_ids: list[str]) -> tuple[str, ...]:

@@ -208,11 +208,27 @@ def timed(space: Space, cells: pd.DataFrame) -> Space:
     """
     took = cells.groupby("place")["duration"].mean().reindex(range(len(space.places)))
     ordered = cells.sort_values("started")
-    gap = (ordered["started"].shift(-1) - ordered["started"] - ordered["duration"]) / 60
-    same = ordered["launch"] == ordered["launch"].shift(-1)
-    within = float(gap[same & (gap > 0)].median())
-    between = gap[~same & (gap > 0) & (gap < _PAUSE_MIN)]
+    following = ordered.groupby("launch")["started"].shift(-1)
+    gap = (following - ordered["started"] - ordered["duration"]) / 60
+    within = float(gap[gap > 0].median())
+    between = _starts(spans_of(cells)) / 60
+    between = between[(between > 0) & (between < _PAUSE_MIN)]
     start = space.start_min if between.empty else float(between.median())
     each = took.fillna(took.mean()).to_numpy() / 60 + (0.0 if np.isnan(within) else within)
     known = np.isfinite(each)
     return Space(space.arms, space.places, start, np.where(known, each, space.cell_min))
+
+
+def spans_of(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per launch, in the order of their starts: started and ended (s) of its cells."""
+    told = cells.assign(ended=cells["started"] + cells["duration"]).groupby("launch")
+    return told.agg(started=("started", "min"), ended=("ended", "max")).sort_values("started")
+
+
+def _starts(spans: pd.DataFrame) -> pd.Series:
+    """Return the seconds before each launch since the last one that was over when it began; one that
+    runs beside it tells nothing of its start."""
+    ended = np.sort(spans["ended"].to_numpy(dtype=np.float64))
+    over = np.searchsorted(ended, spans["started"].to_numpy(dtype=np.float64), side="right")
+    before = np.where(over > 0, ended[np.maximum(over - 1, 0)], np.nan) if len(ended) else ended
+    return spans["started"] - before

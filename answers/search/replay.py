@@ -26,8 +26,9 @@ from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 
-def replay(reader: Reader, filters: Filters, terms: Terms) -> tuple[Played, ...]:
-    """Play one search for each study and system that the filters keep."""
+def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> tuple[Played, ...]:
+    """Play one search for each study and system that the filters keep, with up to ``at_once`` launches
+    side by side."""
     known = ground(reader, Asked(filters))
     slo = None if terms.slo is None else parse(terms.slo)
     read = Read(
@@ -37,7 +38,7 @@ def replay(reader: Reader, filters: Filters, terms: Terms) -> tuple[Played, ...]
     asked = Question(filters=filters, objective="latency" if terms.latency else "throughput",
                      slo=terms.slo, mix=terms.mix)  # fmt: skip
     core = _core(reader, asked)
-    played = (play(one, terms) for one in recorded(known, read))
+    played = (play(one, terms, at_once) for one in recorded(known, read))
     return tuple(_beside(one, core) for one in played)
 
 
@@ -56,7 +57,7 @@ def _core(reader: Reader, question: Question) -> Core:
     }
 
 
-def play(one: Recorded, terms: Terms) -> Played:
+def play(one: Recorded, terms: Terms, at_once: int = 1) -> Played:
     """Play the search: each launch that it asks for is the next recorded one of that arm."""
     mix = mix_of(terms, one.space)
     launches: tuple[Launch, ...] = ()
@@ -65,14 +66,15 @@ def play(one: Recorded, terms: Terms) -> Played:
     while True:
         space, seen = of_traffic(one.space, _seen(one, launches, used), terms)
         aim = _aim(space, one.repeats, terms)
-        now = state(space, seen, aim)
+        now = state(space, seen, aim, at_once)
         if isinstance(now.step, End):
             return _played(replace(one, space=space), terms, (aim, seen, now), steps)
-        launch = one.launches[now.step.arm][used[now.step.arm]]
-        used[now.step.arm] += 1
-        places = now.step.places if mix is None else unmixed(one.space, mix, now.step.places)
-        launches = (*launches, replace(launch, speed=np.where(places, launch.speed, np.nan)))
-        steps.append(step_of(space, now))
+        for step in now.batch:
+            launch = one.launches[step.arm][used[step.arm]]
+            used[step.arm] += 1
+            places = step.places if mix is None else unmixed(one.space, mix, step.places)
+            launches = (*launches, replace(launch, speed=np.where(places, launch.speed, np.nan)))
+            steps.append(step_of(space, now, step))
 
 
 def _aim(space: Space, repeats: int, terms: Terms) -> Aim:
@@ -82,10 +84,11 @@ def _aim(space: Space, repeats: int, terms: Terms) -> Aim:
 
 def _seen(one: Recorded, launches: tuple[Launch, ...], used: dict[int, int]) -> Seen:
     arms = range(len(one.space.arms))
-    gone = frozenset(a for a in arms if used.get(a, 0) >= len(one.launches.get(a, ())))
+    left = tuple(len(one.launches.get(a, ())) - used.get(a, 0) for a in arms)
+    gone = frozenset(a for a in arms if not left[a])
     never = frozenset(a for a in arms if not one.launches.get(a))
     told = lengths(one.space, one.own, one.by_position, {x.arm for x in launches})
-    return Seen(launches, told, never, gone, _barred(one, launches))
+    return Seen(launches, told, never, gone, _barred(one, launches), left)
 
 
 def _barred(one: Recorded, launches: tuple[Launch, ...]) -> NDArray[np.bool_] | None:

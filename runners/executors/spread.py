@@ -19,14 +19,25 @@ def spread(
 ) -> Local | None:
     """Return an executor that runs launches side by side on GPUs that are free now; None where only
     one fits at a time, or where the study keeps its servers apart."""
-    if not allowed(study) or len(launches) < 2:
+    if fitting(study, launches, found, env) < 2:
         return None
-    free = tuple(name for name, gpu in offered(found, env) if _is_free(gpu))
-    if max(gpus_needed(study, launch) for launch in launches) > len(free):
-        return None
-    if pack(study, [(launch, 1.0) for launch in launches], Node(len(free))).at_once < 2:
-        return None
+    free = _free(found, env)
     return Local(LocalSettings(parallel=min(len(launches), len(free)), gpus=free))
+
+
+def fitting(study: Study, launches: Sequence[Launch], found: Survey, env: Mapping[str, str]) -> int:
+    """Return how many of the launches fit side by side on GPUs that are free now; 1 where the study
+    keeps its servers apart."""
+    free = _free(found, env)
+    if not allowed(study) or len(launches) < 2:
+        return 1
+    if max(gpus_needed(study, launch) for launch in launches) > len(free):
+        return 1
+    return pack(study, [(launch, 1.0) for launch in launches], Node(len(free))).at_once
+
+
+def _free(found: Survey, env: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, gpu in offered(found, env) if _is_free(gpu))
 
 
 def _is_free(gpu: Gpu) -> bool:

@@ -1,4 +1,4 @@
-"""``--only FIELD=VALUE[,VALUE]``: which cells of a plan to run."""
+"""``--only FIELD=VALUE[,VALUE]``, ``--launch`` and ``--cell``: which cells of a plan to run."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,13 @@ FIELDS = {
 }
 
 
-def select(plan: Plan, only: Sequence[str], launch_id: str | None) -> tuple[PlannedCell, ...]:
-    """Return the cells that every ``only`` allows, of one launch or of all. Raises RunnerError."""
+def select(
+    plan: Plan, only: Sequence[str], launch_id: str | None, keys: Sequence[str] = ()
+) -> tuple[PlannedCell, ...]:
+    """Return the cells that every ``only`` allows, of one launch or of all; of these ``keys`` alone where
+    some are named. Raises RunnerError."""
     cells = plan.cells if launch_id is None else _of_launch(plan, launch_id)
+    cells = _of_keys(plan, cells, keys) if keys else cells
     for term in only:
         field, values = _read(term)
         known = sorted({str(getattr(cell, field)) for cell in plan.cells})
@@ -27,8 +31,20 @@ def select(plan: Plan, only: Sequence[str], launch_id: str | None) -> tuple[Plan
             )
         cells = tuple(cell for cell in cells if str(getattr(cell, field)) in values)
     if not cells:
-        raise RunnerError("No cell of the study is left; loosen --only or --launch.")
+        raise RunnerError("No cell of the study is left; loosen --only, --launch or --cell.")
     return cells
+
+
+def _of_keys(
+    plan: Plan, cells: tuple[PlannedCell, ...], keys: Sequence[str]
+) -> tuple[PlannedCell, ...]:
+    known = {cell.key for cell in plan.cells}
+    if unknown := [key for key in keys if key not in known]:
+        raise RunnerError(
+            f"The study has no cell {unknown[0]!r}; `draftboard plan STUDY --json` names them."
+        )
+    wanted = set(keys)
+    return tuple(cell for cell in cells if cell.key in wanted)
 
 
 def _of_launch(plan: Plan, launch_id: str) -> tuple[PlannedCell, ...]:

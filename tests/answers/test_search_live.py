@@ -1,14 +1,15 @@
 """A search that is under way, over drops as the runner leaves them, on a server whose truth is known."""
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.search.space import Arm, Place
-from answers.search.live import Live, Order, Planned, live
+from answers.search.live import Live, Order, Planned, bare, live
+from answers.search.measured import measured
 from answers.search.proven import proven, study_of_proof
 from answers.search.values import Terms
 from answers.search.winner import Winner
@@ -76,9 +77,10 @@ class Node:
 def searched(node: Node, terms: Terms) -> tuple[Live, list[Order]]:
     """Search to the end; what was ordered."""
     now, orders = live(None, PLANNED, terms), []
-    while now.order is not None:
-        orders.append(now.order)
-        node.measure(now.order)
+    while now.orders:
+        (order,) = now.orders
+        orders.append(order)
+        node.measure(order)
         with closing(node.reader()) as reader:
             now = live(reader, PLANNED, terms)
     return now, orders
@@ -158,3 +160,35 @@ def test_an_arm_that_breaks_the_slo_is_not_taken(node: Node) -> None:
     assert found["prose", 1.0].meets
     assert not found["prose", 8.0].meets
     assert not found["code", 1.0].meets
+
+
+def test_launches_side_by_side_are_launches_of_their_own_and_decide_alike(node: Node) -> None:
+    planned, terms = replace(PLANNED, at_once=3), Terms(stake=0.05, budget_min=400)
+    now, ids = live(None, planned, terms), []
+    first = [order.arm for order in now.orders]
+    while now.orders:
+        assert len(now.orders) <= 3
+        ids += [order.launch_id for order in now.orders]
+        for order in now.orders:
+            node.measure(order)
+        with closing(node.reader()) as reader:
+            now = live(reader, planned, terms)
+    assert first == ["baseline", "k3"]
+    assert len(set(ids)) == len(ids)
+    assert now.told.decided
+    assert {(one.load, one.arm) for one in now.told.found} == {(1.0, "k3"), (8.0, "k1")}
+
+
+def test_servers_beside_each_other_cost_the_machine_once_and_tell_their_start(
+    node: Node,
+) -> None:
+    begin = node.clock
+    for arm in ("baseline", "k1", "k3"):
+        node.clock = begin if arm != "k3" else begin + 600
+        node.drops("mine", arm, f"{arm}-start-0", (("code",), (1, 8)))
+    with closing(node.reader()) as reader:
+        found = measured(reader, "mine", bare(PLANNED), Terms())
+    assert found.abreast == pytest.approx(2 / 3, abs=0.01)
+    duration = float(found.space.cell_min[0])
+    # k3 began 600 s after the two others did, whose two cells were over by then.
+    assert found.space.start_min == pytest.approx(10 - 1 - duration, abs=1.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from answers.search.board import from_texts
+from commands.search_drops import good
 from commands.search_plan import planned
 from commands.search_study import PROGRAM, Place, nothing_left
 from tests.commands.asking import run, told
@@ -194,3 +195,19 @@ def test_an_arm_that_answers_otherwise_is_out_and_costs_no_further_minute(tmp_pa
         check=True,
     )  # fmt: skip
     assert "does not answer" not in taken.stderr
+
+
+@pytest.mark.slow
+def test_launches_of_a_search_run_side_by_side_where_that_is_asked_for(tmp_path: Path) -> None:
+    study = small_study(tmp_path, repeats=3)
+    done = subprocess.run(
+        [*command(study), "--parallel", "2"], cwd=ROOT, capture_output=True, text=True, check=False,
+        timeout=4 * PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (told_,) = json.loads(done.stdout)["searches"]
+    assert "Beside it: r0-draft" in done.stderr
+    assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
+    records = [json.loads(path.read_text()) for path in good(study.results / "small")]
+    spans = sorted((one["started_at"], one["ended_at"]) for one in records)
+    assert any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:], strict=False))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runners.executors.spread import spread
+from runners.executors.spread import fitting, spread
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.surroundings.gpu import Gpu, Survey
@@ -62,3 +62,11 @@ def test_where_only_one_fits_or_servers_are_kept_apart_nothing_is_spread(
 def test_a_single_launch_is_not_spread(study_of: Callable[..., Study]) -> None:
     study = study_of()
     assert spread(study, make_plan(study).launches[:1], node({}, {}), {}) is None
+
+
+@pytest.mark.parametrize(("gpus", "most"), [([{}] * 4, 3), ([{}, BUSY, {}], 2), ([{}], 1), ([], 1)])
+def test_it_is_known_beforehand_how_many_fit(
+    study_of: Callable[..., Study], gpus: list[dict[str, Any]], most: int
+) -> None:
+    study = study_of()
+    assert fitting(study, make_plan(study).launches, node(*gpus), {}) == most

@@ -26,7 +26,8 @@ _PART = {1: 10, 4: 100}
 class SearchFamily:
     """``methods`` with K = 1 to 5 each, and the baseline. ``noise`` of a cell, ``launch``: of what a
     launch shares; the search knows neither. ``alike``: all arms are equally fast. ``cost``: the
-    median share of the full grid's minutes that is the goal; ``loss``: the goal of the mean loss."""
+    median share of the full grid's minutes that is the goal; ``loss``: the goal of the mean loss;
+    ``at_once``: launches side by side."""
 
     loads: int
     methods: int
@@ -36,13 +37,14 @@ class SearchFamily:
     cost: float | None = None
     loss: float | None = None
     alike: bool = False
+    at_once: int = 1
 
     @property
     def name(self) -> str:
         arms = "equal arms" if self.alike else f"{6 * self.methods} candidates"
         return (
             f"search, {arms}, {self.loads} loads, {self.noise:.0%}, launch {self.launch:.0%}, "
-            f"stake {self.stake:.0%}"
+            f"stake {self.stake:.0%}" + (f", {self.at_once} at once" if self.at_once > 1 else "")
         )
 
 
@@ -62,6 +64,10 @@ def families() -> Iterator[SearchFamily]:
     yield SearchFamily(3, 4, 0.05, 0.0, 0.03, cost=0.50)
     yield SearchFamily(3, 4, 0.05, 0.0, 0.05, cost=0.33)
     yield SearchFamily(6, 4, 0.05, 0.03, 0.05)
+    yield SearchFamily(3, 1, 0.05, 0.0, 0.05, at_once=4)
+    yield SearchFamily(3, 1, 0.03, 0.02, 0.05, alike=True, at_once=4)
+    yield SearchFamily(3, 4, 0.05, 0.0, 0.05, at_once=8)
+    yield SearchFamily(6, 4, 0.05, 0.03, 0.05, at_once=8)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Searched:
     than the stake at some load; ``loss``: mean share of the best speed that is lost; ``foreseen``:
     the chance that it gave itself to be decided, when half the budget was spent or when it stopped before;
     None where it was decided by then; ``held``: for each load, whether the proven gain lies in its
-    interval."""
+    interval; ``clock``: share of the full grid's minutes that passed on the clock."""
 
     cost: float
     decided: bool
@@ -78,6 +84,7 @@ class Searched:
     loss: float
     foreseen: float | None
     held: tuple[bool, ...]
+    clock: float
 
 
 def rows(trials: int) -> list[Row]:
@@ -97,6 +104,7 @@ def rows_of(family: SearchFamily, trials: int) -> list[Row]:
         share(name, "wrong winner, of the decided", wrong, max(len(settled), 1), at_most=ERROR),
         mean_printed(name, "decided", np.array([float(one.decided) for one in found])),
         _median_cost(name, cost, family.cost),
+        mean_printed(name, "minutes on the clock", np.array([one.clock for one in found])),
         mean_printed(name, "mean loss", loss) if family.loss is None
         else mean_at_most(name, "mean loss", loss.tolist(), family.loss),
     ]  # fmt: skip
@@ -144,15 +152,18 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     aim = Aim(family.stake, ERROR, space.grid_minutes(REPEATS))
     launches: tuple[Launch, ...] = ()
     foreseen: float | None = None
+    clock = 0.0
     while True:
         seen = Seen(launches, lengths(space, server.length, server.by_position,
                                       {one.arm for one in launches}))  # fmt: skip
-        now = state(space, seen, aim)
+        now = state(space, seen, aim, family.at_once)
+        clock += max((step.minutes for step in now.batch), default=0.0)
         if spent(space, launches) <= aim.budget_min / 2:
             foreseen = now.chance
         if isinstance(now.step, End):
             break
-        launches = (*launches, server.launch(now.step.arm, now.step.places))
+        told = (server.launch(step.arm, step.places) for step in now.batch)
+        launches = (*launches, *told)
     assert now.now is not None
     places = np.arange(len(space.places))
     lost = server.truth.max(axis=0) - server.truth[now.now.lead, places]
@@ -161,6 +172,7 @@ def searched(family: SearchFamily, server: Server) -> Searched:
         used, now.step.decided, bool((lost > np.log1p(family.stake)).any()),
         float(-np.expm1(-lost).mean()), foreseen,
         _held(server, now) if now.step.decided else (),
+        clock / aim.budget_min,
     )  # fmt: skip
 
 

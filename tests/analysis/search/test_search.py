@@ -249,3 +249,45 @@ def test_a_winner_that_falls_short_at_one_load_does_not_keep_its_promise() -> No
     held = Proof(here + 0.10, here + 0.09, here + 0.07, here + 0.11)
     assert held.kept(0.02)
     assert not replace(held, high=np.array([0.11, 0.05, 0.11])).kept(0.02)
+
+
+def batches(at_once: int, left: tuple[int, ...] | None = None) -> list[tuple[Next, ...]]:
+    """What a search measures, batch by batch, on servers that scatter by 2 %."""
+    random, found = np.random.default_rng(7), []
+    launches: tuple[Launch, ...] = ()
+    aim = Aim(0.02, 0.05, 200.0)
+    while True:
+        used = [one.arm for one in launches]
+        rest = None if left is None else tuple(x - used.count(a) for a, x in enumerate(left))
+        closed = frozenset(a for a, x in enumerate(rest or ()) if not x)
+        now = state(SPACE, Seen(launches, SURE, closed=closed, left=rest), aim, at_once)
+        if not now.batch:
+            return found
+        found.append(now.batch)
+        for step in now.batch:
+            value = SPEED[step.arm] + 0.02 * random.standard_normal(3)
+            launches = (*launches, Launch(step.arm, np.where(step.places, value, np.nan)))
+
+
+def test_launches_side_by_side_end_sooner_and_stay_within_the_budget() -> None:
+    alone, beside = batches(1), batches(4)
+    assert len(beside) < len(alone)
+    assert [len(one) for one in alone] == [1] * len(alone)
+    assert max(len(one) for one in beside) > 1
+    assert all(len(one) <= 4 for one in beside)
+    assert sum(step.minutes for one in beside for step in one) <= 200
+    # The screening is known beforehand, so it is one batch.
+    assert [(step.arm, step.why) for step in beside[0]] == [(0, "screen"), (3, "screen")]
+
+
+def test_launches_side_by_side_tell_different_things() -> None:
+    raced = [one for one in batches(4) if one[0].why == "race" and len(one) > 1]
+    assert raced
+    asked = [{(step.arm, tuple(step.places.tolist())) for step in one} for one in raced]
+    assert any(len(each) > 1 for each in asked)
+
+
+def test_no_arm_is_launched_more_often_than_it_can_be() -> None:
+    asked = [step.arm for one in batches(4, left=(2, 2, 2, 1)) for step in one]
+    assert asked
+    assert all(asked.count(arm) <= most for arm, most in enumerate((2, 2, 2, 1)))
