@@ -25,7 +25,7 @@ def test_launches_of_a_search_and_of_its_proof_are_jobs_of_slurm(
     options.write_text("slurm: {poll_s: 0.5, gres: gpu:h100}")
     with running_cluster() as slurm:
         monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-        where = ["--on", "slurm", "--cluster", str(options)]
+        where = ["--on", "slurm", "--cluster", str(options), "--parallel", "2"]
         done = subprocess.run(
             [*command(study), *where], cwd=ROOT, capture_output=True, text=True, check=False,
             timeout=3 * PATIENCE_S,
@@ -33,6 +33,7 @@ def test_launches_of_a_search_and_of_its_proof_are_jobs_of_slurm(
     assert done.returncode == 0, done.stderr
     (told,) = json.loads(done.stdout)["searches"]
     assert told["decided"]
+    assert "Beside it: r0-draft" in done.stderr
     assert told["proof"]["places"]
     jobs = Book(study.layout).read()
     assert len(jobs) == len(told["steps"])
