@@ -283,8 +283,7 @@ def test_launches_side_by_side_end_sooner_and_stay_within_the_budget() -> None:
 def test_launches_side_by_side_tell_different_things() -> None:
     raced = [one for one in batches(4) if one[0].why == "race" and len(one) > 1]
     assert raced
-    asked = [{(step.arm, tuple(step.places.tolist())) for step in one} for one in raced]
-    assert any(len(each) > 1 for each in asked)
+    assert all(len({step.arm for step in one}) > 1 for one in raced)
 
 
 def test_no_arm_is_launched_more_often_than_it_can_be() -> None:
