@@ -93,10 +93,15 @@ def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling"
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
         _measure(place, study, now.orders)
-        arms = dict.fromkeys(one.arm for one in now.orders if one.arm != study.arms[0].label)
-        for arm in arms if place.check is not None else ():
-            check(place.drops(study.study) / arm, str(place.check))
+        _gated(place, study, now.orders)
         measured = True
+
+
+def _gated(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
+    """Let the user's command look at the arms that were measured, where there is one."""
+    if place.check is not None:
+        for arm in sorted({one.arm for one in orders} - {study.arms[0].label}):
+            check(place.drops(study.study) / arm, place.check)
 
 
 def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
