@@ -77,9 +77,15 @@ def _arm(launch: dict[str, Any]) -> Any:
 def _places(first: list[dict[str, Any]]) -> tuple[Any, ...]:
     from analysis.search.space import Place
 
-    keys = [key.rpartition("-r")[0].split("/") for launch in first for key in launch["cells"]]
-    found = {Place(dataset, _at_once(load)) for *_, dataset, load in keys}
+    keys = [dataset_and_load(key) for launch in first for key in launch["cells"]]
+    found = {Place(dataset, _at_once(load)) for dataset, load in keys}
     return tuple(sorted(found, key=lambda one: (one.traffic, one.load)))
+
+
+def dataset_and_load(key: str) -> tuple[str, str]:
+    """Return ``code`` and ``c16`` of the cell ``draft-k3/tp1/code/c16-r0``."""
+    *_, dataset, load = key.rpartition("-r")[0].split("/")
+    return dataset, load
 
 
 def _at_once(name: str) -> float:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from commands.search_check import check, refused
 from commands.search_drops import given_up, good, key_of
-from commands.search_plan import planned
+from commands.search_plan import dataset_and_load, planned
 from commands.search_proof import write_proof
 from warehouse.errors import RunnerError
 
@@ -207,12 +207,8 @@ def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
 
 def _keys(study: "Planned", order: "Order") -> tuple[str, ...]:
     """Return the cells of a launch: all loads of some datasets."""
-    loads = {f"c{load}" for load in order.loads}
-    cells = ((key, key.split("/")) for key in study.cells[order.launch_id])
-    return tuple(
-        key for key, (*_, dataset, last) in cells
-        if dataset in order.datasets and last.rpartition("-r")[0] in loads
-    )  # fmt: skip
+    wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
+    return tuple(key for key in study.cells[order.launch_id] if dataset_and_load(key) in wanted)
 
 
 def nothing_left(place: Place, study: str, launch: str, status: int) -> str:

@@ -24,7 +24,7 @@ from runners.planning.estimate import (
 from runners.planning.packing import Node
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study_file import read_study
-from runners.surroundings.gpu import survey, visible
+from runners.surroundings.gpu import Survey, survey, visible
 from runners.surroundings.tools import tool
 from runners.texts.prompt_checks import few_prompts
 from warehouse.errors import RunnerError
@@ -60,12 +60,13 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
     laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
-    node = _node(laid_out, given["gpus"], given["parallel"])
+    found = survey()
+    node = _node(laid_out, given["gpus"], given["parallel"], found)
     assumed = Assumed(given["seconds_per_request"])
     costs = estimate(laid_out, read_recorded(results), assumed, node)
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        click.echo(json.dumps(_as_json(laid_out, costs, written), allow_nan=False))
+        click.echo(json.dumps(_as_json(laid_out, costs, written, found), allow_nan=False))
         return
     _show(laid_out, costs, assumed)
     if commands:
@@ -73,7 +74,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
             click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
-def _node(laid_out: Plan, gpus: int | None, servers: int | None) -> Node:
+def _node(laid_out: Plan, gpus: int | None, servers: int | None, found: Survey) -> Node:
     """Return the node that is planned for."""
     study = laid_out.study
     if (servers or 1) > 1 and study.cpus is not None:
@@ -82,17 +83,17 @@ def _node(laid_out: Plan, gpus: int | None, servers: int | None) -> Node:
             "side; leave --parallel out."
         )
     priced = priced_node(study, servers)
-    here = len(visible(survey(), os.environ)) or None
+    here = len(visible(found, os.environ)) or None
     return Node(gpus or priced.gpus or here, servers)
 
 
-def _as_json(laid_out: Plan, costs: Estimate, written: Written) -> dict[str, Any]:
+def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -> dict[str, Any]:
     return {
         "study": laid_out.study.name,
         "cells": len(laid_out.cells),
         "server_launches": len(laid_out.launches),
         "attempts": laid_out.study.limits.retries + 1,
-        "side_by_side_now": fitting(laid_out.study, laid_out.launches, survey(), os.environ),
+        "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
         "estimate": costs.as_json(),

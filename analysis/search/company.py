@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from analysis.search.belief import Belief
-from analysis.search.settling import after, risk_at
+from analysis.search.settling import after, standing_at
 from analysis.search.space import Aim, Seen, Space
 from analysis.search.standing import Standing
 from analysis.search.worth import Option, guess, options, weighed
@@ -28,10 +28,9 @@ def in_company(
             break
         chosen.append(best)
         left, guessed = left - best.minutes, after(guessed, best)
-        risk = risk_at(guessed.cov, now, aim)
-        if risk.sum() <= aim.error:
+        then = standing_at(guessed.cov, now, aim)
+        if then.risk.sum() <= aim.error:
             break
-        then = replace(now, risk=risk, of_place=risk.sum(axis=0))
     return tuple(chosen)
 
 

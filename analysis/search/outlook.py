@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from analysis.search.belief import Belief
-from analysis.search.settling import after, risk_at
+from analysis.search.settling import after, standing_at
 from analysis.search.space import Aim, Floats, Seen, Space
 from analysis.search.standing import Standing
 from analysis.search.worth import guess, options, weighed
@@ -70,8 +70,7 @@ def _ahead(
     cheapest = space.start_min + float(space.cell_min.min())
     alike = max(1, int(left // (_ROUNDS * cheapest)))
     while True:
-        risk = risk_at(guessed.cov, now, aim)
-        then = replace(now, risk=risk, of_place=risk.sum(axis=0))
+        then = standing_at(guessed.cov, now, aim)
         every = weighed(space, guessed, then, aim, options(space, seen, then, aim))
         best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
         if best is None:

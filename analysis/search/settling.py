@@ -31,10 +31,9 @@ def settling(space: Space, seen: Seen, belief: Belief, now: Standing, aim: Aim) 
     """
     known, minutes = guess(belief), 0.0
     for count in range(MOST + 1):
-        risk = risk_at(known.cov, now, aim)
-        if count and risk.sum() <= aim.error:
+        then = standing_at(known.cov, now, aim)
+        if count and then.risk.sum() <= aim.error:
             return Settling(count, minutes)
-        then = replace(now, risk=risk, of_place=risk.sum(axis=0))
         every = weighed(space, known, then, aim, options(space, seen, then, aim))
         if not every or not every[0].worth > 0:
             break
@@ -51,7 +50,14 @@ def after(known: Guess, one: Option) -> Guess:
     return Guess(known.cov - seen @ np.linalg.solve(inner, seen.T), known.launch)
 
 
-def risk_at(cov: Floats, now: Standing, aim: Aim) -> Floats:
+def standing_at(cov: Floats, now: Standing, aim: Aim) -> Standing:
+    """Return the standing if what is known has this covariance and the means of now; ``open`` is as it
+    was."""
+    risk = _risk_at(cov, now, aim)
+    return replace(now, risk=risk, of_place=risk.sum(axis=0))
+
+
+def _risk_at(cov: Floats, now: Standing, aim: Aim) -> Floats:
     """Return (arms, places): the chance that an arm beats the lead by more than the stake, if what is
     known has this covariance and the means of now."""
     arms, places = now.risk.shape
