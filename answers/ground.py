@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.pair_flags import JUDGED_ACROSS
-from analysis.frames import records
+from analysis.frames import among, objects, records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
@@ -47,6 +49,14 @@ class Asked:
     allow: tuple[str, ...] = ()
     also: tuple[Line, ...] = ()
     reference: str = BASELINE
+
+
+@dataclass(frozen=True)
+class _Every:
+    """All cells of some dates, and the number of each one's study."""
+
+    cells: pd.DataFrame
+    study: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -144,12 +154,13 @@ def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[st
 def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:
     """Return all cells of every study that the filters touch, and the ids of those they keep."""
     dates = _dates(filters)
-    every: pd.DataFrame = reader.kept.get(
-        f"cells of {dates}", lambda one: queries.cells(one, dates).to_pandas(), reader
+    every: _Every = reader.kept.get(
+        f"cells of {dates}", lambda one: _numbered(queries.cells(one, dates).to_pandas()), reader
     )
-    shown = every if filters == dates else queries.cells(reader, filters).to_pandas()
-    ids = frozenset(shown["cell_id"])
-    return _studies(every, ids), ids
+    if filters == dates:
+        return every.cells, frozenset(every.cells["cell_id"])
+    ids = frozenset(queries.cells(reader, filters).column("cell_id").to_pylist())
+    return _touched(every, ids), ids
 
 
 def _dates(filters: Filters) -> Filters:
@@ -179,7 +190,7 @@ def ground_of(
     """Compare rows that were read elsewhere. ``shown``: ids of the cells that are asked about;
     ``root``: the warehouse that may hold facts derived from these rows."""
     excluded = excluded_cells(rows.cells, rows.flags)
-    deciding = against(rows.cells[~rows.cells["cell_id"].isin(excluded)], reference)
+    deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
     found = compare(deciding, rows.measurements, allow, rows.flags)
     judged = judged_pairs(found)
     if root is None or allow or reference != BASELINE:
@@ -200,13 +211,16 @@ def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
     return pd.Series(names.isin(lines), index=rows.index)
 
 
-def _studies(every: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
-    """Return all cells of the studies that have a shown cell."""
-    keys = studies_of(every)
-    shown = every["cell_id"].isin(ids)
-    wanted = {key for key, is_shown in zip(keys, shown, strict=True) if is_shown}
-    kept = pd.Series([key in wanted for key in keys], index=every.index, dtype=bool)
-    return every[kept].reset_index(drop=True)
+def _numbered(cells: pd.DataFrame) -> _Every:
+    codes, _ = pd.factorize(objects(studies_of(cells), cells.index))
+    return _Every(cells, codes)
+
+
+def _touched(every: _Every, ids: frozenset[str]) -> pd.DataFrame:
+    """Return all cells of the studies that have one of these."""
+    shown = among(every.cells["cell_id"], ids).to_numpy()
+    kept = np.isin(every.study, np.unique(every.study[shown]))
+    return every.cells[kept].reset_index(drop=True)
 
 
 def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
@@ -219,7 +233,7 @@ def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
 def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells without those that decide nothing."""
     flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    return cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
+    return cells[~among(cells["cell_id"], excluded_cells(cells, flags))]
 
 
 def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:

@@ -29,6 +29,8 @@ _ALWAYS = (
     "--client.showErrorDetails=none",
     "--client.toolbarMode=minimal",
     "--browser.gatherUsageStats=false",
+    # No walk through all of the memory after each click (dashboard/memory.py).
+    "--runner.postScriptGC=false",
     # To print it, Streamlit would ask an address on the internet for ours.
     "--logger.hideWelcomeMessage=true",
 )

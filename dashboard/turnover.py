@@ -2,11 +2,14 @@
 
 A large warehouse takes the processor a minute to answer what fifty readers have open. Where results
 come in every few seconds, readers would wait for nothing else. So the pages stay on the generation
-that they show while the newest answers, in one thread, what was asked in the last quarter of an hour.
+that they show while the newest answers, in one thread, what was asked in the last quarter of an hour,
+and then as long as that took: readers have half of the time for themselves.
 """
 
 import contextlib
+import gc
 import threading
+import time
 
 import streamlit as st
 
@@ -26,6 +29,7 @@ class Turn:
     def __init__(self, shown: Shelf, long_s: float = _LONG_S) -> None:
         self._shown, self._long_s = shown, long_s
         self._coming: Shelf | None = None
+        self._rests_until = 0.0
         self._guard = threading.Lock()
 
     def shelf(self, newest: Shelf) -> Shelf:
@@ -45,10 +49,13 @@ class Turn:
         if newest.excluded != self._shown.excluded or _cost(self._shown) < self._long_s:
             self._shown = newest
             return
+        if time.monotonic() < self._rests_until:
+            return
         self._coming = newest
         threading.Thread(target=self._prepare, args=(self._shown, newest), daemon=True).start()
 
     def _prepare(self, old: Shelf, new: Shelf) -> None:
+        began = time.monotonic()
         try:
             for known, coming in _both(old, new):
                 for one in known.kept.recent(_RECENT_S):
@@ -59,6 +66,10 @@ class Turn:
             with self._guard:
                 if self._coming is new:
                     self._shown, self._coming = new, None
+                ended = time.monotonic()
+                self._rests_until = ended + (ended - began)
+            # What was made of the generation before is in cycles, and large.
+            gc.collect()
 
 
 def _both(old: Shelf, new: Shelf) -> set[tuple[Shelf, Shelf]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import plain, records, records_by
+from analysis.frames import among, plain, records, records_by
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
 from answers.compare.read import Seen, cut, seen
@@ -108,7 +108,7 @@ def _told(known: Seen, question: Question) -> Comparison:
     settings = tuple(_settings(known))
     ground = known.known
     unmatched = tuple(_unmatched(ground))
-    shown = ground.cells["cell_id"].isin(ground.shown & set(ground.excluded))
+    shown = among(ground.cells["cell_id"], ground.shown & set(ground.excluded))
     excluded = tuple(ground.excluded[cell] for cell in ground.cells.loc[shown, "cell_id"])
     why = None if settings else why_none(not ground.shown, unmatched)
     return Comparison(settings, unmatched, excluded, question.reference, why)
@@ -223,7 +223,7 @@ def _subject(facts: dict[str, Any]) -> Subject:
 def _unmatched(known: Ground) -> Iterator[Unmatched]:
     """Yield the shown cells without a partner."""
     told = known.found.unmatched
-    told = told[told["cell_id"].isin(known.shown)]
+    told = told[among(told["cell_id"], known.shown)]
     facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(told["cell_id"])
     facts = facts.reset_index()
     for row, reason, load in zip(records(facts), told["reason"], loads_of(facts), strict=True):

@@ -52,7 +52,8 @@ class Overview:
     @property
     def ordered(self) -> tuple[Decision, ...]:
         """All decisions, those that lead first."""
-        return tuple(dict.fromkeys([*self.leads, *self.decisions]))
+        # A hash of a decision walks through all of it.
+        return (*self.leads, *(one for one in self.decisions if one not in self.leads))
 
 
 def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:

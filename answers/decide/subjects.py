@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis.evidence.effects import studies_of
-from analysis.frames import numbered, plain, records
+from analysis.frames import among, numbered, plain, records
 from analysis.matching.comparison import SETTING, settings_of
 from analysis.matching.fields import UNKNOWN_MATCHES
 from analysis.matching.reference import BASELINE, against
@@ -117,7 +117,7 @@ def _settings(cells: pd.DataFrame, shown: frozenset[str]) -> Iterator[_Setting]:
         return
     setting, keys = settings_of(cells)
     plain_server = (cells["spec_method"] == "none").to_numpy()
-    asked = cells["cell_id"].isin(shown).to_numpy() & ~plain_server
+    asked = among(cells["cell_id"], shown).to_numpy() & ~plain_server
     places = pd.DataFrame({
         "setting": setting.to_numpy(), "shared": numbered(cells, _shared(cells)),
         "study": studies_of(cells),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.frames import records
+from analysis.frames import among, records
 from analysis.matching.arms import BASELINE, SYSTEM, about, place_arms
 from analysis.matching.load_points import METRICS_READ, load_points, of_family
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
@@ -72,7 +72,7 @@ def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
 
 
 def _of(rows: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
-    return rows[rows["cell_id"].isin(ids)]
+    return rows[among(rows["cell_id"], ids)]
 
 
 def _subjects(
@@ -96,7 +96,7 @@ def _subjects(
 def _first_cells(cells: pd.DataFrame) -> dict[tuple[int, str, str], dict[str, Any]]:
     """Map system, family and dataset to the facts of its first cell."""
     placed = place_arms(cells).drop_duplicates(_PLACE)
-    facts = {row["cell_id"]: row for row in records(cells[cells["cell_id"].isin(placed.index)])}
+    facts = {row["cell_id"]: row for row in records(cells[among(cells["cell_id"], placed.index)])}
     places = placed[_PLACE].itertuples(name=None)
     return {(system, family, dataset): facts[cell] for cell, system, family, dataset in places}
 
