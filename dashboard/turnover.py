@@ -52,24 +52,28 @@ class Turn:
         if time.monotonic() < self._rests_until:
             return
         self._coming = newest
-        threading.Thread(target=self._prepare, args=(self._shown, newest), daemon=True).start()
+        threading.Thread(target=self._prepare, args=(newest,), daemon=True).start()
 
-    def _prepare(self, old: Shelf, new: Shelf) -> None:
+    def _prepare(self, new: Shelf) -> None:
         began = time.monotonic()
         try:
-            for known, coming in _both(old, new):
-                for one in known.kept.recent(_RECENT_S):
-                    # Whoever asks on a page is told the error there.
-                    with contextlib.suppress(Exception):
-                        coming.kept.get(one.key, one.make, coming)
+            self._answer(new)
         finally:
             with self._guard:
                 if self._coming is new:
                     self._shown, self._coming = new, None
                 ended = time.monotonic()
                 self._rests_until = ended + (ended - began)
-            # What was made of the generation before is in cycles, and large.
+            # What was made of the generation before is large, and in cycles.
             gc.collect()
+
+    def _answer(self, new: Shelf) -> None:
+        """Answer of the newest generation what was asked of the one that is shown."""
+        for known, coming in _both(self._shown, new):
+            for one in known.kept.recent(_RECENT_S):
+                # Whoever asks on a page is told the error there.
+                with contextlib.suppress(Exception):
+                    coming.kept.get(one.key, one.make, coming)
 
 
 def _both(old: Shelf, new: Shelf) -> set[tuple[Shelf, Shelf]]:
