@@ -1,6 +1,7 @@
 """``draftboard.open``: the answers as Python values, for notebooks. docs/python.md shows it at work."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from warehouse import queries
 from warehouse.catalogue import line_of
 from warehouse.filters import FILTER_FIELDS, Filters
 from warehouse.store import Reader
+from warehouse.store_follow import not_fresh
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,11 +72,18 @@ class Decided(Chosen, total=False):
 
 @dataclass(frozen=True)
 class Answer(Generic[Value]):
-    """One answer. ``value`` is what the dashboard and the commands show, as typed, frozen values."""
+    """One answer. ``value`` is what the dashboard and the commands show, as typed, frozen values.
+    ``not_fresh``: a sentence where a bucket is out of reach and a copy answered; None where it did
+    not."""
 
     value: Value
     _json: Callable[[Value], Any]
     _rows: Callable[[Any], Iterator[Row]]
+    not_fresh: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.not_fresh is not None:
+            warnings.warn(self.not_fresh, stacklevel=4)
 
     def to_json(self) -> Any:
         """Return what the command prints with ``--json``, as plain values. Unknown is None."""
@@ -97,7 +106,12 @@ class Warehouse:
         """What the warehouse holds; a row per run, excluded ones with their reason."""
         with Reader(self.root, everything=True) as reader:
             found = queries.runs(reader, _filters(chosen)).to_pylist()
-        return Answer([rows.nested_json(row) for row in found], lambda value: value, iter)
+        return Answer(
+            [rows.nested_json(row) for row in found],
+            lambda value: value,
+            iter,
+            not_fresh(self.root),
+        )
 
     def compare(self, **asked: Unpack[Compared]) -> Answer[Comparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
@@ -109,19 +123,19 @@ class Warehouse:
             question = replace(question, reference=asked["reference"])
         with Reader(self.root) as reader:
             found = compare(reader, question)
-        return Answer(found, compare_contract.as_json, rows.compared)
+        return Answer(found, compare_contract.as_json, rows.compared, not_fresh(self.root))
 
     def decide(self, **asked: Unpack[Decided]) -> Answer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
         with Reader(self.root) as reader:
             found = decide(reader, _question(asked))
-        return Answer(found, decide_contract.as_json, rows.decided)
+        return Answer(found, decide_contract.as_json, rows.decided, not_fresh(self.root))
 
     def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
             found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
-        return Answer(found, cost_contract.as_json, rows.of("costs"))
+        return Answer(found, cost_contract.as_json, rows.of("costs"), not_fresh(self.root))
 
 
 def _question(asked: Decided) -> Question:

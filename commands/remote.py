@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -47,27 +47,30 @@ class Remote:
 
     def runs(self, **chosen: Unpack[Chosen]) -> Answer[list[Row]]:
         """What the warehouse holds; a row per run, excluded ones with their reason."""
-        found: list[Row] = self._asked("runs", chosen, list[Row])
-        return Answer(found, lambda value: value, iter)
+        found, stale = self._asked("runs", chosen, list[Row])
+        return Answer(found, lambda value: value, iter, stale)
 
     def compare(self, **asked: Unpack[Compared]) -> Answer[Comparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
-        found = self._asked("compare", {**asked, "subject": ALL}, Comparison)
-        return Answer(found, compare_contract.as_json, rows.compared)
+        found, stale = self._asked("compare", {**asked, "subject": ALL}, Comparison)
+        return Answer(found, compare_contract.as_json, rows.compared, stale)
 
     def decide(self, **asked: Unpack[Decided]) -> Answer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
-        found = self._asked("decide", {**asked, "subject": ALL}, Decisions)
-        return Answer(found, decide_contract.as_json, rows.decided)
+        found, stale = self._asked("decide", {**asked, "subject": ALL}, Decisions)
+        return Answer(found, decide_contract.as_json, rows.decided, stale)
 
     def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         words = {**asked, "subject": ALL, **_terms(terms or Terms())}
-        found = self._asked("cost", words, Costs)
-        return Answer(found, cost_contract.as_json, rows.of("costs"))
+        found, stale = self._asked("cost", words, Costs)
+        return Answer(found, cost_contract.as_json, rows.of("costs"), stale)
 
-    def _asked(self, name: str, words: Any, kind: type[Value]) -> Value:
-        """Ask one question. Raises InvalidInput, with the server's own sentence where it has one."""
+    def _asked(self, name: str, words: Any, kind: type[Value]) -> tuple[Value, str | None]:
+        """Ask one question; return the answer, and a sentence where a copy of a bucket gave it.
+
+        Raises InvalidInput, with the server's own sentence where it has one.
+        """
         headers: dict[str, str] = {"Accept": values.MEDIA}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -82,7 +85,8 @@ class Remote:
             "Content-Type", ""
         ):
             raise InvalidInput(f"{self.address} does not answer: {_sentence(answer)}")
-        return values.decoded(answer.content, kind)
+        stale = answer.headers.get(values.NOT_FRESH)
+        return values.decoded(answer.content, kind), stale and unquote(stale)
 
 
 def _sentence(answer: httpx.Response) -> str:

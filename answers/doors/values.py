@@ -15,6 +15,9 @@ from warehouse.errors import InvalidInput
 
 #: The media type of values.
 MEDIA: Literal["application/vnd.draftboard.values"] = "application/vnd.draftboard.values"
+#: Headers of an answer: the generation that it comes from; where a copy answers, the sentence that says
+#: so, percent-encoded.
+GENERATION, NOT_FRESH = "Draftboard-Generation", "Draftboard-Not-Fresh"
 Value = TypeVar("Value")
 
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
 from starlette.datastructures import QueryParams
@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
+from answers.doors.values import GENERATION, NOT_FRESH
 from dashboard.api import forms
 from dashboard.api.problems import problem
 from dashboard.shelf import Shelf, ask, open_shelf
@@ -91,13 +92,14 @@ def _place(asking: Asking, form: str, request: Request) -> _Place:
     stale = not_fresh(root)
     known = repr((version("draftboard"), shelf, versions, stale, asked))
     tag = hashlib.sha256(known.encode()).hexdigest()[:32]
-    return _Place(
-        shelf, versions, stale,
-        {
-            "ETag": f'"{tag}"', "Cache-Control": "private, no-cache",
-            "Vary": "Accept, Authorization, Cookie",
-        },
-    )  # fmt: skip
+    headers = {
+        "ETag": f'"{tag}"', "Cache-Control": "private, no-cache",
+        "Vary": "Accept, Authorization, Cookie", GENERATION: str(shelf.generation),
+    }  # fmt: skip
+    if stale is not None:
+        # Latin letters are all that a header may hold, and a reason may hold others.
+        headers[NOT_FRESH] = quote(stale, safe=" !'()*,/:;=")
+    return _Place(shelf, versions, stale, headers)
 
 
 def _is_known(request: Request, tag: str) -> bool:

@@ -63,7 +63,7 @@ def rendered(asking: Asking, told: Row, form: Form, headers: Mapping[str, str]) 
         body = json.dumps(told, allow_nan=False, default=str, ensure_ascii=False).encode()
     else:
         rows = list(asking.rows(told))
-        body = _csv(rows) if form == CSV else _arrow(rows)
+        body = _csv(rows) if form == CSV else _arrow(rows, _about(told))
     return Response(body, media_type=form, headers={**headers})
 
 
@@ -78,9 +78,16 @@ def _csv(rows: Sequence[Row]) -> bytes:
     return csv_bytes(_frame(rows))
 
 
-def _arrow(rows: Sequence[Row]) -> bytes:
-    """Return the rows as an Arrow IPC stream."""
+def _about(told: Row) -> dict[str, str]:
+    """Return where an answer comes from, as the metadata of its rows."""
+    names = ("generation", "not_fresh")
+    return {name: str(told[name]) for name in names if told[name] is not None}
+
+
+def _arrow(rows: Sequence[Row], about: Mapping[str, str]) -> bytes:
+    """Return the rows as an Arrow IPC stream, ``about`` among the metadata of its schema."""
     table = pa.Table.from_pandas(_frame(rows), preserve_index=False)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **about})
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

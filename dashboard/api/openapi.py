@@ -4,6 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from answers.doors.questions import QUESTIONS, Asking
+from answers.doors.values import GENERATION, NOT_FRESH
 from dashboard.addresses import base
 from dashboard.api import forms
 from dashboard.api.problems import MEDIA
@@ -83,7 +84,17 @@ _KNOWN: Json = {
     "name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"},
     "description": "The ETag of an answer that is known.",
 }  # fmt: skip
-_HEADERS: Json = {"ETag": {"schema": {"type": "string"}, "description": "Changes with the answer."}}
+_HEADERS: Json = {
+    "ETag": {"schema": {"type": "string"}, "description": "Changes with the answer."},
+    GENERATION: {
+        "schema": {"type": "integer"},
+        "description": "The one that the answer comes from.",
+    },
+    NOT_FRESH: {
+        "schema": {"type": "string"},
+        "description": "Where a bucket is out of reach and a copy answers: since when and why, percent-encoded.",
+    },
+}
 
 
 def _parameters(one: Asking) -> list[Json]:

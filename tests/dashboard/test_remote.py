@@ -1,20 +1,15 @@
 """``draftboard.open("https://…")`` against a real server: the answers of ``draftboard.open(path)``."""
 
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 import draftboard
 from analysis.money.paying import Paying
 from analysis.money.prices import Price
 from answers.cost.values import Terms
-from dashboard.api.app import application
+from tests.api_server import api_served
 from warehouse.errors import InvalidInput
 
 pytestmark = pytest.mark.slow
@@ -24,17 +19,11 @@ ASKED = ("runs", "compare", "decide", "cost")
 
 @pytest.fixture(scope="module")
 def address(filled: Path) -> Iterator[str]:
-    """The API of the filled warehouse in a thread of this process, without its gate."""
-    with socket.socket() as line, pytest.MonkeyPatch.context() as patched:
+    """The API of the filled warehouse, without its gate."""
+    with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DRAFTBOARD_WAREHOUSE", str(filled))
-        line.bind(("127.0.0.1", 0))
-        app = Starlette(routes=[Mount("/api", app=application())])
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [line]})
-        thread.start()
-        yield f"http://localhost:{line.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(60)
+        with api_served() as at:
+            yield at
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -19,6 +19,8 @@ from warehouse.watch_health import Health, write_health
 
 BOARD: dict[str, Any] = json.loads(text("deploy/grafana/draftboard.json"))
 VARIABLES = {one["name"] for one in BOARD["templating"]["list"]}
+#: Told where the warehouse lies in a bucket: tests/warehouse/test_remote_alone.py reads them of one.
+OF_A_BUCKET = {"draftboard_bucket_up", "draftboard_bucket_read_timestamp_seconds"}
 
 
 def queries() -> Iterator[str]:
@@ -50,9 +52,8 @@ def told(filled: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", str(filled))
     answer = TestClient(Starlette(routes=[Route("/metrics", metrics)])).get("/metrics")
     families = list(text_string_to_metric_families(answer.text))
-    return {
-        f"{one.name}{'_total' if one.type == 'counter' else ''}" for one in families
-    }  # fmt: skip
+    told = {f"{one.name}{'_total' if one.type == 'counter' else ''}" for one in families}
+    return told | OF_A_BUCKET
 
 
 def test_every_query_asks_for_metrics_and_labels_that_are_told(told: set[str]) -> None:

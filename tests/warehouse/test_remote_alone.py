@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -13,10 +15,11 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from answers.doors import agents
+import draftboard
 from dashboard.api.app import application
 from dashboard.metrics import metrics
 from draftboard import cli
+from tests.api_server import api_served
 from warehouse import annotations
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 from warehouse.rows import Rejection
@@ -92,21 +95,35 @@ def test_a_program_is_told_that_the_copy_answers_and_since_when(
     assert (told["generation"], told["page"]["total"]) == (1, 1)
     assert re.fullmatch(SAID, told["not_fresh"])
 
+    assert unquote(old.headers["Draftboard-Not-Fresh"]) == told["not_fresh"]
+    arrow = DOORS.get("/api/v1/runs", headers={"Accept": "application/vnd.apache.arrow.stream"})
+    about = pa.ipc.open_stream(arrow.content).schema.metadata
+    assert (about[b"generation"], about[b"not_fresh"].decode()) == (b"1", told["not_fresh"])
+    csv = DOORS.get("/api/v1/runs", headers={"Accept": "text/csv"})
+    assert unquote(csv.headers["Draftboard-Not-Fresh"]) == told["not_fresh"]
+
     bucket.front.heal()
     reach(alone)
     new = DOORS.get("/api/v1/runs", headers={"If-None-Match": old.headers["ETag"]})
     assert new.status_code == 200
     assert new.json() == told | {"not_fresh": None}
+    assert "Draftboard-Not-Fresh" not in new.headers
 
 
-def test_an_agent_is_told_that_the_copy_answers_and_since_when(bucket: Any, alone: Path) -> None:
-    asked = [("runs", {}), ("sql", {"question": "select count(*) as n from cells"})]
-    for name, words in asked:
-        assert re.fullmatch(SAID, agents.answer(alone, name, words)["not_fresh"])
-    bucket.front.heal()
-    reach(alone)
-    for name, words in asked:
-        assert agents.answer(alone, name, words)["not_fresh"] is None
+def test_python_is_told_that_the_copy_answers_and_since_when(
+    bucket: Any, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", bucket.url)
+
+    with api_served() as address:
+        for place in (draftboard.open(address), draftboard.open(bucket.url)):
+            with pytest.warns(UserWarning, match="nothing newer"):
+                told = place.runs()
+            assert re.fullmatch(SAID, str(told.not_fresh))
+        bucket.front.heal()
+        reach(alone)
+        for place in (draftboard.open(address), draftboard.open(bucket.url)):
+            assert place.runs().not_fresh is None
 
 
 def _gauges() -> dict[str, float]:
