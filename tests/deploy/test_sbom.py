@@ -11,6 +11,7 @@ import pytest
 from packaging.utils import canonicalize_name as named
 
 from tests.deploy.files import ROOT, text
+from tests.deploy.pins import pinned
 
 
 @pytest.mark.slow
@@ -23,8 +24,7 @@ def test_the_list_of_parts_has_a_version_and_a_licence_of_each_dependency(tmp_pa
 
     parts = {named(one["name"]): one for one in json.loads(out.read_text())["components"]}
     needed = tomllib.loads(text("pyproject.toml"))["project"]["dependencies"]
-    lines = (line.split("==") for line in text("constraints.txt").split())
-    pinned = {named(name): version for name, version in lines}
+    known = pinned("requirements.txt")
     for name in (named(re.split(r"[^\w.-]", one)[0]) for one in needed):
-        assert parts[name]["version"] == pinned[name]
+        assert parts[name]["version"] == known[name].version
         assert parts[name]["licenses"], name
