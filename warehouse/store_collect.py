@@ -126,8 +126,8 @@ def _number(name: str) -> int:
 
 
 def _superseded(entries: Entries, lists: Iterable[str], current: str, latest: datetime) -> set[str]:
-    """Return the lists of old generations beyond the kept ones, where the next one came before
-    ``latest``."""
+    """Return the lists that may go: those of generations that were followed by the next one before
+    ``latest``. The newest ``KEPT_GENERATIONS`` and the current one stay."""
     came: dict[int, datetime] = {}
     for name in lists:
         number, at = _number(name), entries[name].modified

@@ -1,4 +1,4 @@
-"""Which cells differ only in K, only in the arm, only in the dataset: the groups behind tuning.
+"""Groups of cells that differ only in K, only in the arm or only in the dataset. Tuning compares within them.
 
 A *setting* is what a comparison holds fixed (``analysis.matching.comparison.SETTING``), a *system* the same
 over all datasets and output limits, a *family* one method with one draft, whatever its K.

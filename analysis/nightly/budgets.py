@@ -12,7 +12,8 @@ _BUDGET = re.compile(r"(?:(?P<key>[^=]+)=)?(?P<number>\d+(?:\.\d+)?)(?P<percent>
 
 @dataclass(frozen=True)
 class Budgets:
-    """Ratios (0.03 is 3 %): by metric key, by ``key.statistic``, else ``default``."""
+    """By how much a line may become worse, as ratios (0.03 is 3 %). ``of`` holds them by metric key or by
+    ``key.statistic``; ``default`` holds for the other lines."""
 
     default: float = 0.05
     of: tuple[tuple[str, float], ...] = ()

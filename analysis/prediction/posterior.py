@@ -110,7 +110,8 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
 
 
 def _likely(relative: Floats, masks: Mask, there: Mask) -> tuple[Numbers, Numbers]:
-    """Return the shape and the choice of columns of each candidate that is not hopeless."""
+    """Return two numbers for each candidate whose evidence comes within ``_UNLIKELY`` of the best
+    one's: its shape, and its choice of columns."""
     shape, choice = np.nonzero(~(masks & ~there[:, None, :]).any(axis=-1))
     sums, used = _sums(relative, np.ones(relative.shape[1])), masks[choice]
     chosen = Sums(

@@ -23,7 +23,7 @@ class Range:
     high: float
 
     def meets(self, other: "Range") -> bool:
-        """Return whether one number can have been printed as both."""
+        """Return whether some number lies in both ranges, so that it may have been printed as either."""
         slack = _EPSILON * max(abs(self.low), abs(self.high), abs(other.low), abs(other.high))
         return self.low <= other.high + slack and other.low <= self.high + slack
 

@@ -22,8 +22,8 @@ _PATHS = ("items", "users", "orders", "health", "login", "search", "carts", "inv
 
 
 def documents(wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the wanted ones of 1,200 documents, the four forms in turn; 1.4 kB
-    each."""
+    """Yield the name and the text of each document that is wanted. There are 1,200 of 1.4 kB each, in
+    four forms by turns."""
     for number in range(_COUNT):
         name = f"structured {number:04d}"
         if wanted(name):
