@@ -21,6 +21,7 @@ from dashboard.agents import Agents
 from dashboard.api.app import application
 from dashboard.gate import Gate, log_in
 from dashboard.headers import Headers, broken
+from dashboard.lines import served
 from dashboard.llms import llms
 from dashboard.metrics import metrics
 from dashboard.quotas import Quotas
@@ -76,4 +77,5 @@ app = App(
     # Innermost last: who is not let in costs nothing, who is let in is counted.
     middleware=[Middleware(Headers), Middleware(Gate), Middleware(Quotas)],
     exception_handlers={Exception: broken},
+    lifespan=served,
 )
