@@ -15,7 +15,7 @@ from benchmarks.result import Result, progress
 
 NAMES = (
     "house", "ingest", "queries", "commands", "pages", "visitors", "concurrency", "kills", "watching",
-    "runner", "runner_kills",
+    "runner", "runner_kills", "bucket", "api",
 )  # fmt: skip
 FOLDER = Path(__file__).parent
 WORD = {True: "yes", False: "NO", None: "-"}

@@ -93,29 +93,41 @@ class Visitor:
         return kind == "script_finished" and message.script_finished != early
 
 
-async def visit(address: str, page: str, number: int, until: float, seen: Seen) -> None:
+@dataclass(frozen=True)
+class Visited:
+    """Where visitors go, until when (monotonic s), and the values that they add and take away."""
+
+    address: str
+    until: float
+    values: tuple[str, ...] = VALUES
+
+
+async def visit(place: Visited, page: str, number: int, seen: Seen) -> None:
     """One visitor from the first page to the last click; what fails is counted, and ends the visit."""
     from websockets.asyncio.client import connect
 
     chance = random.Random(number)
     await asyncio.sleep(EVERY_S * number / VISITORS)
     try:
-        url = f"{address.replace('http', 'ws', 1)}/_stcore/stream"
+        url = f"{place.address.replace('http', 'ws', 1)}/_stcore/stream"
         async with connect(url, subprotocols=["streamlit"], max_size=None) as socket:  # type: ignore[list-item]
             visitor = Visitor(socket, page)
             seen.first.append(await visitor.open())
-            while time.monotonic() < until:
+            while time.monotonic() < place.until:
                 await asyncio.sleep(chance.uniform(0.5, 1.5) * EVERY_S)
-                chosen = (chance.choice(VALUES),) if chance.random() < 0.7 else ()
+                chosen = (chance.choice(place.values),) if chance.random() < 0.7 else ()
                 seen.clicks.append(await visitor.click(chosen))
     except Exception as error:  # noqa: BLE001  # Whatever it is, a visitor met an error.
         seen.errors.append(f"{page or 'first page'}: {error!r:.200}")
 
 
-async def visits(address: str, pages: list[str], seconds: float, visitors: int = VISITORS) -> Seen:
+async def visits(
+    address: str, pages: list[str], seconds: float, visitors: int = VISITORS,
+    values: tuple[str, ...] = VALUES,
+) -> Seen:  # fmt: skip
     """All visitors at once, by turns on every page."""
-    seen, until = Seen(), time.monotonic() + seconds
-    each = (visit(address, pages[n % len(pages)], n, until, seen) for n in range(visitors))
+    seen, place = Seen(), Visited(address, time.monotonic() + seconds, values)
+    each = (visit(place, pages[n % len(pages)], n, seen) for n in range(visitors))
     await asyncio.gather(*each)
     return seen
 
@@ -144,10 +156,10 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
     writer = multiprocessing.get_context("spawn").Process(target=write, args=(root, done))
     with browser.serving(browser.ROOT / "dashboard" / "app.py", root) as dashboard:
         # A server that has shown each page has imported all that pages need.
-        asyncio.run(visits(dashboard.address, _pages(), 0, visitors=len(_pages())))
+        asyncio.run(visits(dashboard.address, paths(), 0, visitors=len(paths())))
         before = dashboard.megabytes
         writer.start()
-        seen = asyncio.run(visits(dashboard.address, _pages(), 20 if quick else LONG_S))
+        seen = asyncio.run(visits(dashboard.address, paths(), 20 if quick else LONG_S))
         during = dashboard.megabytes
         done.set()
         writer.join()
@@ -156,7 +168,8 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
     shutil.rmtree(root)
 
 
-def _pages() -> list[str]:
+def paths() -> list[str]:
+    """The page that stands at the address itself, and the addresses of the others."""
     from dashboard.views import VIEWS
 
     return ["", *(view.URL_PATH for view in VIEWS[1:])]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import page
+from benchmarks import api, bucket, page, seaweed
 from benchmarks.large import QUICK, large_warehouse
 from benchmarks.queries import asked, bare_connection, of_everything
 from benchmarks.result import Result
@@ -95,3 +95,42 @@ def test_fifty_visitors_meet_no_error(folder: Path) -> None:
     lines = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines()}
     assert lines["errors they met"].split() == ["errors", "they", "met", "0", "0", "yes"]
     assert " 0 clicks" not in lines["click of 50 visitors beside a writer, p95"]
+
+
+def rows(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """What a benchmark said of each number as soon as it had it."""
+    assert done.returncode == 0, done.stderr
+    return [line.partition(" ")[2] for line in map(str.strip, done.stderr.splitlines())]
+
+
+@pytest.mark.skipif(not seaweed.WEED.exists(), reason="SeaweedFS is not installed")
+def test_a_bucket_that_is_far_away_loses_nothing(folder: Path) -> None:
+    said = rows(bench(folder, "--only", "bucket"))
+
+    assert "bucket: 4 writers, 12 ingests, twice: 0" in said
+    assert any(line.startswith("bucket: 4 writers, 12 ingests, lost: 0 of 9 ") for line in said)
+    assert any(line.startswith("bucket: fetched after one new report: 0.0") for line in said)
+    assert not (folder / "bucket").exists()
+
+
+def test_programs_that_ask_the_api_meet_no_error(folder: Path) -> None:
+    said = rows(bench(folder, "--only", "api"))
+
+    told = [line for line in said if "/s, " in line or " clicks, " in line]
+    assert len(told) == 3
+    assert all("0 errors" in line for line in told)
+
+
+def test_the_filters_of_the_api_s_questions_are_all_different() -> None:
+    assert len({*api.filters()}) == api.FILTERS == 200
+
+
+def test_what_was_lost_or_is_there_twice_is_told() -> None:
+    raced = [bucket.Raced([1.0, 2.0], [0.5]), bucket.Raced([1.0, 9.0], [6.0])]
+
+    lost, twice, again = bucket.judged(raced, 3.0, ["a", "b", "b"], {"a", "b", "c"})
+
+    assert (lost.measured, lost.reached) == ("1 of 3 (3 s)", False)
+    assert (twice.measured, twice.reached) == ("1", False)
+    assert again.measured.startswith("6.0 s at most, median 3.2 s, 2 lost races")
+    assert again.reached is False

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +109,19 @@ def uploads(client: httpx.Client, size: int = 10) -> int:
         headers={"X-Xsrftoken": token},
     )
     return answer.status_code
+
+
+def flood(client: httpx.Client, times: int) -> None:
+    """Send files of 4 MB, ask for sessions, and begin logins that nobody ends."""
+    lines = []
+    for _ in range(times):
+        # The server has answered and closed before it was sent whole.
+        with suppress(httpx.TransportError):
+            assert uploads(client, 4 << 20) == 403
+        line, status = websocket(client)
+        lines.append(line)
+        assert status == 403
+        assert client.get("/auth/login?provider=x", follow_redirects=False).status_code == 302
+        assert client.get("/oauth2callback?state=x&code=y").status_code in (302, 400, 403)
+    for line in lines:
+        line.close()

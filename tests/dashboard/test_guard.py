@@ -1,7 +1,6 @@
 """What an anonymous visitor, a viewer and an editor reach over plain HTTP, on a real server."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dashboard.headers import Headers, broken
-from tests.dashboard.doors import guarded, opens_a_session, uploads, visiting, websocket
+from tests.dashboard.doors import (
+    flood,
+    guarded,
+    opens_a_session,
+    uploads,
+    visiting,
+    websocket,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -131,25 +137,9 @@ def test_a_flood_of_uploads_and_sessions_by_nobody_leaves_no_memory_behind(
     filled: Path, tmp_path: Path
 ) -> None:
     with guarded(tmp_path, filled) as (address, pid), visiting(address, None) as client:
-        _flood(client, 2)
+        flood(client, 2)
         before = psutil.Process(pid).memory_info().rss
-        _flood(client, 100)
+        flood(client, 100)
         after = psutil.Process(pid).memory_info().rss
 
     assert after - before < _MOST_LEFT
-
-
-def _flood(client: httpx.Client, times: int) -> None:
-    """Send files of 4 MB, ask for sessions, and begin logins that nobody ends."""
-    lines = []
-    for _ in range(times):
-        # The server has answered and closed before it was sent whole.
-        with contextlib.suppress(httpx.TransportError):
-            assert uploads(client, 4 << 20) == 403
-        line, status = websocket(client)
-        lines.append(line)
-        assert status == 403
-        assert client.get("/auth/login?provider=x", follow_redirects=False).status_code == 302
-        assert client.get("/oauth2callback?state=x&code=y").status_code in (302, 400, 403)
-    for line in lines:
-        line.close()

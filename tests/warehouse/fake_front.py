@@ -15,6 +15,12 @@ Answer = tuple[int, dict[str, str], bytes]
 Fault = Callable[["Handler", bytes], Answer | None]
 
 
+class _Server(ThreadingHTTPServer):
+    """Takes in as many lines at once as several machines open."""
+
+    request_queue_size = 128
+
+
 class Front:
     """``http://127.0.0.1:<port>`` before the server at ``behind``; ``requests`` holds what came."""
 
@@ -23,7 +29,7 @@ class Front:
         self.requests: list[str] = []
         self.sent = 0
         self._faults: list[tuple[str, Fault, list[int]]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.front = self  # type: ignore[attr-defined]
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
