@@ -1,7 +1,7 @@
 """Small things about frames that pandas does not do, or cannot say with its types."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,15 @@ def among(values: pd.Series, wanted: Collection[Any]) -> pd.Series:
     every one.
     """
     return values.astype(object).isin(wanted)
+
+
+def listed(rows: pd.DataFrame, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Return an iterator over the rows, as tuples of the named columns.
+
+    Texts are made objects at once: a column of Arrow's texts makes a scalar of each that is asked for,
+    at ten times the time.
+    """
+    return zip(*(rows[name].astype(object) for name in names), strict=True)
 
 
 def objects(values: Sequence[Any], index: "pd.Index[Any]") -> pd.Series:

@@ -14,7 +14,7 @@ from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.pair_flags import JUDGED_ACROSS
-from analysis.frames import among, objects, records
+from analysis.frames import among, listed, objects, records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
@@ -158,7 +158,7 @@ def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, froze
         f"cells of {dates}", lambda one: _numbered(queries.cells(one, dates).to_pandas()), reader
     )
     if filters == dates:
-        return every.cells, frozenset(every.cells["cell_id"])
+        return every.cells, frozenset(every.cells["cell_id"].astype(object))
     ids = frozenset(queries.cells(reader, filters).column("cell_id").to_pylist())
     return _touched(every, ids), ids
 
@@ -238,8 +238,9 @@ def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
 
 def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
     """Return cell -> why it decides nothing."""
-    paths = dict(zip(cells["cell_id"], cells["path"], strict=True))
     told = flags[flags["name"].isin(DECIDES_NOTHING)]
+    barred = cells[among(cells["cell_id"], set(told["cell_id"]))]
+    paths = dict(listed(barred, "cell_id", "path"))
     return {
         str(row["cell_id"]): Excluded(str(paths[row["cell_id"]]), str(row["sentence"]))
         for row in records(told)

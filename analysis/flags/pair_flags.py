@@ -49,6 +49,8 @@ def _cache_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
     """Return the flags about room in the KV cache, in requests as long as the baseline's, where the
     engines state it."""
     names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
+    if not (long["metric"] == names[0]).any():
+        return {}
     rows = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
     values: dict[str, dict[str, tuple[float, float]]] = {}
     for row in records(rows[["speculative_id", "metric", "baseline", "speculative"]]):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.frames import numbered, plain
+from analysis.frames import listed, numbered, plain
 from analysis.matching.comparison import SETTING
 from warehouse.arms import Chooser, chooser
 
@@ -72,14 +72,15 @@ def families(cells: pd.DataFrame) -> pd.Series:
     """Return the family of each cell's arm, which is the arm without its K: ``baseline``, ``eagle3
     (draft model)``, …; None for an unknown method."""
     names = ("spec_method", "draft_model", "draft_revision", "speculative_config")
-    rows = zip(*(_column(cells, name) for name in names), strict=True)
+    rows = listed(cells.reindex(columns=[*names]), *names)
     return pd.Series([_family(*row) for row in rows], index=cells.index, dtype=object)
 
 
 def choosers(cells: pd.DataFrame) -> pd.Series:
     """Return who sets the draft tokens of each cell's arm, as ``warehouse.arms.chooser``; None:
     fixed."""
-    rows = zip(_column(cells, "spec_method"), _column(cells, "speculative_config"), strict=True)
+    names = ("spec_method", "speculative_config")
+    rows = listed(cells.reindex(columns=[*names]), *names)
     return pd.Series([_chooser(*row) for row in rows], index=cells.index, dtype=object)
 
 

@@ -83,8 +83,8 @@ def _abouts(cells: Any) -> dict[tuple[int, str, int], tuple[str, tuple[str | int
     from analysis.frames import records
     from analysis.matching.arms import place_arms
 
-    placed = place_arms(cells).reset_index().merge(cells, on="cell_id", suffixes=("", "_cell"))
-    once = placed.drop_duplicates(["setting", "family", "k"])
+    placed = place_arms(cells).reset_index().drop_duplicates(["setting", "family", "k"])
+    once = placed.merge(cells, on="cell_id", suffixes=("", "_cell"))
     return {
         (row["setting"], row["family"], row["k"]): (
             str(row["arm_label"]),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.frames import among, records
+from analysis.frames import among, listed, records
 from analysis.matching.arms import BASELINE, SYSTEM, about, place_arms
 from analysis.matching.load_points import METRICS_READ, load_points, of_family
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
@@ -64,8 +64,7 @@ def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful).to_pandas()
     barred = set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"])
-    ids, facts = cells["cell_id"], zip(*(cells[name] for name in _LOAD), strict=True)
-    loads = dict(zip(ids, (load_of(*known) for known in facts), strict=True))
+    loads = {cell: load_of(*known) for cell, *known in listed(cells, "cell_id", *_LOAD)}
     return frozenset(
         cell for cell, load in loads.items() if load is not None and load.kind == "concurrency"
     ) - frozenset(barred)
