@@ -36,7 +36,7 @@ _FOR_FLAGS: tuple[Line, ...] = (
 )  # fmt: skip
 
 #: A comparison of more cells than this takes more memory than a second of a processor is worth.
-_MOST_KEPT = 5_000
+MOST_KEPT = 5_000
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ def ground(reader: Reader, asked: Asked) -> Ground:
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
     """
     cells, ids = whole_studies(reader, asked.filters)
-    if len(cells) > _MOST_KEPT:
+    if len(cells) > MOST_KEPT:
         return _ground(reader, asked, cells, ids)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
-    told = (_dates(asked.filters), asked.allow, sorted(set(asked.also)), asked.reference)
-    key = f"ground of {sorted(map(str, set(studies_of(cells))))} {told}"
+    told = (asked.allow, sorted(set(asked.also)), asked.reference)
+    key = f"ground of {studies_key(asked.filters, cells)} {told}"
     known: Ground = reader.kept.get(key, lambda one: _ground(one, asked, cells, ids), reader)
     return replace(known, shown=ids)
 
@@ -149,6 +149,11 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
     rows = rows_of(reader, cells, only_studies(_dates(asked.filters), cells), asked.also)
     return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+
+
+def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
+    """Return what tells the whole studies apart that these are all cells of."""
+    return f"{sorted(map(str, set(studies_of(cells))))} {_dates(filters)}"
 
 
 def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:

@@ -1,7 +1,7 @@
 """What there is to decide on, found from the cells alone, and the decision on one of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from answers.decide.answer import decide, subject_of
 from answers.decide.configurations import configurations
 from answers.decide.overview import Overview, System, names_apart, narrowed, overviews, system
 from answers.decide.values import Decisions, Question, Subject
-from answers.ground import deciding_cells, whole_studies
+from answers.ground import MOST_KEPT, deciding_cells, studies_key, whole_studies
 from warehouse.filters import UNKNOWN, Filters
 from warehouse.store_read import Reader
 
@@ -61,6 +61,18 @@ class _Setting:
     others: frozenset[str | None]
 
 
+@dataclass(frozen=True)
+class _There:
+    """The speculative cells of some studies, with the number of their setting, the number of what
+    partners share, and their study. ``own``: settings with a baseline; ``studies``: those with a
+    baseline, by what partners share; ``about``: what each setting is about."""
+
+    cells: pd.DataFrame
+    own: frozenset[int] = frozenset()
+    studies: dict[int, frozenset[tuple[str | None]]] = field(default_factory=dict)
+    about: dict[int, Subject] = field(default_factory=dict)
+
+
 def subjects(reader: Reader, asked: Asked) -> tuple[Named, ...]:
     """Return every subject of which the filters keep a cell that may have a partner, by the names and
     in the order that all subjects have without filters. Some have no decision: no two of their cells
@@ -89,9 +101,22 @@ def _all(reader: Reader, asked: Asked) -> list[_Setting]:
 def _kept(reader: Reader, asked: Asked) -> list[_Setting]:
     """Return the settings of which the filters keep a cell that may have a partner."""
     cells, shown = whole_studies(reader, asked.filters)
-    deciding = against(deciding_cells(reader, cells), asked.reference)
-    found = _settings(deciding, shown)
+    found = _settings(_there(reader, asked, cells), shown)
     return [one for one in found if asked.lonely or asked.allow or _met(one)]
+
+
+def _there(reader: Reader, asked: Asked, cells: pd.DataFrame) -> _There:
+    """Return what there is in the studies of these cells: of the filters it needs no more."""
+
+    def made(one: Reader) -> _There:
+        return _there_of(against(deciding_cells(one, cells), asked.reference))
+
+    if len(cells) > MOST_KEPT:
+        return made(reader)
+    known: _There = reader.kept.get(
+        f"settings in {studies_key(asked.filters, cells)} {asked.reference}", made, reader
+    )
+    return known
 
 
 def _met(one: _Setting) -> bool:
@@ -112,28 +137,35 @@ def _filters(asked: Asked, parts: list[_Setting]) -> Filters:
     return replace(kept, study=studies, engine_version=asked.filters.engine_version)
 
 
-def _settings(cells: pd.DataFrame, shown: frozenset[str]) -> Iterator[_Setting]:
+def _there_of(cells: pd.DataFrame) -> _There:
     if cells.empty:
-        return
+        return _There(cells)
     setting, keys = settings_of(cells)
     plain_server = (cells["spec_method"] == "none").to_numpy()
-    asked = among(cells["cell_id"], shown).to_numpy() & ~plain_server
     places = pd.DataFrame({
-        "setting": setting.to_numpy(), "shared": numbered(cells, _shared(cells)),
-        "study": studies_of(cells),
+        "cell_id": cells["cell_id"].to_numpy(), "setting": setting.to_numpy(),
+        "shared": numbered(cells, _shared(cells)), "study": studies_of(cells),
     })  # fmt: skip
-    own = {*places["setting"][plain_server]}
-    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset).to_dict()
+    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset)
+    studies = {int(str(shared)): found for shared, found in baselines.items()}
     words = configurations(keys)
-    once = places[asked].drop_duplicates("setting").sort_values("setting")
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
-    facts = {
-        int(str(at)): {name: plain(value) for name, value in row.items()}
-        for at, row in zip(first.index, records(first), strict=True)
-    }
+    told = zip(map(int, map(str, first.index)), records(first), strict=True)
+    facts = {at: {name: plain(value) for name, value in row.items()} for at, row in told}
+    about = {at: subject_of(row, words.get(at)) for at, row in facts.items()}
+    own = frozenset(places["setting"][plain_server])
+    return _There(places[~plain_server], own, studies, about)
+
+
+def _settings(there: _There, shown: frozenset[str]) -> Iterator[_Setting]:
+    """Yield the settings that have one of the cells that are shown."""
+    if there.cells.empty:
+        return
+    asked = there.cells[among(there.cells["cell_id"], shown).to_numpy()]
+    once = asked.drop_duplicates("setting").sort_values("setting").drop(columns="cell_id")
     for one, shared, study in once.itertuples(index=False, name=None):
-        others = frozenset(each[0] for each in baselines.get(shared, frozenset()) - {study})
-        yield _Setting(subject_of(facts[one], words.get(one)), one in own, others)
+        others = frozenset(each[0] for each in there.studies.get(shared, frozenset()) - {study})
+        yield _Setting(there.about[one], one in there.own, others)
 
 
 def _shared(cells: pd.DataFrame) -> list[str]:

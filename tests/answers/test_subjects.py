@@ -184,3 +184,12 @@ def test_a_subject_is_compared_alone_as_among_all(warehouse_path: Path, add: Add
 def test_the_examples_are_told_alone_as_among_all(examples: Path) -> None:
     assert len(same_alone_and_among_all(examples, Question())) > 1
     assert compared_alone_as_among_all(examples, Compared()) > 1
+
+
+def test_what_filters_do_not_change_is_found_once(examples: Path) -> None:
+    with Reader(examples) as reader:
+        for arm in ("draft_model K=2", "draft_model K=3"):
+            assert subjects(reader, Asked(Filters(model=("lab-target-costly",), arm=(arm,))))
+        kept = [one.key for one in reader.kept.recent(60)]
+    of_study = f"settings in {[str(('laptop-lab-costly',))]} "
+    assert len([key for key in kept if key.startswith(of_study)]) == 1
