@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from draftboard import COMMANDS
+from draftboard import COMMANDS, cli
 from warehouse.catalogue import METRICS
 from warehouse.contract import FACT_KEYS
 
@@ -35,6 +36,15 @@ def test_the_page_of_definitions_is_the_one_the_catalogue_makes() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_stands_in_the_readme(command: str) -> None:
     assert f"`draftboard {command}" in text("README.md")
+
+
+def test_the_verdict_in_the_readme_is_the_one_of_the_examples(examples: Path) -> None:
+    asked = "draftboard verdict --model lab-target-costly"
+    shown = text("README.md").split(f"$ {asked}\n")[1].split("```")[0]
+    done = CliRunner().invoke(cli, [*asked.split()[1:], "--warehouse", str(examples)])
+    assert [
+        line.rstrip() for line in done.stdout.strip().splitlines()
+    ] == shown.strip().splitlines()
 
 
 def test_every_command_that_a_page_names_exists() -> None:
