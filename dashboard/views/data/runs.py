@@ -19,6 +19,8 @@ from warehouse.filters import Filters
 
 #: Runs that are offered for a choice; older ones are found by their text.
 _NEWEST = 200
+#: A script of thirty lines scrolls in the place of eight.
+_SCRIPT_PX = 180
 _RUNS = {
     "run_id": "run", "started_at": "started (UTC)", "model": "model", "gpu": "GPU",
     "dataset": "dataset", "arms": "arms", "concurrencies": "concurrency", "cells": "cells",
@@ -128,8 +130,8 @@ def _how_it_was_run(one: OneRun) -> None:
     if log:
         st.text("The server's log ended with")
         st.code("\n".join(log), language=None, wrap_lines=True)
-    with st.expander("Run it again"):
-        st.code(words.again(one.run, one.cells), language="bash", wrap_lines=True)
+    st.text("Run it again")
+    st.code(words.again(one.run, one.cells), language="bash", wrap_lines=True, height=_SCRIPT_PX)
     part = folded("Commands, environment and configuration", "commands")
     if part is not None:
         with part:
