@@ -68,9 +68,9 @@ lab: install lab-envs $(if $(filter costly,$(LAB)),lab-models-costly)
 lab-envs:
 	runners/lab/setup.sh
 
-# The tests drive the oldest GuideLLM as well.
+# The tests drive the oldest GuideLLM as well, and publish as DuckLake.
 lab-test-envs:
-	runners/lab/setup.sh vllm guidellm-0.8.1 guidellm-0.5.3
+	runners/lab/setup.sh vllm guidellm-0.8.1 guidellm-0.5.3 ducklake
 
 lab-models: lab-envs
 	.lab/vllm/bin/python -m runners.lab.train studies/lab-models

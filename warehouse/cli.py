@@ -13,6 +13,7 @@ from warehouse import annotations, compaction, export, maintenance, store_conver
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
 from warehouse.moves_cli import clone, pull, push, restore
+from warehouse.publish_cli import publish
 from warehouse.retention_cli import keep
 from warehouse.store import current_generation, open_writer
 from warehouse.store_files import full_disk_explained, refuse_bundle
@@ -116,7 +117,7 @@ def convert(root: Path) -> None:
     )
 
 
-for _command in (keep, push, pull, clone, restore):
+for _command in (keep, push, pull, clone, restore, publish):
     warehouse.add_command(_command)
 
 

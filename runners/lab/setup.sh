@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The lab's environments under .lab/: vLLM on CPU and GuideLLM, each in one of its own.
-#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3] [llama]     (default: the first two)
+# Environments under .lab/, each of its own: the lab's vLLM on CPU and GuideLLM, DuckLake for warehouse publish.
+#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3] [llama] [ducklake]     (default: the first two)
 # Needs Python 3.11 on x86-64 Linux, 5 GB of disk (1.5 more for the third) and two minutes. Safe to run again: what stands is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,6 +20,7 @@ size_of() {
   case "$1" in
     vllm) echo 3500 ;;
     llama) echo 300 ;;
+    ducklake) echo 180 ;;
     *) echo 1500 ;;
   esac
 }
@@ -94,6 +95,9 @@ make_env() {
       install llama gguf xllamacpp
       start_llama
       ;;
+    ducklake)
+      install ducklake duckdb duckdb-extension-ducklake duckdb-extension-postgres duckdb-extension-httpfs
+      ;;
     guidellm-*) install "$1" torch==2.13.0+cpu "guidellm==${1#guidellm-}" ;;
   esac
 }
@@ -105,7 +109,7 @@ stands() { [ -f ".lab/$1/.made" ] && [ "$(cat ".lab/$1/.made")" = "$(recipe_of "
 announce() { # environments…
   local env needed=0 there=0 missing=()
   for env in "$@"; do
-    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1, guidellm-0.5.3 and llama"
+    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1, guidellm-0.5.3, llama and ducklake"
     stands "$env" && continue
     missing+=("$env")
     needed=$((needed + $(size_of "$env")))
