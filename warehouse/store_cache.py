@@ -31,9 +31,10 @@ FOLDER_VARIABLE = "DRAFTBOARD_CACHE"
 #: A file that was used so many seconds ago may still be read.
 _IN_USE_S = 600.0
 _SCHEMES = ("s3", "gs", "az")
-#: Two servers may have a bucket of the same name each.
+#: Two servers, or two accounts, may have a bucket of the same name each.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
               "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
+_ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
 
 
 def folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
@@ -53,7 +54,7 @@ def folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
             "are found in the environment."
         )
     url = "://".join((scheme, "/".join(parts)))
-    folder = _home() / scheme / _server() / "/".join(parts) / kind
+    folder = _home() / scheme / _server(scheme) / "/".join(parts) / kind
     if not (folder / REMOTE).exists():
         folder.mkdir(parents=True, exist_ok=True)
         private = folder / f".{REMOTE}.{os.getpid()}"
@@ -121,8 +122,10 @@ def _home() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "draftboard"
 
 
-def _server() -> str:
+def _server(scheme: str) -> str:
     said = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+    if scheme == "az":
+        said += os.environ.get(_ACCOUNT, "")
     return hashlib.sha256(said.encode()).hexdigest()[:8] if said else "cloud"
 
 

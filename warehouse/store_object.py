@@ -38,6 +38,8 @@ _RETRY: Any = {
 _CAUSES = (
     (r"NoSuchBucket|ContainerNotFound|bucket does not exist",
      "there is no such bucket (or it is gone): make it, or name another --warehouse"),
+    (r"MissingAccount",
+     "no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"),
     (r"169\.254\.169\.254|latest/api/token|metadata\.google|CredentialsNotFound|[Nn]o credentials|instance metadata",
      "no credentials were found: set them as the cloud's own tools take them "
      "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or an identity of the machine)"),
@@ -54,6 +56,8 @@ _CAUSES = (
     (r"SlowDown|503 Service Unavailable|500 Internal|502 Bad|504 Gateway|429 Too",
      "the store is overloaded or out of order: run it again later"),
 )  # fmt: skip
+#: A tag that no object has.
+_NEVER = '"0123456789abcdef0123456789abcdef" 1'
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,11 @@ class ObjectStore:
     def get(self, name: str, unless: str | None = None) -> Found | None:
         """Return an object; None where there is none. ``unless``: a tag; raises Unchanged where the
         object still has it."""
-        asked: Any = {"if_none_match": unless} if unless else None
+        asked: Any = {"if_none_match": unless.split()[0]} if unless else None
         try:
             with self._explained():
                 got = obstore.get(self._store, name, options=asked)
-                return Found(bytes(got.bytes()), str(got.meta["e_tag"]))
+                return Found(bytes(got.bytes()), _tag(got.meta))
         except NotModifiedError:
             raise Unchanged from None
         except FileNotFoundError:
@@ -131,11 +135,11 @@ class ObjectStore:
         Who asks looks whether the content is there all the same: an answer that was cut is asked for
         again, and finds what the first one wrote.
         """
-        mode: Any = "create" if tag is None else {"e_tag": tag}
+        mode: Any = "create" if tag is None else _condition(tag)
         try:
             with self._explained():
                 put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
-                return str(put["e_tag"])
+                return _tag(put)
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return None
 
@@ -168,7 +172,7 @@ class ObjectStore:
             kept = (
                 self.replace(name, b"1", None) is not None
                 and not self.replace(name, b"2", None)
-                and not self.replace(name, b"3", '"0123456789abcdef0123456789abcdef"')
+                and not self.replace(name, b"3", _NEVER)
             )
         except NotSupportedError:
             kept = False
@@ -201,6 +205,16 @@ class ObjectStore:
         if why is None:
             why = "no answer, or none that is whole: check the address and the network"
         return WarehouseUnreachable(f"{self.url} cannot be used: {why}.")
+
+
+def _tag(meta: Any) -> str:
+    """Return an object's tag: what it is known by again, and where the store counts its versions,
+    which one it is. Google's replaces by the version alone."""
+    return " ".join(filter(None, (str(meta["e_tag"]), meta["version"])))
+
+
+def _condition(tag: str) -> dict[str, str]:
+    return dict(zip(("e_tag", "version"), tag.split(), strict=False))
 
 
 class Unchanged(Exception):
