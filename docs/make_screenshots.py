@@ -113,7 +113,8 @@ def smaller(file: Path) -> None:
 def address_of(view: str) -> str:
     """Path and question of a page; the first one stands at the address itself."""
     path = "" if view == VIEWS[0].URL_PATH else view
-    asked = urlencode(ASKED.get(view, {}))
+    recorded = "DRAFTBOARD_WAREHOUSE" not in os.environ
+    asked = urlencode(ASKED.get(view, {}) if recorded else {})
     return f"/{path}?{asked}" if asked else f"/{path}"
 
 
