@@ -19,8 +19,8 @@ from warehouse.filters import Filters
 
 #: Runs that are offered for a choice; older ones are found by their text.
 _NEWEST = 200
-#: A script of thirty lines scrolls in the place of eight.
-_SCRIPT_PX = 180
+#: A script of thirty lines scrolls in the place of six.
+_SCRIPT_PX = 150
 _RUNS = {
     "run_id": "run", "started_at": "started (UTC)", "model": "model", "gpu": "GPU",
     "dataset": "dataset", "arms": "arms", "concurrencies": "concurrency", "cells": "cells",
