@@ -1,6 +1,8 @@
 """Who is let in and as what: the settings, the claims of a provider, and where a server stands."""
 
 import copy
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from dashboard.access_rules import decided, limits_from, login_from
 from dashboard.user import LoginNeeded, NotAllowed, Refused, User
 
 APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
+DOCS = Path(__file__).parents[2] / "docs"
 SECRET = "a secret of a test, as long as one has to be"
 NOW = 1_800_000_000.0
 SECRETS: dict[str, Any] = {
@@ -54,6 +57,22 @@ def _decided(claims: dict[str, Any], secrets: dict[str, Any] = SECRETS, now: flo
     login = login_from(secrets)
     assert login is not None
     return decided(login, claims, now)
+
+
+@pytest.mark.parametrize("page", ["teams.md", "sharing.md"])
+def test_the_settings_that_a_page_shows_let_in_whom_they_name(page: str) -> None:
+    text = (DOCS / page).read_text("utf-8").replace('"…"', f'"{SECRET}"')
+    shown = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert shown is not None
+    secrets = tomllib.loads(shown[1])
+
+    for name, role in (("ada", "editor"), ("grace", "admin"), ("joan", "viewer")):
+        if role == "admin" and "admins" not in secrets["draftboard"]["access"]:
+            continue
+        claims = {**ED, "email": f"{name}@example.com"}
+        assert _decided(claims, secrets).role == role
+    with pytest.raises(NotAllowed):
+        _decided({**ED, "email": "joan@elsewhere.org"}, secrets)
 
 
 def test_without_settings_there_is_no_login() -> None:
