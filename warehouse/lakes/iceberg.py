@@ -4,6 +4,7 @@ Data files are written first. Then all tables turn at once: the commits of pyice
 transaction of the database that holds the catalogue, so a reader finds the old generation or the new.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,6 +49,8 @@ _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
 }
+#: What pyiceberg does not find by itself where every client of a bucket looks.
+_BUCKET = {"s3.endpoint": "AWS_ENDPOINT_URL", "s3.region": "AWS_REGION"}
 _RACES = (
     CommitFailedException, ValidationException, TableAlreadyExistsError,
     NamespaceAlreadyExistsError, IntegrityError,
@@ -62,11 +65,25 @@ def publish(content: Content, order: Order, shown: Progress) -> bool:
     """
     with _explained(order.target, content):
         catalog = _catalogue(order.target, order.location)
-        if not is_new(content, _held(catalog, order), order):
-            return False
-        _make_schema(catalog, order)
-        _turn(catalog, _staged(catalog, order.schema, content, shown))
+        try:
+            if not is_new(content, _held(catalog, order), order):
+                return False
+            _make_schema(catalog, order)
+            _turn(catalog, _staged(catalog, order.schema, content, shown))
+        finally:
+            catalog.engine.dispose()
     return True
+
+
+class _Catalogue(SqlCatalog):
+    """pyiceberg's catalogue, which lets go of its connections where it cannot be opened."""
+
+    def _init_catalog(self) -> None:
+        try:
+            super()._init_catalog()
+        except SQLAlchemyError:
+            self.engine.dispose()
+            raise
 
 
 def _catalogue(target: Target, location: str | None) -> SqlCatalog:
@@ -82,11 +99,12 @@ def _catalogue(target: Target, location: str | None) -> SqlCatalog:
         url = url.set(password=target.password)
     # What pyiceberg is told of a catalogue of this name in its own settings holds too.
     own = {key: str(value) for key, value in (Config().get_catalog_config(CATALOGUE) or {}).items()}
+    bucket = {key: os.environ[name] for key, name in _BUCKET.items() if os.environ.get(name)}
     given = {"uri": url.render_as_string(hide_password=False)}
     place = place_of(location)
     if place is not None:
         given["warehouse"] = place if "://" in place else f"file://{place}"
-    return SqlCatalog(CATALOGUE, **{**own, **given})
+    return _Catalogue(CATALOGUE, **{**bucket, **own, **given})
 
 
 def _held(catalog: SqlCatalog, order: Order) -> Held | None:
