@@ -8,9 +8,11 @@ ARG VLLM=vllm/vllm-openai:v0.32.0
 
 FROM ${PYTHON} AS wheel
 WORKDIR /src
+COPY requirements-build.txt /requirements-build.txt
+RUN pip install --no-cache-dir --require-hashes -r /requirements-build.txt
 # What belongs to the product is said once, in .dockerignore.
 COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM ${PYTHON} AS build
 COPY requirements.txt /requirements.txt

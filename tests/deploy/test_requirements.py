@@ -1,5 +1,6 @@
 """What is installed is what was looked at: every dependency by its version and the hashes of its files."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,12 +13,16 @@ from packaging.utils import canonicalize_name
 from tests.deploy.files import text
 from tests.deploy.pins import pinned
 
-PROJECT = tomllib.loads(text("pyproject.toml"))["project"]
+SETTINGS = tomllib.loads(text("pyproject.toml"))
+PROJECT = SETTINGS["project"]
 ASKED = {
     "requirements.txt": PROJECT["dependencies"],
     "requirements-dev.txt": PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"],
+    "requirements-build.txt": SETTINGS["build-system"]["requires"],
 }
 INSTALLERS = ("Makefile", "Dockerfile", "deploy/github/action.yml", "deploy/github/nightly.yaml")
+#: A folder instead of a wheel: pip builds it, by default with what it fetches for that.
+_OF_THE_PRODUCT = r"pip.* (wheel|--no-deps) (?!.*whl)"
 
 
 @pytest.mark.parametrize("name", [*ASKED, "requirements-bucket.txt"])
@@ -35,11 +40,11 @@ def test_what_is_pinned_is_what_the_project_asks_for(name: str) -> None:
         assert asked.specifier.contains(found[canonicalize_name(asked.name)].version), asked
 
 
-def test_a_server_and_its_developers_have_the_same_files() -> None:
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-build.txt"])
+def test_a_server_and_its_developers_have_the_same_files(name: str) -> None:
     developers = pinned("requirements-dev.txt")
-    assert {name: developers[name] for name in pinned("requirements.txt")} == pinned(
-        "requirements.txt"
-    )
+    found = pinned(name)
+    assert {one: developers[one] for one in found} == found
 
 
 @pytest.mark.parametrize("name", INSTALLERS)
@@ -48,6 +53,14 @@ def test_nothing_is_installed_but_by_its_hash(name: str) -> None:
     ours = [line for line in lines if "requirements" in line]
     assert ours
     assert all("--require-hashes" in line for line in ours)
+
+
+@pytest.mark.parametrize("name", INSTALLERS)
+def test_the_product_is_built_by_what_is_there(name: str) -> None:
+    ours = [line for line in text(name).splitlines() if re.search(_OF_THE_PRODUCT, line)]
+    assert ours
+    assert all("--no-build-isolation" in line for line in ours)
+    assert "requirements-build.txt" in text(name) or "requirements-dev.txt" in text(name)
 
 
 @pytest.mark.slow
