@@ -112,6 +112,7 @@ def test_new_results_are_one_more_snapshot_and_old_requests_are_not_written_agai
     assert {len(lake.table(name).snapshots()) for name in TABLES} == {2}
 
 
+@pytest.mark.slow
 def test_an_older_generation_can_be_read_by_its_tag(
     publish: Publish, lake: Place, grow: Callable[[str], None]
 ) -> None:
@@ -182,6 +183,7 @@ def test_killed_between_two_tables_it_shows_the_old_generation_and_can_be_run_ag
     assert {name: lake.rows(name) for name in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_readers_see_the_old_generation_until_all_tables_turn(
     publish: Publish, lake: Place, grow: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +202,7 @@ def test_readers_see_the_old_generation_until_all_tables_turn(
     assert lake.generations() == {"2"}
 
 
+@pytest.mark.slow
 def test_who_loses_a_race_publishes_nothing_and_says_so(
     publish: Publish, lake: Place, grow: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +225,7 @@ def test_who_loses_a_race_publishes_nothing_and_says_so(
     assert len(lake.rows("cells")) == 12
 
 
+@pytest.mark.slow
 def test_an_older_generation_is_published_over_a_newer_one_only_when_told(
     publish: Publish, lake: Place, grow: Callable[[str], None], filled_once: Path
 ) -> None:
@@ -255,6 +259,7 @@ def test_tables_of_somebody_else_are_left_alone(
     assert lake.table("cells", "team").scan().to_arrow().num_rows == 6
 
 
+@pytest.mark.slow
 def test_a_column_that_is_new_comes_with_the_next_generation(
     publish: Publish, lake: Place, grow: Callable[[str], None], exported: Any
 ) -> None:
