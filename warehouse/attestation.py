@@ -20,6 +20,8 @@ from warehouse.errors import InvalidInput
 from warehouse.store_files import sha256_of
 
 STATEMENT, PUBLIC_KEY = "attestation.json", "attestation.pub"
+#: Where sigstore's own tool puts a signature of the statement, which holds without being in it.
+SIGSTORE = f"{STATEMENT}.sigstore.json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:draftboard:result-set:v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -93,10 +95,10 @@ def sign(folder: Path, said: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and path of every file but the statement and its key, in order of name."""
+    """Yield name and path of every file but the statement, its key and sigstore's bundle, in order of name."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in (STATEMENT, PUBLIC_KEY):
+        if path.is_file() and name not in (STATEMENT, PUBLIC_KEY, SIGSTORE):
             yield name, path
 
 

@@ -42,6 +42,14 @@ def check(folder: Path, key: Path | None) -> Checked:
         f"Hashes: {len(said.files):,} files are what was signed.",
         f"Numbers: {again.numbers:,} follow from the requests{without}.",
         f"Claims: {CLAIMS} and {RESULTS} follow from the numbers.",
+        *_unchecked(folder),
     )
     other = () if same else (f"{RESULTS} is not what {DATA} comes to.",)
     return Checked((*again.wrong, *other, *claims), held)
+
+
+def _unchecked(folder: Path) -> tuple[str, ...]:
+    """Return a sentence for the signature that only sigstore's own tool checks; none where none is."""
+    if not (folder / attestation.SIGSTORE).exists():
+        return ()
+    return (f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help.",)

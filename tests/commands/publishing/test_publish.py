@@ -215,6 +215,17 @@ def test_a_table_that_does_not_follow_from_the_numbers_is_found_though_it_is_sig
     assert "results.parquet is not what data comes to." in run("verify", str(copied)).stderr
 
 
+def test_a_signature_of_sigstore_may_lie_in_the_set_and_is_said_not_to_be_checked(
+    copied: Path,
+) -> None:
+    (copied / "attestation.json.sigstore.json").write_text("{}")
+
+    done = run("verify", str(copied))
+
+    assert done.exception is None, done.output
+    assert "Not checked here: attestation.json.sigstore.json" in done.stdout
+
+
 def test_another_s_signature_is_none(copied: Path, tmp_path: Path) -> None:
     other = made_key(tmp_path / "other.pem")
     private = attestation.private_key(other)
