@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,11 @@ from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement, 
 # How long an example takes says how busy the machine is, never whether the code is right.
 settings.register_profile("draftboard", deadline=None)
 settings.load_profile("draftboard")
+
+# A shell switches Ctrl-C off in what it starts in the background, for every child too: tests that
+# interrupt a command would wait for ever there.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 #: A small recorded study that tests read: real measurements of a tiny model.
