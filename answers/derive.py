@@ -29,4 +29,6 @@ def derive(root: Path) -> int:
                 found = compare(changed, rows.measurements, (), rows.flags)
                 facts.keep(root, judged_pairs(found), changed)
             store_derived.drop_others(root, set(basis))
+            if len(cells):
+                store_derived.note_upto(root, cells["ingested_at"].max().to_pydatetime())
     return len(missing)

@@ -22,3 +22,21 @@ def derive_facts(root: Path) -> None:
     except (DraftboardError, OSError):
         # Nothing is lost: facts that are not kept are computed by whoever asks for them.
         return
+
+
+def derive_new_facts(root: Path) -> None:
+    """Do the same after an ingest, once the studies that have grown since then are large."""
+    from warehouse.errors import DraftboardError
+    from warehouse.queries import cells_of_grown_studies
+    from warehouse.store import Reader, cells_held
+    from warehouse.store_derived import derived_upto
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    try:
+        with Reader(root) as reader:
+            grown = cells_of_grown_studies(reader, derived_upto(root))
+    except (DraftboardError, OSError):
+        return
+    if grown >= LEAST_CELLS:
+        derive_facts(root)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.deriving import derive_facts
+from commands.deriving import derive_new_facts
 from commands.progress import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
@@ -201,7 +201,7 @@ def _run(
         else:
             found = ((unit, with_told(unit, options, more)) for unit in units)
             outcome = ingest_each(found, store, lambda unit: done(unit.bytes))
-    derive_facts(root)
+    derive_new_facts(root)
     return outcome
 
 

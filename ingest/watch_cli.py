@@ -9,10 +9,10 @@ import click
 
 from warehouse.errors import DraftboardError
 from warehouse.store_files import warehouse_path
-from warehouse.watch_health import Health, complaint, read_health
 
 if TYPE_CHECKING:
     from ingest.pipeline import Options
+    from warehouse.watch_health import Health
 
 _NOT_WITH_WATCH = ("replace", "rebuild")
 
@@ -54,6 +54,9 @@ def run_watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]
 def show_health(given: dict[str, Any]) -> int:
     """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
     not."""
+    # Not above: an ingest that watches nothing would wait for it before it starts what reads.
+    from warehouse.watch_health import complaint, read_health
+
     try:
         health = read_health(warehouse_path(given["warehouse"]))
     except DraftboardError as error:
@@ -67,7 +70,7 @@ def show_health(given: dict[str, Any]) -> int:
     return 0 if why is None else 1
 
 
-def _sentences(health: Health, why: str | None) -> list[str]:
+def _sentences(health: "Health", why: str | None) -> list[str]:
     lines = [] if why is None else [why]
     lines.append(
         f"process {health.pid} on {health.host} watches {', '.join(health.folders)} since "

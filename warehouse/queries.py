@@ -1,6 +1,7 @@
 """One typed function per query: what the pages and commands may ask of the store."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -109,6 +110,12 @@ def sources(reader: Reader) -> pa.Table:
 def samples(reader: Reader, cell_id: str) -> pa.Table:
     """Return at (unix s), name, value of the server's metrics during one cell."""
     return reader.query("samples", cell_id=cell_id)
+
+
+def cells_of_grown_studies(reader: Reader, upto: datetime | None) -> int:
+    """Return how many cells the studies hold that took in a source after ``upto`` (UTC); all cells
+    for None."""
+    return int(reader.query("cells_of_grown_studies", upto=upto).column("cells")[0].as_py())
 
 
 def overview(reader: Reader) -> pa.Table:

@@ -7,6 +7,7 @@ a file that is missing or damaged is nothing but slower.
 import os
 import time
 from collections.abc import Collection
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 
 from warehouse.store_files import DERIVED, PRIVATE, publish
 
+#: Holds until when sources had come when facts were derived last.
+_UPTO = "upto"
 #: Seconds for which facts that nobody asks for any more are kept: an exclusion may be taken back.
 _GRACE = 7 * 24 * 3600.0
 
@@ -41,6 +44,27 @@ def keep(root: Path, basis: str, facts: pa.Table) -> None:
 def is_kept(root: Path, basis: str) -> bool:
     """Return whether facts of this basis are there."""
     return (root / DERIVED / f"{basis}.parquet").exists()
+
+
+def derived_upto(root: Path) -> datetime | None:
+    """Return when the last source had come of which facts were derived (UTC); None if nobody knows."""
+    try:
+        return datetime.fromisoformat((root / DERIVED / _UPTO).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def note_upto(root: Path, ingested_at: datetime) -> None:
+    """Keep when the last source had come of which facts were derived. Only under the writer's
+    lock."""
+    folder = root / DERIVED
+    folder.mkdir(exist_ok=True)
+    private = folder / f"{PRIVATE}{os.getpid()}-{_UPTO}"
+    try:
+        private.write_text(ingested_at.isoformat(), encoding="ascii")
+        publish(private, folder / _UPTO)
+    finally:
+        private.unlink(missing_ok=True)
 
 
 def drop_others(root: Path, bases: Collection[str], grace: float = _GRACE) -> None:

@@ -50,13 +50,15 @@ class End:
 @dataclass(frozen=True)
 class State:
     """What is known after some launches; ``belief`` and ``now`` are None while screening. ``chance``:
-    that the rest of the budget decides, None where it is early or decided; ``beside``: launches to
-    measure side by side with the one that comes next."""
+    that the rest of the budget decides, None where it is early or decided; ``freely``: the same if
+    every arm could be launched again, None where that is so or the chance is not small; ``beside``:
+    launches to measure side by side with the one that comes next."""
 
     belief: Belief | None
     now: Standing | None
     step: Next | End
     chance: float | None = None
+    freely: float | None = None
     beside: tuple[Next, ...] = ()
 
     @property
@@ -85,13 +87,20 @@ def state(space: Space, seen: Seen, aim: Aim, at_once: int = 1) -> State:
         check = _unchecked(space, seen, now)
         step, beside = _fitting(check, left, at_once) if check else (End(True, "settled"), ())
         return State(belief, now, step, beside=beside)
-    used, chance = 1 - left / aim.budget_min, None
+    used, chance, freely = 1 - left / aim.budget_min, None, None
     if used >= _FORESEEN_FROM:
         chance = chance_of_deciding(space, seen, (belief, now), inner, left)
+        if chance < UNLIKELY and seen.closed:
+            freely = chance_of_deciding(space, _opened(seen), (belief, now), inner, left)
         if used >= _JUDGED_FROM and chance < HOPELESS:
-            return State(belief, now, _why_hopeless(space, seen, left), chance)
+            return State(belief, now, _why_hopeless(space, left, freely), chance, freely)
     step, beside = _raced(space, seen, (belief, now), inner, (left, at_once))
-    return State(belief, now, step, chance, beside)
+    return State(belief, now, step, chance, freely, beside)
+
+
+def _opened(seen: Seen) -> Seen:
+    """Return the same with every arm as one that can be measured again."""
+    return replace(seen, closed=frozenset())
 
 
 def _fitting(steps: list[Next], left: float, at_once: int) -> tuple[Next | End, tuple[Next, ...]]:
@@ -105,10 +114,10 @@ def _fitting(steps: list[Next], left: float, at_once: int) -> tuple[Next | End, 
     return (fitting[0], tuple(fitting[1:])) if fitting else (End(False, "budget"), ())
 
 
-def _why_hopeless(space: Space, seen: Seen, left: float) -> End:
-    """Return why the rest cannot decide: arms cannot be measured again, the minutes do for no launch,
-    or the noise is too large."""
-    if len(seen.closed | seen.out) == len(space.arms):
+def _why_hopeless(space: Space, left: float, freely: float | None) -> End:
+    """Return why the rest cannot decide: arms cannot be measured again that would, the minutes do for
+    no launch, or the noise is too large. ``freely`` as in ``State``."""
+    if freely is not None and freely >= HOPELESS:
         return End(False, "nothing left")
     return End(False, "noise" if left > space.start_min + space.cell_min.min() else "budget")
 
@@ -121,7 +130,7 @@ def _inner(space: Space, aim: Aim) -> Aim:
 def needed(space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim) -> Settling:
     """Return what a search that is open still needs, if every arm could be measured again."""
     belief, now = known
-    return settling(space, replace(seen, closed=frozenset()), belief, now, _inner(space, aim))
+    return settling(space, _opened(seen), belief, now, _inner(space, aim))
 
 
 def _raced(

@@ -207,7 +207,7 @@ def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: T
     told = Played(
         planned.study, None, terms, steps, found_at(space, aim, now),
         isinstance(now.step, End) and now.step.decided,
-        ended(now.step) if isinstance(now.step, End) else UNDER_WAY,
+        ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
         spent(space, seen.launches), space.grid_minutes(GRID_REPEATS),
         () if now.now is None else tuple(
             space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
@@ -217,7 +217,17 @@ def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: T
     doubtful = over or (now.chance is not None and now.chance < UNLIKELY)
     if doubtful and not told.decided and now.belief is not None and now.now is not None:
         more = needed(space, seen, (now.belief, now.now), aim)
-    return replace(told, headline=headline(told, more), outlook=outlook(told, more))
+    used_up = _used_up(space, now, seen, aim)
+    return replace(told, headline=headline(told, more), outlook=outlook(told, more, used_up))
+
+
+def _used_up(space: Space, now: State, seen: Seen, aim: Aim) -> tuple[str, ...]:
+    """Return the arms that can still win and had all launches that the study allows, where more of
+    them would probably decide."""
+    if now.freely is None or now.freely < UNLIKELY or now.now is None:
+        return ()
+    dropped = now.now.dropped(aim.error)
+    return tuple(space.arms[at].label for at in sorted(seen.closed) if not dropped[at])
 
 
 def _measured_step(space: Space, launch: Launch) -> Step:

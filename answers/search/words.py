@@ -20,12 +20,13 @@ _ENDED = {
     "noise": "the noise forbids a decision within the budget",
     "nothing left": "no recorded launch is left that would tell more",
 }
+_ALL_MEASURED = "`repeats` of the study allows no further launch that would tell enough"
 _WHY = {"screen": "screening", "race": "race", "check": "winner checked", "measured": ""}
 
 
-def ended(end: End) -> str:
-    """Return why a search is over, in words."""
-    return _ENDED[end.why]
+def ended(end: End, measuring: bool = False) -> str:
+    """Return why a search is over, in words; ``measuring``: it is none over recorded launches."""
+    return _ALL_MEASURED if measuring and end.why == "nothing left" else _ENDED[end.why]
 
 
 def where(space: Space, places: NDArray[np.bool_]) -> str:
@@ -79,17 +80,28 @@ def _more(more: Settling | None) -> str:
     )
 
 
-def outlook(one: Played, more: Settling | None) -> str:
-    """Say how likely the rest of the budget decides, and what would do where it hardly will."""
+def outlook(one: Played, more: Settling | None, used_up: Sequence[str] = ()) -> str:
+    """Say how likely the rest of the budget decides, and what would do where it hardly will.
+
+    ``used_up``: arms without which it hardly will, and which had all launches that the study allows.
+    """
     if one.chance is None or one.decided:
         return ""
     sure = percent(one.chance, sign=False)
     if one.chance >= UNLIKELY:
         return f"The rest of the budget decides with a chance of about {sure}."
-    return (
-        f"The noise may well forbid a decision within the budget: the rest of it decides with a chance "
-        f"of about {sure}. {_more(more)}"
-    ).rstrip()
+    if used_up:
+        sentences = (
+            f"`repeats` of the study allows no further launch of {', '.join(used_up)}: without them the "
+            f"rest of the budget decides with a chance of about {sure}.",
+            _more(more), "Raise `repeats` and give the same command again.",
+        )  # fmt: skip
+    else:
+        sentences = (
+            "The noise may well forbid a decision within the budget: the rest of it decides with a "
+            f"chance of about {sure}.", _more(more), "",
+        )  # fmt: skip
+    return " ".join(filter(None, sentences))
 
 
 def steps(one: Played) -> Rows:

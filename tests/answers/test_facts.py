@@ -13,7 +13,9 @@ from answers.derive import derive
 from answers.ground import Asked, Ground, ground, ground_of, rows_of
 from commands import deriving
 from draftboard import cli
+from warehouse import store_derived
 from warehouse.filters import Filters
+from warehouse.queries import cells_of_grown_studies
 from warehouse.store import Reader, open_writer
 
 Study = Callable[..., None]
@@ -50,7 +52,7 @@ def root(warehouse_path: Path, study: Study) -> Path:
 
 
 def facts(root: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (root / "derived").glob("*")}
+    return {path.name: path.read_bytes() for path in (root / "derived").glob("*.parquet")}
 
 
 def read(root: Path, asked: Asked | None = None) -> Ground:
@@ -121,7 +123,7 @@ def test_an_exclusion_derives_its_study_anew_and_taking_it_back_nothing(
 @pytest.mark.parametrize("how", ["gone", "cut", "altered"])
 def test_facts_that_cannot_be_read_are_computed(root: Path, how: str) -> None:
     derive(root)
-    for path in (root / "derived").iterdir():
+    for path in (root / "derived").glob("*.parquet"):
         content = path.read_bytes()
         if how == "gone":
             path.unlink()
@@ -147,3 +149,34 @@ def test_a_small_warehouse_derives_nothing_at_an_ingest(root: Path, tmp_path: Pa
     deriving.derive_facts(root)
     assert not (root / "derived").exists()
     deriving.derive_facts(tmp_path / "none")
+
+
+def test_an_ingest_derives_once_the_studies_that_have_grown_are_large_together(
+    root: Path, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deriving, "LEAST_CELLS", 30)
+    deriving.derive_new_facts(root)
+    first = facts(root)
+    assert len(first) == 3
+    for name in (None, "c", "d"):
+        # 9 cells more make one study of 36; two new ones of 9 are 18.
+        large = name is None
+        study(root, name, 3, 4) if large else study(root, name, 0, 1)
+        before = facts(root)
+        deriving.derive_new_facts(root)
+        assert len(facts(root).keys() - before.keys()) == (1 if large else 0), name
+    study(root, "b", 3, 4)
+    before = facts(root)
+    deriving.derive_new_facts(root)
+    assert len(facts(root).keys() - before.keys()) == 3
+    require_the_same_as_computed(root)
+
+
+def test_where_nobody_knows_what_was_derived_everything_has_grown(root: Path) -> None:
+    derive(root)
+    with Reader(root) as reader:
+        upto = store_derived.derived_upto(root)
+        assert upto is not None
+        assert cells_of_grown_studies(reader, upto) == 0
+        (root / "derived" / "upto").write_text("yesterday")
+        assert cells_of_grown_studies(reader, store_derived.derived_upto(root)) == 81

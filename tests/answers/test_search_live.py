@@ -1,5 +1,6 @@
 """A search that is under way, over drops as the runner leaves them, on a server whose truth is known."""
 
+import sys
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from answers.search.measured import measured
 from answers.search.proven import proven, study_of_proof
 from answers.search.values import Terms
 from answers.search.winner import Winner
+from answers.search.words import outlook
 from tests.commands.asking import run
 from tests.truth.drops import One, write_drop
 from tests.truth.frames import FACTS, OUTPUT
@@ -74,15 +76,15 @@ class Node:
         return Reader(warehouse)
 
 
-def searched(node: Node, terms: Terms) -> tuple[Live, list[Order]]:
+def searched(node: Node, terms: Terms, planned: Planned = PLANNED) -> tuple[Live, list[Order]]:
     """Search to the end; what was ordered."""
-    now, orders = live(None, PLANNED, terms), []
+    now, orders = live(None, planned, terms), []
     while now.orders:
         (order,) = now.orders
         orders.append(order)
         node.measure(order)
         with closing(node.reader()) as reader:
-            now = live(reader, PLANNED, terms)
+            now = live(reader, planned, terms)
     return now, orders
 
 
@@ -131,6 +133,22 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     ahead = {place.load: place.proven for place in proof.ahead}
     assert ahead[1.0] == pytest.approx(1.5 / 1.2 - 1, abs=0.05)
     assert ahead[8.0] == pytest.approx(0.0, abs=0.05)
+
+
+def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both arms are equally fast, to a stake of which two launches each say too little."""
+    monkeypatch.setattr(sys.modules[__name__], "SPEED", dict.fromkeys(SPEED, 1.2))
+    few = replace(PLANNED, launches={arm: ids[:2] for arm, ids in PLANNED.launches.items()})
+    now, _ = searched(node, Terms(stake=0.016, budget_min=200), few)
+    assert not now.told.decided
+    assert "`repeats` of the study allows no further launch" in now.told.headline
+    assert "further launches" in now.told.headline
+    assert "noise" not in now.told.headline
+    said = outlook(replace(now.told, chance=0.01), None, ("k1", "k3"))
+    assert said.startswith("`repeats` of the study allows no further launch of k1, k3: ")
+    assert said.endswith("%. Raise `repeats` and give the same command again.")
 
 
 def test_a_mix_is_measured_with_all_its_datasets_and_decided_as_one(node: Node) -> None:

@@ -24,7 +24,7 @@ from warehouse.lakes.content import (
     is_new,
     request_schema,
 )
-from warehouse.lakes.target import Order, foreign, place_of, raced
+from warehouse.lakes.target import Order, foreign, nothing_of, place_of, raced
 from warehouse.store_files import REQUESTS
 from warehouse.store_private import private_beside
 
@@ -100,7 +100,7 @@ class Lake:
 
     def _explained(self, error: str, generation: int) -> DraftboardError:
         target = self.order.target
-        nothing = f"nothing of generation {generation} was published"
+        nothing = nothing_of(generation)
         if any(word in error.lower() for word in _RACES) and "lock" not in error:
             return raced(target, generation)
         if "DATA_PATH" in error:

@@ -35,7 +35,7 @@ from warehouse.lakes.content import (
     is_new,
     request_schema,
 )
-from warehouse.lakes.target import Order, Target, foreign, place_of, raced
+from warehouse.lakes.target import Order, Target, foreign, nothing_of, place_of, raced
 from warehouse.store_files import REQUESTS
 
 CATALOGUE = "draftboard"
@@ -246,7 +246,7 @@ def _turn(catalog: SqlCatalog, staged: list[Transaction]) -> None:
 @contextmanager
 def _explained(target: Target, content: Content) -> Iterator[None]:
     """Turn what pyiceberg and the database say into one sentence, without a password."""
-    nothing = f"nothing of generation {content.held.generation} was published"
+    nothing = nothing_of(content.held.generation)
     try:
         yield
     except _RACES as error:

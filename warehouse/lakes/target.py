@@ -75,11 +75,16 @@ def place_of(location: str | None) -> str | None:
     return str(Path(location).absolute())
 
 
+def nothing_of(generation: int) -> str:
+    """Return what every refused publication says of what became of it."""
+    return f"nothing of generation {generation} was published"
+
+
 def raced(target: Target, generation: int) -> DraftboardError:
     """Return the error to raise where somebody else wrote at the same time."""
     return DraftboardError(
-        f"Somebody else wrote into {target.uri} at the same time: nothing of generation {generation} "
-        "was published; run the same command again."
+        f"Somebody else wrote into {target.uri} at the same time: {nothing_of(generation)}; run the "
+        "same command again."
     )
 
 

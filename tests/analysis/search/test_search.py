@@ -95,6 +95,22 @@ def test_the_chance_of_a_decision_follows_the_noise() -> None:
     assert chances[1] < 0.1
 
 
+@pytest.mark.parametrize(("noise", "why"), [(0.01, "nothing left"), (0.12, "noise")])
+def test_arms_that_cannot_be_launched_again_are_told_from_noise(noise: float, why: str) -> None:
+    """Half of the budget is spent, and no arm has a launch left."""
+    random = np.random.default_rng(5)
+    launches = tuple(
+        Launch(arm, noise * random.standard_normal(3)) for _ in range(2) for arm in range(4)
+    )
+    seen, aim = Seen(launches, SURE), Aim(0.02, 0.05, 144.0)
+    closed = state(SPACE, replace(seen, closed=frozenset(range(4))), aim)
+    assert closed.step == End(False, why)
+    assert closed.chance == 0.0
+    free = state(SPACE, seen, aim)
+    assert free.freely is None
+    assert free.chance == closed.freely
+
+
 def test_an_arm_that_breaks_the_slo_at_a_load_is_neither_taken_nor_measured_there() -> None:
     """K=3 wins at the lowest load."""
     barred = np.zeros(SPEED.shape, dtype=np.bool_)
