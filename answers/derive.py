@@ -4,6 +4,7 @@ from pathlib import Path
 
 from analysis.matching.comparison import compare
 from answers import facts
+from answers.facts_code import code_hash
 from answers.ground import deciding_cells, judged_pairs, only_studies, rows_of
 from warehouse import queries, store_derived
 from warehouse.filters import Filters
@@ -30,5 +31,6 @@ def derive(root: Path) -> int:
                 facts.keep(root, judged_pairs(found), changed)
             store_derived.drop_others(root, set(basis))
             if len(cells):
-                store_derived.note_upto(root, cells["ingested_at"].max().to_pydatetime())
+                newest = cells["ingested_at"].max().to_pydatetime()
+                store_derived.note_upto(root, code_hash(), newest)
     return len(missing)

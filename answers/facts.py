@@ -7,7 +7,6 @@ levels and objectives are chosen later and never part of it.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -15,12 +14,9 @@ import pyarrow as pa
 
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.matching.comparison import Comparison
+from answers.facts_code import code_hash
 from warehouse import store_derived
 
-_ROOT = Path(__file__).parents[1]
-#: The code that these facts follow from.
-_CODE = ("analysis/evidence", "analysis/flags", "analysis/matching", "answers/facts.py",
-         "answers/ground.py", "warehouse/catalogue.py", "warehouse/loads.py")  # fmt: skip
 _PLACE = ["setting", "arm_id", "load"]
 _BY = ["setting", "arm_id", "metric", "statistic"]
 
@@ -41,15 +37,7 @@ def bases(cells: pd.DataFrame) -> pd.Series:
 
 
 def _hash(cells: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join([_code(), *cells]).encode()).hexdigest()
-
-
-@cache
-def _code() -> str:
-    paths = (
-        path for name in _CODE for path in sorted((_ROOT / name).rglob("*.py")) or [_ROOT / name]
-    )
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+    return hashlib.sha256("\n".join([code_hash(), *cells]).encode()).hexdigest()
 
 
 def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:

@@ -25,7 +25,8 @@ def derive_facts(root: Path) -> None:
 
 
 def derive_new_facts(root: Path) -> None:
-    """Do the same after an ingest, once the studies that have grown since then are large."""
+    """Do the same after an ingest, once the studies that have grown since the last time are large."""
+    from answers.facts_code import code_hash
     from warehouse.errors import DraftboardError
     from warehouse.queries import cells_of_grown_studies
     from warehouse.store import Reader, cells_held
@@ -35,7 +36,7 @@ def derive_new_facts(root: Path) -> None:
         return
     try:
         with Reader(root) as reader:
-            grown = cells_of_grown_studies(reader, derived_upto(root))
+            grown = cells_of_grown_studies(reader, derived_upto(root, code_hash()))
     except (DraftboardError, OSError):
         return
     if grown >= LEAST_CELLS:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from warehouse.store_files import DERIVED, PRIVATE, publish
 
-#: Holds until when sources had come when facts were derived last.
+#: Holds by which code facts were derived last, and when the last source had come then.
 _UPTO = "upto"
 #: Seconds for which facts that nobody asks for any more are kept: an exclusion may be taken back.
 _GRACE = 7 * 24 * 3600.0
@@ -46,25 +46,22 @@ def is_kept(root: Path, basis: str) -> bool:
     return (root / DERIVED / f"{basis}.parquet").exists()
 
 
-def derived_upto(root: Path) -> datetime | None:
-    """Return when the last source had come of which facts were derived (UTC); None if nobody knows."""
+def derived_upto(root: Path, code: str) -> datetime | None:
+    """Return when the last source had come of which this code derived facts (UTC); None if nobody
+    knows."""
     try:
-        return datetime.fromisoformat((root / DERIVED / _UPTO).read_text(encoding="ascii"))
+        by, at = (root / DERIVED / _UPTO).read_text(encoding="ascii").split()
+        return datetime.fromisoformat(at) if by == code else None
     except (OSError, ValueError):
         return None
 
 
-def note_upto(root: Path, ingested_at: datetime) -> None:
-    """Keep when the last source had come of which facts were derived. Only under the writer's
-    lock."""
+def note_upto(root: Path, code: str, ingested_at: datetime) -> None:
+    """Keep when the last source had come of which this code derived facts. Only under the writer's
+    lock; half of it tells nobody anything."""
     folder = root / DERIVED
     folder.mkdir(exist_ok=True)
-    private = folder / f"{PRIVATE}{os.getpid()}-{_UPTO}"
-    try:
-        private.write_text(ingested_at.isoformat(), encoding="ascii")
-        publish(private, folder / _UPTO)
-    finally:
-        private.unlink(missing_ok=True)
+    (folder / _UPTO).write_text(f"{code} {ingested_at.isoformat()}", encoding="ascii")
 
 
 def drop_others(root: Path, bases: Collection[str], grace: float = _GRACE) -> None:

@@ -91,17 +91,16 @@ def outlook(one: Played, more: Settling | None, used_up: Sequence[str] = ()) -> 
     if one.chance >= UNLIKELY:
         return f"The rest of the budget decides with a chance of about {sure}."
     if used_up:
-        sentences = (
-            f"`repeats` of the study allows no further launch of {', '.join(used_up)}: without them the "
-            f"rest of the budget decides with a chance of about {sure}.",
-            _more(more), "Raise `repeats` and give the same command again.",
-        )  # fmt: skip
+        named = ", ".join(used_up)
+        why = (
+            f"`repeats` of the study allows no further launch of {named}: without them the rest of the "
+            "budget"
+        )
+        cure = "Raise `repeats` and give the same command again."
     else:
-        sentences = (
-            "The noise may well forbid a decision within the budget: the rest of it decides with a "
-            f"chance of about {sure}.", _more(more), "",
-        )  # fmt: skip
-    return " ".join(filter(None, sentences))
+        why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
+    chance = f"{why} decides with a chance of about {sure}."
+    return " ".join(filter(None, (chance, _more(more), cure)))
 
 
 def steps(one: Played) -> Rows:

@@ -1,6 +1,5 @@
 """A search that is under way, over drops as the runner leaves them, on a server whose truth is known."""
 
-import sys
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,11 +35,12 @@ PLANNED = Planned(
 
 @dataclass
 class Node:
-    """A machine on which an arm is as fast as SPEED says, code half as slow as prose, up to 1 %."""
+    """A machine on which an arm is as fast as ``speed`` says, code half as slow as prose, up to 1 %."""
 
     results: Path
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
     clock: float = 1.8e9
+    speed: dict[tuple[str, int], float] = field(default_factory=lambda: SPEED)
 
     def measure(self, order: Order) -> None:
         self.drops("mine", order.arm, order.launch_id, (order.datasets, order.loads))
@@ -58,7 +58,9 @@ class Node:
         for dataset in cells[0]:
             for load in cells[1]:
                 like = (as_at or {}).get(load, arm)
-                speed = SPEED.get((like, load), 1.0) * np.exp(0.01 * self.random.standard_normal())
+                speed = self.speed.get((like, load), 1.0) * np.exp(
+                    0.01 * self.random.standard_normal()
+                )
                 latency = (2.0 if dataset == "code" else 1.0) * OUTPUT * 0.01 / float(speed)
                 facts = {**FACTS, "study": study, "arm": arm, "launch": launch, "dataset": dataset,
                          "model": "m", "repeat": 0, "spec_method": "none"}  # fmt: skip
@@ -135,11 +137,9 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     assert ahead[8.0] == pytest.approx(0.0, abs=0.05)
 
 
-def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(node: Node) -> None:
     """Both arms are equally fast, to a stake of which two launches each say too little."""
-    monkeypatch.setattr(sys.modules[__name__], "SPEED", dict.fromkeys(SPEED, 1.2))
+    node.speed = dict.fromkeys(SPEED, 1.2)
     few = replace(PLANNED, launches={arm: ids[:2] for arm, ids in PLANNED.launches.items()})
     now, _ = searched(node, Terms(stake=0.016, budget_min=200), few)
     assert not now.told.decided
