@@ -15,13 +15,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.prior import ROUGH, prior_covariance, prior_mean
+from analysis.search.prior import KINDS, prior_covariance, prior_mean
 from analysis.search.space import BASELINE, Floats, Seen, Space
 
 #: Standard deviations that are thought possible: of a cell, of what a launch shares, and how many
 #: times noisier the lowest load is than the highest.
 _NOISE = (0.005, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14)
-_LAUNCH = (0.0, 0.015, 0.03, 0.05, 0.08)
+_LAUNCH = (0.0, 0.015, 0.03, 0.05, 0.08, 0.13)
 _UNEVEN = (1.0, 4.0)
 
 #: Standard deviation of a drift of the logarithm from one launch to the next; a drift is named that is
@@ -66,7 +66,7 @@ def believe(space: Space, seen: Seen) -> Belief:
     offset = np.log(seen.lengths.mean).ravel() + prior_mean(space)
     at = np.flatnonzero(np.repeat(_measured(space, seen), len(space.places)))
     tally = _tally(space, seen, sizes, offset, at)
-    priors = [prior_covariance(space, seen.lengths.doubt, rough) for rough in ROUGH]
+    priors = [prior_covariance(space, seen.lengths.doubt, kind) for kind in KINDS]
     known = [_posterior(_inner(prior, at), tally) for prior in priors]
     best = max(one.fit.max() for one in known)
     weight = np.concatenate([sizes.likely * np.exp(one.fit - best) for one in known])
@@ -74,7 +74,7 @@ def believe(space: Space, seen: Seen) -> Belief:
     parts = [
         _part(prior, at, one, sizes, keep[where])
         for prior, one, where in zip(
-            priors, known, np.split(np.arange(len(keep)), len(ROUGH)), strict=True
+            priors, known, np.split(np.arange(len(keep)), len(KINDS)), strict=True
         )
     ]
     shape = (-1, len(space.arms), len(space.places))
@@ -95,7 +95,7 @@ def _inner(prior: Floats, at: NDArray[np.int64]) -> Floats:
 def _part(
     prior: Floats, at: NDArray[np.int64], known: "_Known", sizes: "_Sizes", keep: NDArray[np.bool_]
 ) -> tuple[Floats, ...]:
-    """Return, for one roughness, what the sizes that are kept say: means and covariances of all
+    """Return, for one kind of prior, what the sizes that are kept say: means and covariances of all
     states, noise, what a launch shares, and the drift."""
     mean, cov = _spread_out(prior, at, known.mean[keep], known.cov[keep])
     drift = np.stack([known.mean[keep, -1], known.cov[keep, -1, -1]], axis=1)

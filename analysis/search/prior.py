@@ -7,13 +7,15 @@ place, this much is taken for granted, and all of it gives way to what is measur
 * What checking costs depends on the tokens in flight, load x (K + 1), and is the same for every
   method: as good as nothing while the weights take longer to read, in proportion beyond. Where that
   begins is not known, and whether the bend is soft or sharp neither.
-* What drafting costs grows with K, by some per cent a token, by a method's own measure.
+* What drafting costs grows with K, by some per cent a token, by a method's own measure; drafting at all
+  costs next to nothing, or much of a step, as on small models.
 * A method has a curve of its own on top, a few per cent; each arm and each place deviates by some
   tenths of a per cent more, so that no interpolation is ever taken for certain.
 * Datasets share nine tenths of all that.
 """
 
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +28,19 @@ _BENDS = (8.0, 32.0, 128.0, 512.0)
 _MEAN_BEND, _BEND = 0.15, 0.4
 #: Expected time of drafting a token, in steps of the baseline.
 _MEAN_TOKEN = 0.04
-#: Standard deviations of logarithms: the baseline's own level at a place; drafting by token; a method's start and curve; deviations of an arm and of an arm at one
-#: place.
+#: Standard deviations of logarithms: the baseline's own level at a place; drafting by token; a method's
+#: own curve; deviations of an arm and of an arm at one place.
 _LEVEL = 1.0
-_TOKEN, _START, _CURVE = 0.06, 0.03, 0.04
+_TOKEN, _CURVE = 0.06, 0.04
 _ARM, _OWN = 0.003, 0.003
 #: How rough the curve of checking may be: smooth, or with a bend as sharp as a roofline's. Which of
 #: the two is not known: both are held against the launches.
-ROUGH = (0.03, 0.2)
+_ROUGH = (0.03, 0.2)
+#: Standard deviation of what drafting at all costs: as good as nothing where a step takes long, much of a
+#: step where the model is small. Which of the two is not known either.
+_START = (0.03, 0.3)
+#: What may be so: how rough the curve is, and what drafting at all costs.
+KINDS = tuple(product(_ROUGH, _START))
 #: Distances, in doublings, over which these curves change.
 _ROUGH_REACH, _LOAD_REACH, _K_REACH = 3.0, 3.0, 4.0
 _OF_TRAFFIC = 0.1
@@ -47,19 +54,21 @@ def prior_mean(space: Space) -> Floats:
     return np.asarray(-_MEAN_TOKEN * k - _MEAN_BEND * checking)
 
 
-def prior_covariance(space: Space, doubt: Floats, rough: float) -> Floats:
+def prior_covariance(space: Space, doubt: Floats, kind: tuple[float, float]) -> Floats:
     """Return the covariance (arms x places, squared) of -log(step time).
 
     ``doubt`` (arms, places): how far the logarithm of an acceptance length may be off, the same way
-    at all places of an arm, so that its speed is less certain by that. ``rough``: one of ROUGH.
+    at all places of an arm, so that its speed is less certain by that. ``kind``: one of KINDS.
     """
     owner = np.repeat(np.arange(len(space.arms)), len(space.places))
     off = np.outer(doubt, doubt) * _alike(owner)
-    return np.asarray(_of_steps(space.arms, space.places, rough) + off)
+    return np.asarray(_of_steps(space.arms, space.places, *kind) + off)
 
 
 @lru_cache(maxsize=16)
-def _of_steps(arms: tuple[Arm, ...], places: tuple[Place, ...], rough: float) -> Floats:
+def _of_steps(
+    arms: tuple[Arm, ...], places: tuple[Place, ...], rough: float, start: float
+) -> Floats:
     space = Space(arms, places, 0.0, np.zeros(len(places)))
     k = np.repeat([float(arm.k) for arm in space.arms], len(space.places))
     load = np.tile([np.log2(place.load) for place in space.places], len(space.arms))
@@ -68,7 +77,7 @@ def _of_steps(arms: tuple[Arm, ...], places: tuple[Place, ...], rough: float) ->
     alike = alike * drafts[:, None] * drafts[None, :]
     near = _matern(load, load, _LOAD_REACH)
     tokens = np.log2(1 + k)
-    own = _START**2 + _TOKEN**2 * np.outer(k, k)
+    own = start**2 + _TOKEN**2 * np.outer(k, k)
     own = (own + _CURVE**2 * _smooth(tokens, tokens, _K_REACH)) * near * alike
     shared = _checking(load, tokens, rough) + own
     traffic = _alike(np.tile([place.traffic for place in space.places], len(space.arms)))

@@ -1,4 +1,4 @@
-"""What fresh launches say of a winner: the gain that was promised and the one that is proven.
+"""What a search promises of a winner, and what fresh launches prove.
 
 A winner was chosen because it looked best, so what was promised leans on its luck. Launches that
 were made after the choice do not.
@@ -19,44 +19,88 @@ _HALVINGS = 40
 
 
 @dataclass(frozen=True)
-class Proof:
-    """Log ratios against the baseline or the runner-up (places,): ``promised`` by the search; ``proven`` by fresh
-    launches, with its interval from ``low`` to ``high``."""
+class Gain:
+    """Log ratios (places,): the expected one, and its interval from ``low`` to ``high``."""
 
-    promised: Floats
-    proven: Floats
+    mean: Floats
     low: Floats
     high: Floats
 
-    def kept(self, stake: float) -> bool:
+    def ratios(self, at: int) -> tuple[float, float, float]:
+        """Return the gain at a place, its low and its high as ratios (0.1: a tenth more)."""
+        mean, low, high = (float(np.expm1(one[at])) for one in (self.mean, self.low, self.high))
+        return mean, low, high
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A winner against the baseline or the runner-up: the gain ``promised`` by the search and the one
+    ``proven`` by fresh launches. ``overall``: the mean of the proven ones over all places, one value.
+    ``surprise`` (places,): the chance that the truth is less than the stake below what was promised; a
+    small one says that the promise was not kept there."""
+
+    promised: Gain
+    proven: Gain
+    overall: Gain
+    surprise: Floats
+
+    def kept(self, tests: int) -> bool:
         """Return whether the winner keeps its promise: at no place do the fresh launches exclude what
-        was promised less the stake (ratio)."""
-        return bool((self.high >= self.promised + np.log1p(-stake)).all())
+        was promised less the stake. ``tests``: so many such comparisons are made in all; a promise
+        that is true is refused at any of them with a chance of 1 - LEVEL at most (Bonferroni)."""
+        return bool((self.surprise >= (1 - LEVEL) / tests).all())
 
 
 def proof(
     belief: Belief,
     lead: NDArray[np.int64],
-    winner: Floats,
-    other: Floats,
+    fresh: tuple[Floats, Floats],
+    stake: float,
     against: NDArray[np.int64] | None = None,
 ) -> Proof:
     """Return what fresh launches prove of the arms ``lead`` against others (places,), the baseline
-    where nothing is said. ``winner`` and ``other`` (launches, places): their log speeds.
+    where nothing is said. ``fresh``: the log speeds (launches, places) of the one and of the other;
+    ``stake``: ratio.
 
     The scatter is the one that the whole search has seen; of each size that is still likely, the
     fresh launches say how well it fits.
     """
-    places = np.arange(len(lead))
-    expected = belief.expected
+    rival = np.full(len(lead), BASELINE) if against is None else against
+    mean, variance = _ahead(belief, lead, rival)
+    winner, other = fresh
     gain = winner.mean(axis=0) - other.mean(axis=0)
     share = 1 / len(winner) + 1 / len(other)
-    spread = np.sqrt(share * (belief.noise + belief.shared[:, None]))
+    each = share * (belief.noise + belief.shared[:, None])
     weight = belief.weight * _fit(belief, winner) * _fit(belief, other)
-    reach = _reach(weight / weight.sum(), spread)
-    rival = np.full(len(lead), BASELINE) if against is None else against
-    promised = expected[lead, places] - expected[rival, places]
-    return Proof(promised, gain, gain - reach, gain + reach)
+    weight = weight / weight.sum()
+    whole = share * (belief.noise.mean(axis=1) / len(lead) + belief.shared)[:, None]
+    lacking = mean - gain + np.log1p(-stake)
+    return Proof(
+        promised(belief, lead, rival),
+        _interval(weight, np.broadcast_to(gain, each.shape), np.sqrt(each)),
+        _interval(weight, np.full(whole.shape, gain.mean()), np.sqrt(whole)),
+        np.asarray(weight @ ndtr(-lacking / np.sqrt(variance + each))),
+    )
+
+
+def promised(belief: Belief, lead: NDArray[np.int64], rival: NDArray[np.int64]) -> Gain:
+    """Return what a search expects of some arms against others (places,), with the doubt that it has:
+    a gain leans on every launch of the baseline, of which there may be one."""
+    mean, variance = _ahead(belief, lead, rival)
+    return _interval(belief.weight, mean, np.sqrt(variance))
+
+
+def _ahead(
+    belief: Belief, lead: NDArray[np.int64], rival: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Return (sizes, places): means and variances of the log ratios that the search expects."""
+    places = np.arange(len(lead))
+    width = belief.mean.shape[2]
+    one, other = lead * width + places, rival * width + places
+    cov = belief.cov
+    variance = cov[:, one, one] + cov[:, other, other] - 2 * cov[:, one, other]
+    mean = belief.mean[:, lead, places] - belief.mean[:, rival, places]
+    return mean, np.maximum(variance, 1e-12)
 
 
 def _fit(belief: Belief, launches: Floats) -> Floats:
@@ -72,15 +116,18 @@ def _fit(belief: Belief, launches: Floats) -> Floats:
     return np.asarray(np.exp(told - told.max()))
 
 
-def _reach(weight: Floats, spread: Floats) -> Floats:
-    """Return (places,): the half width that leaves 1 - LEVEL of the mixture outside."""
-    low = np.zeros(spread.shape[1])
-    high = spread.max(axis=0) * -ndtri((1 - LEVEL) / 2)
+def _interval(weight: Floats, mean: Floats, spread: Floats) -> Gain:
+    """Return the mean of a mixture of normal distributions (sizes, places), and the interval around it
+    that leaves 1 - LEVEL outside."""
+    middle = weight @ mean
+    off = mean - middle
+    low = np.zeros(len(middle))
+    high = np.abs(off).max(axis=0) + spread.max(axis=0) * -ndtri((1 - LEVEL) / 2)
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        outside = 2 * weight @ ndtr(-middle / spread)
+        reach = (low + high) / 2
+        outside = weight @ (ndtr((off - reach) / spread) + ndtr((-off - reach) / spread))
         low, high = (
-            np.where(outside > 1 - LEVEL, middle, low),
-            np.where(outside > 1 - LEVEL, high, middle),
+            np.where(outside > 1 - LEVEL, reach, low),
+            np.where(outside > 1 - LEVEL, high, reach),
         )
-    return np.asarray(high)
+    return Gain(middle, middle - high, middle + high)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from analysis.search.proof import promised
 from analysis.search.race import End, Next, State
-from analysis.search.space import Aim, Floats, Space
+from analysis.search.space import BASELINE, Aim, Floats, Space
 from answers.search.values import Found, Step
 from answers.search.words import where
 
@@ -12,8 +13,8 @@ def found_at(space: Space, aim: Aim, now: State) -> tuple[Found, ...]:
     """Return what is known at each place; nothing where the search ended while it was screening."""
     if now.belief is None or now.now is None:
         return ()
-    expected, told = now.belief.expected, now.now
-    share = aim.error / len(space.places)
+    told, share = now.now, aim.error / len(space.places)
+    gain = promised(now.belief, told.lead, np.full(len(space.places), BASELINE))
     found = []
     for at, place in enumerate(space.places):
         lead, rival = int(told.lead[at]), int(told.risk[:, at].argmax())
@@ -22,7 +23,7 @@ def found_at(space: Space, aim: Aim, now: State) -> tuple[Found, ...]:
         found.append(
             Found(
                 place.traffic, place.load, space.arms[lead].label,
-                float(np.expm1(expected[lead, at] - expected[0, at])), chance, settled,
+                *gain.ratios(at), chance, settled,
                 None if settled else space.arms[rival].label, _alike(space, told.behind[:, at], aim),
                 meets=bool(np.isfinite(told.behind[lead, at])),
             )

@@ -35,15 +35,19 @@ def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...]
     if min(map(len, (baseline, winner, *others))) < LAUNCHES:
         return now.told
     stake, belief = now.told.terms.stake, believe(*known)
-    found = proof(belief, taken.arms, winner, baseline)
-    kept = found.kept(stake)
-    ahead: tuple[Proven, ...] = ()
-    if rival is not None:
-        beside = proof(belief, taken.arms, winner, others[0], rival.arms)
-        kept, ahead = kept and beside.kept(stake), _lines(known[0], beside)
-    told = Proof(taken.config, taken.words, kept, _lines(known[0], found),
-                 None if rival is None else rival.words, ahead,
-                 next((one.why for one in refused if one.arm == taken.name), None))  # fmt: skip
+    found = proof(belief, taken.arms, (winner, baseline), stake)
+    beside = None if rival is None else (
+        proof(belief, taken.arms, (winner, others[0]), stake, rival.arms)
+    )  # fmt: skip
+    both = [one for one in (found, beside) if one is not None]
+    tests = len(both) * len(taken.arms)
+    told = Proof(
+        taken.config, taken.words, all(one.kept(tests) for one in both),
+        *found.overall.ratios(0),
+        _lines(known[0], found), None if rival is None else rival.words,
+        () if beside is None else _lines(known[0], beside),
+        next((one.why for one in refused if one.arm == taken.name), None),
+    )  # fmt: skip
     return replace(now.told, proof=told)
 
 
@@ -61,8 +65,10 @@ def _fresh(reader: Reader, planned: Planned, now: Live) -> list[Floats]:
 
 def _lines(space: Space, found: Told) -> tuple[Proven, ...]:
     return tuple(
-        Proven(place.traffic, place.load, *(float(np.expm1(value[at])) for value in
-               (found.promised, found.proven, found.low, found.high)))
+        Proven(
+            place.traffic, place.load, *found.promised.ratios(at), *found.proven.ratios(at),
+            float(found.surprise[at]),
+        )
         for at, place in enumerate(space.places)
     )  # fmt: skip
 

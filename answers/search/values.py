@@ -34,7 +34,7 @@ class Step:
 @dataclass(frozen=True)
 class Found:
     """What is known at one place. ``arm`` leads and is expected to be better than the baseline by
-    ``gain`` (ratio); with a chance of at most ``chance`` another, most likely ``rival``, is better by
+    ``gain`` (ratio), from ``gain_low`` to ``gain_high`` (95 %); with a chance of at most ``chance`` another, most likely ``rival``, is better by
     more than the stake. ``alike``: the arms that are expected to be worse by no more than the stake.
     ``meets``: False where every arm that was measured breaks the SLO, so that none is to be taken.
     ``by_all``: what the decision takes there that weighs every recorded launch in full, None where
@@ -44,6 +44,8 @@ class Found:
     load: float
     arm: str
     gain: float
+    gain_low: float
+    gain_high: float
     chance: float
     settled: bool
     rival: str | None
@@ -73,28 +75,37 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Proven:
-    """The gain of the winner at one place, as ratios: ``promised`` by the search, which chose what
-    looked best; ``proven`` by fresh launches, from ``low`` to ``high`` (95 %)."""
+    """The gain of the winner at one place, as ratios: the search ``promised`` it, from ``promised_low`` to
+    ``promised_high`` (95 %), and chose what looked best; ``proven`` by fresh launches, from ``low`` to
+    ``high`` (95 %). ``surprise`` (0-1): the chance that the truth is less than the stake below what was
+    promised."""
 
     dataset: str
     load: float
     promised: float
+    promised_low: float
+    promised_high: float
     proven: float
     low: float
     high: float
+    surprise: float
 
 
 @dataclass(frozen=True)
 class Proof:
     """What fresh launches prove of the winner. ``config``: the value of ``--speculative-config`` that was
     measured; ``words``: its K, or the K of each load; ``kept``: whether fresh launches exclude nowhere
-    what was promised, less the stake. ``places``: the gain against the baseline; ``ahead``: against
+    what was promised, less the stake; ``gain`` (ratio) over all places alike, proven against the baseline, from
+    ``gain_low`` to ``gain_high`` (95 %). ``places``: the gain against the baseline; ``ahead``: against
     ``rival``, the runner-up, empty without one. ``refused``: why its answers keep it from being taken,
     None where they do not."""
 
     config: str
     words: str
     kept: bool
+    gain: float
+    gain_low: float
+    gain_high: float
     places: tuple[Proven, ...]
     rival: str | None = None
     ahead: tuple[Proven, ...] = ()
@@ -102,8 +113,9 @@ class Proof:
 
     @property
     def recommended(self) -> bool:
-        """Whether it is to be taken."""
-        return self.kept and self.refused is None
+        """Whether it is to be taken: it keeps its promise, and it is faster than the baseline for
+        certain, all places taken together."""
+        return self.kept and self.refused is None and self.gain_low > 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from answers.decide.words import k_by_batch
 class Winner:
     """A configuration of a server. ``config``: the value of ``--speculative-config``, None where nothing
     is to be drafted; ``arms`` (places,): the arm of the search that it is at each place; ``like``: the
-    name of one of these that drafts; ``words``: its K, or the K of each load; ``role``: winner or
+    name of one of these that drafts; ``words``: its K, or the K of each load, and its method where there are several; ``role``: winner or
     runner-up."""
 
     config: str | None
@@ -74,6 +74,8 @@ def _served(
     at_load, of_k = dict(table.by_load), {space.arms[arm].k: arm for arm in able}
     taken = np.array([of_k[at_load[int(place.load)]] for place in space.places])
     words = f"K={table.largest}" if len(table.entries) == 1 else k_by_batch(table.entries)
+    if len(space.families()) > 1:
+        words = f"{json.loads(family)['method']}: {words}"
     config = json.dumps(speculative_config({"speculative_config": family}, table))
     return Winner(config, taken, space.arms[int(taken.max())].label, words, role)
 

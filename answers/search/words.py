@@ -1,6 +1,6 @@
 """A search in words and as rows of text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,23 @@ def where(space: Space, places: NDArray[np.bool_]) -> str:
     """Return datasets and loads in words: ``code at 1, 4; prose at 16``; ``everywhere`` for all."""
     if places.all():
         return "everywhere"
-    by: dict[str, list[str]] = {}
-    for at in np.flatnonzero(places):
-        place = space.places[int(at)]
-        by.setdefault(place.traffic, []).append(f"{place.load:g}")
+    there = [space.places[at] for at in np.flatnonzero(places)]
+    by = _by_dataset((place.traffic, place.load) for place in there)
     alike = {tuple(loads) for loads in by.values()}
     if len(alike) == 1 and len(by) == len({place.traffic for place in space.places}):
         return f"at {', '.join(alike.pop())}"
+    return _named(by)
+
+
+def _by_dataset(places: Iterable[tuple[str, float]]) -> dict[str, list[str]]:
+    """Return dataset -> its loads in words."""
+    found: dict[str, list[str]] = {}
+    for name, load in places:
+        found.setdefault(name, []).append(f"{load:g}")
+    return found
+
+
+def _named(by: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{name} at {', '.join(loads)}" for name, loads in by.items())
 
 
@@ -119,10 +129,10 @@ def steps(one: Played) -> Rows:
 
 def standings(found: Sequence[Found]) -> Rows:
     """Return a line per dataset and load: who leads, by how much, and how sure that is."""
-    header = ["dataset", "load", "take", "gain", "state", "rival", "chance"]
+    header = ["dataset", "load", "take", "gain, 95 %", "state", "rival", "chance"]
     return header, [
         [one.dataset, f"{one.load:g}", one.arm if one.meets else "none meets the SLO",
-         percent(one.gain) if one.meets else "",
+         _between(one.gain_low, one.gain_high) if one.meets else "",
          "settled" if one.settled else "open", one.rival or "",
          percent(min(one.chance, 1.0), sign=False)]
         for one in found
@@ -182,8 +192,7 @@ def candidate_rows(found: Sequence[Candidate]) -> Rows:
 def _gain(one: Candidate) -> str:
     if one.low is None or one.high is None:
         return ""
-    low, high = percent(one.low), percent(one.high)
-    return low if low == high else f"{low} to {high}"
+    return _between(one.low, one.high)
 
 
 def because(step: Step) -> str:
@@ -197,38 +206,62 @@ def because(step: Step) -> str:
 
 
 def proof(one: Proof) -> str:
-    """Return in a sentence or two whether the winner kept its promise, and what to do."""
+    """Return in a few sentences whether the winner is to be taken, what it gains, and why not."""
     if one.refused is not None:
         return f"The winner ({one.words}) is not recommended: {one.refused}."
     if not one.kept:
         # Both lists are against what was promised; the baseline's comes first.
-        worst = min((*one.places, *one.ahead), key=lambda place: place.high - place.promised)
+        worst = min((*one.places, *one.ahead), key=lambda place: place.surprise)
         against = "the baseline" if worst in one.places else f"the runner-up ({one.rival})"
         return (
             f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
-            f"{worst.dataset} {percent(worst.promised)} against {against} was promised and "
-            f"{percent(worst.proven)} is proven ({_interval(worst)}). It is not recommended; raise "
-            "`repeats` of the study and search on."
+            f"{worst.dataset} {_promised(worst)} against {against} was promised and "
+            f"{percent(worst.proven)} is proven ({_interval(worst)}). It is not recommended; search on "
+            "with a smaller --stake, or on a quieter machine."
         )
-    losing = [place for place in one.places if place.high < 0]
-    but = "" if not losing else (
-        f" It is slower than the baseline on {losing[0].dataset} at {losing[0].load:g}."
-    )  # fmt: skip
+    over_all = f"{percent(one.gain)} over all ({_between(one.gain_low, one.gain_high)})"
+    if not one.recommended:
+        return (
+            f"The winner ({one.words}) is not recommended: fresh launches do not prove that it is faster "
+            f"than the baseline, {over_all}."
+        )
     beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
-    return f"The winner ({one.words}) kept its promise in fresh launches{beside}.{but}"
+    return (
+        f"The winner ({one.words}) kept its promise in fresh launches{beside}: {over_all}."
+        f"{_doubts(one.places)}"
+    )
+
+
+def _doubts(places: Sequence[Proven]) -> str:
+    """Name the places where fresh launches prove a loss, and where they prove nothing."""
+    losing, unsure = (
+        _named(_by_dataset((place.dataset, place.load) for place in some))
+        for some in ([place for place in places if place.high < 0],
+                     [place for place in places if place.low <= 0 <= place.high])
+    )  # fmt: skip
+    slower = f" It is slower than the baseline on {losing}." if losing else ""
+    return slower + (f" On {unsure} it is not proven to be faster." if unsure else "")
 
 
 def proof_rows(one: Proof) -> Rows:
     """A line per dataset and load: the gain as promised and as proven, against the baseline and
     against the runner-up."""
-    header = ["against", "dataset", "load", "promised", "proven", "95 %"]
+    header = ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"]
     return header, [
-        [name, place.dataset, f"{place.load:g}", percent(place.promised), percent(place.proven),
+        [name, place.dataset, f"{place.load:g}", _promised(place), percent(place.proven),
          _interval(place)]
         for name, places in (("baseline", one.places), ("runner-up", one.ahead))
         for place in places
     ]  # fmt: skip
 
 
+def _promised(one: Proven) -> str:
+    return _between(one.promised_low, one.promised_high)
+
+
 def _interval(one: Proven) -> str:
-    return f"{percent(one.low)} to {percent(one.high)}"
+    return _between(one.low, one.high)
+
+
+def _between(low: float, high: float) -> str:
+    return f"{percent(low)} to {percent(high)}" if low < high else percent(low)

@@ -13,7 +13,7 @@ AT = datetime(2026, 11, 23, 15, 20, tzinfo=UTC)
 PLAYED = Played(
     "mine", None, Terms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5))),
     (Step("baseline", "everywhere", 4.5, "measured", None),),
-    (Found("mix", 4.0, "k3", 0.31, 0.2, False, "k2", ("k2",)),),
+    (Found("mix", 4.0, "k3", 0.31, 0.25, 0.37, 0.2, False, "k2", ("k2",)),),
     False, "under way", 4.5, 54.0, (), (), "", ("k5 (mix at 4: it crashed)",),
     candidates=(
         Candidate("baseline", 1, None, None, "cannot win any more"),
@@ -25,8 +25,11 @@ ONE = board.Board(PLAYED, "measuring", "Next: r0-k3, at 4, about 3.3 minutes.", 
 
 
 def test_a_file_says_what_was_written_into_it() -> None:
-    proven = Proven("mix", 4.0, 0.3, 0.28, 0.2, 0.36)
-    full = replace(ONE, told=replace(PLAYED, proof=Proof("{}", "K=3", True, (proven,)), usd=2.5))
+    proven = Proven("mix", 4.0, 0.3, 0.2, 0.4, 0.28, 0.2, 0.36, 0.6)
+    full = replace(
+        ONE,
+        told=replace(PLAYED, proof=Proof("{}", "K=3", True, 0.28, 0.2, 0.36, (proven,)), usd=2.5),
+    )
 
     assert board.from_texts([board.as_text(one).encode() for one in (ONE, full)]) == (ONE, full)
 

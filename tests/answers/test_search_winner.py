@@ -1,6 +1,7 @@
 """What a decided search would have one server do."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,11 @@ def chosen(speed: Floats, out: frozenset[int] = frozenset(), barred: Bools | Non
 def test_one_k_for_all_loads_is_a_k_and_no_table() -> None:
     found = chosen(np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4, [0.2] * 4]))
     assert json.loads(found.config or "") == {"method": "draft_model", "num_speculative_tokens": 3}
-    assert (found.words, found.like, found.arms.tolist()) == ("K=3", "draft-k3", [2, 2, 2, 2])
+    assert (found.words, found.like, found.arms.tolist()) == (
+        "draft_model: K=3",
+        "draft-k3",
+        [2, 2, 2, 2],
+    )
 
 
 def test_a_k_that_changes_with_the_load_is_a_table_over_the_datasets_together() -> None:
@@ -48,7 +53,7 @@ def test_a_k_that_changes_with_the_load_is_a_table_over_the_datasets_together() 
     (first, second) = said["num_speculative_tokens_per_batch_size"]
     assert (first[0], first[2], second[2]) == (1, 3, 1)
     assert found.arms.tolist() == [2, 1, 2, 1]
-    assert found.words == "3 draft tokens in batches up to 4, then 1"
+    assert found.words == "draft_model: 3 draft tokens in batches up to 4, then 1"
 
 
 def test_an_arm_that_is_out_wins_nothing_and_nothing_is_drafted_where_all_lose() -> None:
@@ -63,7 +68,7 @@ def test_the_runner_up_is_the_best_single_arm_that_is_not_the_winner() -> None:
     asked = known(speed)
     other = runner_up(*asked, winner(*asked))
     assert other is not None
-    assert (other.like, other.words, other.arms.tolist()) == ("ngram-k3", "K=3", [3] * 4)
+    assert (other.like, other.words, other.arms.tolist()) == ("ngram-k3", "ngram: K=3", [3] * 4)
     assert json.loads(other.config or "") == {"method": "ngram", "num_speculative_tokens": 3}
     assert other.name.startswith("runner-up-")
     alone = known(speed, frozenset({1, 3}))
@@ -83,21 +88,57 @@ def test_another_winner_has_another_name() -> None:
     assert one.name != other.name
 
 
+def lines(*proven: tuple[str, float, float, float, float]) -> tuple[Proven, ...]:
+    """``proven``: dataset, load, the proven gain and its interval; 20 % (10 to 30) was promised."""
+    return tuple(
+        Proven(name, load, 0.2, 0.1, 0.3, gain, low, high, surprise=0.5 if high > 0.1 else 0.001)
+        for name, load, gain, low, high in proven
+    )
+
+
+def plain(said: str) -> str:
+    """Return a text without its narrow spaces."""
+    return said.replace("\u202f", " ")
+
+
+GOOD, SHORT = ("code", 1.0, 0.2, 0.1, 0.3), ("code", 16.0, 0.05, 0.02, 0.08)
+KEPT = Proof("{}", "K=3", True, 0.2, 0.15, 0.25, lines(GOOD))
+
+
 def test_a_winner_that_does_not_keep_its_promise_is_not_recommended() -> None:
-    short = Proven("code", 16.0, 0.2, 0.05, 0.02, 0.08)
-    said = proof(Proof("{}", "K=3", False, (Proven("code", 1.0, 0.2, 0.2, 0.1, 0.3), short)))
-    assert "did not keep its promise" in said
-    assert "not recommended" in said
-    assert "kept its promise" in proof(Proof("{}", "K=3", True, (short,)))
+    short = replace(KEPT, kept=False, places=lines(GOOD, SHORT))
+    assert not short.recommended
+    said = plain(proof(short))
+    assert "did not keep its promise: at 16 on code +10.0 % to +30.0 % against the baseline" in said
+    assert "It is not recommended" in said
+    assert KEPT.recommended
+    assert plain(proof(KEPT)) == (
+        "The winner (K=3) kept its promise in fresh launches: +20.0 % over all (+15.0 % to +25.0 %)."
+    )
 
 
 def test_a_winner_that_the_runner_up_beats_is_not_recommended_and_the_rows_tell_both() -> None:
-    good, beaten = (
-        Proven("code", 1.0, 0.2, 0.2, 0.1, 0.3),
-        Proven("code", 1.0, 0.1, -0.1, -0.2, 0.0),
-    )
-    told = Proof("{}", "K=3", False, (good,), "K=1", (beaten,))
+    told = replace(KEPT, kept=False, rival="K=1", ahead=lines(("code", 1.0, -0.1, -0.2, 0.0)))
     assert "against the runner-up (K=1) was promised" in proof(told)
     assert [row[0] for row in proof_rows(told)[1]] == ["baseline", "runner-up"]
-    kept = Proof("{}", "K=3", True, (good,), "K=1", (good,))
+    kept = replace(KEPT, rival="K=1", ahead=lines(GOOD))
     assert "also against the runner-up (K=1)" in proof(kept)
+
+
+def test_a_winner_of_which_fresh_launches_prove_no_gain_is_not_recommended() -> None:
+    """A vague promise is easily kept."""
+    told = replace(KEPT, gain=0.03, gain_low=-0.05, gain_high=0.1)
+    assert not told.recommended
+    assert plain(proof(told)).endswith(
+        "is faster than the baseline, +3.0 % over all (-5.0 % to +10.0 %)."
+    )
+
+
+def test_where_the_winner_is_slower_or_not_proven_to_be_faster_is_said() -> None:
+    said = proof(replace(KEPT, places=lines(
+        GOOD, ("code", 16.0, -0.2, -0.3, -0.1), ("prose", 1.0, 0.1, -0.1, 0.3),
+        ("prose", 16.0, 0.0, -0.1, 0.2),
+    )))  # fmt: skip
+    assert said.endswith(
+        " It is slower than the baseline on code at 16. On prose at 1, 16 it is not proven to be faster."
+    )

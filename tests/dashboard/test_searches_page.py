@@ -63,8 +63,8 @@ def test_a_search_that_has_begun_shows_its_candidates_and_what_comes_next(place:
 def test_a_search_that_is_over_shows_what_was_promised_and_proven(place: Path) -> None:
     page = shown(place, "proven")
 
-    assert labels(page)[0].startswith("Search proven (2026-11-23): decided, ")
-    (proof,) = tables(page, "promised")
+    assert labels(page)[0].startswith("Search proven (2026-11-24): decided, ")
+    (proof,) = tables(page, "promised, 95 %")
     assert set(proof["against"]) == {"baseline", "runner-up"}
     (found,) = tables(page, "candidate")
     states = dict(zip(found["candidate"], found["state"], strict=True))
@@ -78,5 +78,5 @@ def test_a_search_that_is_over_shows_what_was_promised_and_proven(place: Path) -
 def test_of_two_searches_the_link_chooses_and_a_study_hides_the_others(place: Path) -> None:
     page = shown(place, "proven", "begun", search="proven")
 
-    assert tables(page, "promised")
+    assert tables(page, "promised, 95 %")
     assert labels(shown(place, filters=Filters(study=("lab",)))) == []

@@ -1,7 +1,8 @@
 """Generated servers with several methods, of which the best arm is known at each load.
 
 The forms are those of ``k_studies``: a step costs (1 + (load x (K + 1) / bend)^sharp)^(1 / sharp) plus
-the method's cost for each drafted token. The search knows none of them, neither the noise.
+the method's cost for each drafted token and, where a family says so, of drafting at all. The search
+knows none of them, neither the noise.
 """
 
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ class Chance(Protocol):
     noise: float
     launch: float
     alike: bool
+    start: float
 
     @property
     def name(self) -> str: ...
@@ -71,8 +73,10 @@ def _server(family: Chance, random: np.random.Generator) -> Server:
     speeds, lengths, positions = [], [], []
     for _ in range(family.methods):
         accepted, cost = random.uniform(0.35, 0.9), random.uniform(0.02, 0.12)
+        start = random.uniform(0.0, family.start) if family.start else 0.0
         for k in KS:
             step = (1 + (loads * (k + 1) / bend) ** sharp) ** (1 / sharp) + cost * k
+            step += start if k else 0.0
             length = (1 - accepted ** (k + 1)) / (1 - accepted)
             speeds.append(np.log(length / step))
             lengths.append(np.full(len(loads), length))

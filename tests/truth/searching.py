@@ -1,7 +1,7 @@
 """Searches on generated servers: how often a winner is wrong, what deciding costs, what is proven."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,13 +38,16 @@ class SearchFamily:
     loss: float | None = None
     alike: bool = False
     at_once: int = 1
+    start: float = 0.0
 
     @property
     def name(self) -> str:
         arms = "equal arms" if self.alike else f"{6 * self.methods} candidates"
         return (
             f"search, {arms}, {self.loads} loads, {self.noise:.0%}, launch {self.launch:.0%}, "
-            f"stake {self.stake:.0%}" + (f", {self.at_once} at once" if self.at_once > 1 else "")
+            f"stake {self.stake:.0%}"
+            + (f", {self.at_once} at once" if self.at_once > 1 else "")
+            + (f", drafting starts at up to {self.start:.0%}" if self.start else "")
         )
 
 
@@ -64,6 +67,9 @@ def families() -> Iterator[SearchFamily]:
     yield SearchFamily(3, 4, 0.05, 0.0, 0.03, cost=0.50)
     yield SearchFamily(3, 4, 0.05, 0.0, 0.05, cost=0.33)
     yield SearchFamily(6, 4, 0.05, 0.03, 0.05)
+    yield SearchFamily(3, 1, 0.05, 0.0, 0.05, start=0.6)
+    yield SearchFamily(3, 1, 0.10, 0.10, 0.10, start=0.6)
+    yield SearchFamily(3, 4, 0.05, 0.03, 0.05, start=0.6)
     yield SearchFamily(3, 1, 0.05, 0.0, 0.05, at_once=4)
     yield SearchFamily(3, 1, 0.03, 0.02, 0.05, alike=True, at_once=4)
     yield SearchFamily(3, 4, 0.05, 0.0, 0.05, at_once=8)
@@ -75,8 +81,9 @@ class Searched:
     """One search. ``cost``: share of the full grid's minutes; ``wrong``: the winner is beaten by more
     than the stake at some load; ``loss``: mean share of the best speed that is lost; ``foreseen``:
     the chance that it gave itself to be decided, when half the budget was spent or when it stopped before;
-    None where it was decided by then; ``held``: for each load, whether the proven gain lies in its
-    interval; ``clock``: share of the full grid's minutes that passed on the clock."""
+    None where it was decided by then; ``held``: for each load, whether the true gain lies in the proven
+    interval, and ``promised``: in the one that the search promised; ``kept``: whether the promise was
+    kept, None where nothing was proven; ``clock``: share of the full grid's minutes that passed on the clock."""
 
     cost: float
     decided: bool
@@ -84,6 +91,8 @@ class Searched:
     loss: float
     foreseen: float | None
     held: tuple[bool, ...]
+    promised: tuple[bool, ...]
+    kept: bool | None
     clock: float
 
 
@@ -99,6 +108,8 @@ def rows_of(family: SearchFamily, trials: int) -> list[Row]:
     wrong = sum(one.wrong for one in settled)
     cost = [one.cost if one.decided else np.inf for one in found]
     held = [each for one in settled for each in one.held]
+    promised = [each for one in settled for each in one.promised]
+    broken = [not one.kept for one in settled if one.kept is not None]
     name, loss = family.name, np.array([one.loss for one in found])
     told = [
         share(name, "wrong winner, of the decided", wrong, max(len(settled), 1), at_most=ERROR),
@@ -110,6 +121,9 @@ def rows_of(family: SearchFamily, trials: int) -> list[Row]:
     ]  # fmt: skip
     if held:
         told.append(share(name, "proven gain in its interval", sum(held), len(held), None, 0.92))
+        told.append(share(name, "promised gain in its interval", sum(promised), len(promised)))
+    if broken:
+        told.append(share(name, "held to have broken its promise", sum(broken), len(broken), 0.05))
     return [*told, *_foreseen(name, found)]
 
 
@@ -168,22 +182,26 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     places = np.arange(len(space.places))
     lost = server.truth.max(axis=0) - server.truth[now.now.lead, places]
     used = spent(space, launches) / aim.budget_min
-    return Searched(
+    found = Searched(
         used, now.step.decided, bool((lost > np.log1p(family.stake)).any()),
-        float(-np.expm1(-lost).mean()), foreseen,
-        _held(server, now) if now.step.decided else (),
-        clock / aim.budget_min,
+        float(-np.expm1(-lost).mean()), foreseen, (), (), None, clock / aim.budget_min,
     )  # fmt: skip
+    return _proven(found, server, now, family.stake) if now.step.decided else found
 
 
-def _held(server: Server, now: State) -> tuple[bool, ...]:
-    """Whether the true gain of the winner lies in the proven interval, load by load."""
+def _proven(found: Searched, server: Server, now: State, stake: float) -> Searched:
+    """Prove the winner in fresh launches. The proof is against the baseline alone."""
     assert now.belief is not None
     assert now.now is not None
     lead = now.now.lead
     winner = np.array([server.table(lead) for _ in range(PROOFS)])
     everywhere = np.ones(len(lead), dtype=np.bool_)
     baseline = np.array([server.launch(0, everywhere).speed for _ in range(PROOFS)])
-    found = proof(now.belief, lead, winner, baseline)
+    told = proof(now.belief, lead, (winner, baseline), stake)
     gain = server.truth[lead, np.arange(len(lead))] - server.truth[0]
-    return tuple(((found.low <= gain) & (gain <= found.high)).tolist())
+    held, promised = (
+        tuple(((one.low <= gain) & (gain <= one.high)).tolist())
+        for one in (told.proven, told.promised)
+    )
+    kept = told.kept(len(lead)) if (lead != 0).any() else None
+    return replace(found, held=held, promised=promised, kept=kept)
