@@ -35,13 +35,11 @@ class Gain:
 @dataclass(frozen=True)
 class Proof:
     """A winner against the baseline or the runner-up: the gain ``promised`` by the search and the one
-    ``proven`` by fresh launches. ``overall``: the mean of the proven ones over all places, one value.
-    ``surprise`` (places,): the chance that the truth is less than the stake below what was promised; a
+    ``proven`` by fresh launches. ``surprise`` (places,): the chance that the truth is less than the stake below what was promised; a
     small one says that the promise was not kept there."""
 
     promised: Gain
     proven: Gain
-    overall: Gain
     surprise: Floats
 
     def kept(self, tests: int) -> bool:
@@ -73,12 +71,10 @@ def proof(
     each = share * (belief.noise + belief.shared[:, None])
     weight = belief.weight * _fit(belief, winner) * _fit(belief, other)
     weight = weight / weight.sum()
-    whole = share * (belief.noise.mean(axis=1) / len(lead) + belief.shared)[:, None]
     lacking = mean - gain + np.log1p(-stake)
     return Proof(
         promised(belief, lead, rival),
         _interval(weight, np.broadcast_to(gain, each.shape), np.sqrt(each)),
-        _interval(weight, np.full(whole.shape, gain.mean()), np.sqrt(whole)),
         np.asarray(weight @ ndtr(-lacking / np.sqrt(variance + each))),
     )
 

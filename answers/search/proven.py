@@ -8,10 +8,15 @@ from analysis.search.belief import believe
 from analysis.search.proof import Proof as Told
 from analysis.search.proof import proof
 from analysis.search.space import Arm, Floats, Launch, Space
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
+from answers.decide.values import Answer, Question
+from answers.decide.words import brief
 from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
 from answers.search.traffic import of_traffic
-from answers.search.values import Out, Played, Proof, Proven
+from answers.search.values import Out, Played, Proof, Proven, Terms
+from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 #: How often the winner, the runner-up and the baseline are launched.
@@ -43,12 +48,26 @@ def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...]
     tests = len(both) * len(taken.arms)
     told = Proof(
         taken.config, taken.words, all(one.kept(tests) for one in both),
-        *found.overall.ratios(0),
+        *_decided(reader, planned.study, now.told.terms),
         _lines(known[0], found), None if rival is None else rival.words,
         () if beside is None else _lines(known[0], beside),
         next((one.why for one in refused if one.arm == taken.name), None),
     )  # fmt: skip
     return replace(now.told, proof=told)
+
+
+def _decided(reader: Reader, study: str, terms: Terms) -> tuple[Answer, str]:
+    """Return the decision on the study of the proof, as every page takes it: on the mix, or on the only
+    dataset."""
+    asked = Question(
+        Filters(study=(study_of_proof(study),)), "latency" if terms.latency else "throughput",
+        slo=terms.slo, mix=terms.mix,
+    )  # fmt: skip
+    found = decide(reader, asked)
+    if not found.decisions:
+        return "open", found.why_none or ""
+    (one, *_) = overviews(found.decisions)[0].leads
+    return one.answer, brief(one)
 
 
 def _fresh(reader: Reader, planned: Planned, now: Live) -> list[Floats]:

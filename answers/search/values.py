@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from answers.decide.values import Answer
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -95,17 +97,16 @@ class Proven:
 class Proof:
     """What fresh launches prove of the winner. ``config``: the value of ``--speculative-config`` that was
     measured; ``words``: its K, or the K of each load; ``kept``: whether fresh launches exclude nowhere
-    what was promised, less the stake; ``gain`` (ratio) over all places alike, proven against the baseline, from
-    ``gain_low`` to ``gain_high`` (95 %). ``places``: the gain against the baseline; ``ahead``: against
+    what was promised, less the stake. ``answer`` and ``decision``: what is decided by the fresh launches
+    alone, as on every page, the latter in words; ``places``: the gain against the baseline; ``ahead``: against
     ``rival``, the runner-up, empty without one. ``refused``: why its answers keep it from being taken,
     None where they do not."""
 
     config: str
     words: str
     kept: bool
-    gain: float
-    gain_low: float
-    gain_high: float
+    answer: Answer
+    decision: str
     places: tuple[Proven, ...]
     rival: str | None = None
     ahead: tuple[Proven, ...] = ()
@@ -113,9 +114,8 @@ class Proof:
 
     @property
     def recommended(self) -> bool:
-        """Whether it is to be taken: it keeps its promise, and it is faster than the baseline for
-        certain, all places taken together."""
-        return self.kept and self.refused is None and self.gain_low > 0
+        """Whether it is to be taken: it keeps its promise, and the decision is to draft."""
+        return self.kept and self.refused is None and self.answer in ("yes", "at some loads")
 
 
 @dataclass(frozen=True)

@@ -216,31 +216,17 @@ def proof(one: Proof) -> str:
         return (
             f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
             f"{worst.dataset} {_promised(worst)} against {against} was promised and "
-            f"{percent(worst.proven)} is proven ({_interval(worst)}). It is not recommended; search on "
-            "with a smaller --stake, or on a quieter machine."
-        )
-    over_all = f"{percent(one.gain)} over all ({_between(one.gain_low, one.gain_high)})"
-    if not one.recommended:
-        return (
-            f"The winner ({one.words}) is not recommended: fresh launches do not prove that it is faster "
-            f"than the baseline, {over_all}."
+            f"{percent(worst.proven)} is proven ({_interval(worst)}). So it is not shown to be the best "
+            "choice and not recommended; search on with a smaller --stake, or on a quieter machine."
         )
     beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
-    return (
-        f"The winner ({one.words}) kept its promise in fresh launches{beside}: {over_all}."
-        f"{_doubts(one.places)}"
-    )
-
-
-def _doubts(places: Sequence[Proven]) -> str:
-    """Name the places where fresh launches prove a loss, and where they prove nothing."""
-    losing, unsure = (
-        _named(_by_dataset((place.dataset, place.load) for place in some))
-        for some in ([place for place in places if place.high < 0],
-                     [place for place in places if place.low <= 0 <= place.high])
+    more = "" if one.answer != "open" else (
+        " To settle it raise `repeats` in the study of the proof, give it to `draftboard run`, and then "
+        "this command again."
     )  # fmt: skip
-    slower = f" It is slower than the baseline on {losing}." if losing else ""
-    return slower + (f" On {unsure} it is not proven to be faster." if unsure else "")
+    return (
+        f"The winner ({one.words}) kept its promise in fresh launches{beside}. {one.decision}{more}"
+    )
 
 
 def proof_rows(one: Proof) -> Rows:

@@ -28,7 +28,9 @@ def test_a_file_says_what_was_written_into_it() -> None:
     proven = Proven("mix", 4.0, 0.3, 0.2, 0.4, 0.28, 0.2, 0.36, 0.6)
     full = replace(
         ONE,
-        told=replace(PLAYED, proof=Proof("{}", "K=3", True, 0.28, 0.2, 0.36, (proven,)), usd=2.5),
+        told=replace(
+            PLAYED, proof=Proof("{}", "K=3", True, "yes", "Yes: serve with it.", (proven,)), usd=2.5
+        ),
     )
 
     assert board.from_texts([board.as_text(one).encode() for one in (ONE, full)]) == (ONE, full)

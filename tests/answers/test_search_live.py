@@ -1,5 +1,6 @@
 """A search that is under way, over drops as the runner leaves them, on a server whose truth is known."""
 
+import json
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -135,6 +136,22 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     ahead = {place.load: place.proven for place in proof.ahead}
     assert ahead[1.0] == pytest.approx(1.5 / 1.2 - 1, abs=0.05)
     assert ahead[8.0] == pytest.approx(0.0, abs=0.05)
+
+
+def test_what_is_decided_of_a_winner_is_what_verdict_says_of_its_proof(node: Node) -> None:
+    now, _ = searched(node, Terms(stake=0.1))
+    assert now.winner is not None
+    assert now.rival is not None
+    prove(node, now.winner)
+    prove(node, now.rival)
+    with closing(node.reader()) as reader:
+        proof = proven(reader, PLANNED, now).proof
+    assert proof is not None
+    warehouse = ("--warehouse", str(node.results / ".search"))
+    said = json.loads(run("verdict", *warehouse, "--study", "mine-proof", "--json").stdout)
+    (mix,) = (one for one in said["decisions"] if "mix" in one["traffic"])
+    assert proof.answer == mix["answer"]
+    assert proof.decision.startswith(mix["headline"])
 
 
 def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(node: Node) -> None:
