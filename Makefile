@@ -31,14 +31,14 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Three minutes on two idle cores: what needs no server, browser, cluster or engine, beside lint and types.
+# Five minutes on two idle cores: what needs no server, browser, cluster or engine, beside lint and types.
 check: install
 	$(MAKE) --jobs lint quick
 
 quick: install
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
-# Twenty minutes: two at a time, then those alone that pin an engine to a core or count on the machine.
+# Forty minutes with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
 test: lint lab-test-envs sbom
 	$(BIN)/pytest -n 2 --dist worksteal -m "not alone and not long" --durations 10
 	$(BIN)/pytest -m "alone and not long" --durations 10
