@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from analysis.search.belief import Belief
 from analysis.search.space import BASELINE, Floats
+from analysis.search.standing import distances
 
 #: Level of the intervals of proven gains.
 LEVEL = 0.95
@@ -64,7 +65,7 @@ def proof(
     fresh launches say how well it fits.
     """
     rival = np.full(len(lead), BASELINE) if against is None else against
-    mean, variance = _ahead(belief, lead, rival)
+    mean, spread = _ahead(belief, lead, rival)
     winner, other = fresh
     gain = winner.mean(axis=0) - other.mean(axis=0)
     share = 1 / len(winner) + 1 / len(other)
@@ -73,30 +74,27 @@ def proof(
     weight = weight / weight.sum()
     lacking = mean - gain + np.log1p(-stake)
     return Proof(
-        promised(belief, lead, rival),
+        _interval(belief.weight, mean, spread),
         _interval(weight, np.broadcast_to(gain, each.shape), np.sqrt(each)),
-        np.asarray(weight @ ndtr(-lacking / np.sqrt(variance + each))),
+        np.asarray(weight @ ndtr(-lacking / np.sqrt(spread**2 + each))),
     )
 
 
 def promised(belief: Belief, lead: NDArray[np.int64], rival: NDArray[np.int64]) -> Gain:
     """Return what a search expects of some arms against others (places,), with the doubt that it has:
     a gain leans on every launch of the baseline, of which there may be one."""
-    mean, variance = _ahead(belief, lead, rival)
-    return _interval(belief.weight, mean, np.sqrt(variance))
+    return _interval(belief.weight, *_ahead(belief, lead, rival))
 
 
 def _ahead(
     belief: Belief, lead: NDArray[np.int64], rival: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Return (sizes, places): means and variances of the log ratios that the search expects."""
+    """Return (sizes, places): means and standard deviations of the log ratios that the search
+    expects."""
     places = np.arange(len(lead))
-    width = belief.mean.shape[2]
-    one, other = lead * width + places, rival * width + places
-    cov = belief.cov
-    variance = cov[:, one, one] + cov[:, other, other] - 2 * cov[:, one, other]
     mean = belief.mean[:, lead, places] - belief.mean[:, rival, places]
-    return mean, np.maximum(variance, 1e-12)
+    variance = distances(belief, lead)[:, rival, places]
+    return mean, np.sqrt(np.maximum(variance, 1e-12))
 
 
 def _fit(belief: Belief, launches: Floats) -> Floats:

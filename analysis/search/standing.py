@@ -48,7 +48,7 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     places = np.arange(expected.shape[1])
     apart = belief.mean - belief.mean[:, lead, places][:, None, :]
     stake = float(np.log1p(aim.stake))
-    sd = np.sqrt(np.maximum(_variance(belief, lead), 1e-18))
+    sd = np.sqrt(np.maximum(distances(belief, lead), 1e-18))
     risk = np.tensordot(belief.weight, ndtr((apart - stake) / sd), 1)
     risk[lead, places] = 0.0
     risk[shut] = 0.0
@@ -60,7 +60,7 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     return Standing(lead, risk, behind, of_place, anywhere)
 
 
-def _variance(belief: Belief, lead: NDArray[np.int64]) -> Floats:
+def distances(belief: Belief, lead: NDArray[np.int64]) -> Floats:
     """Return (sizes, arms, places): the variance of each arm's distance to the lead."""
     arms, places = belief.mean.shape[1:]
     at = np.arange(arms * places).reshape(arms, places)

@@ -10,7 +10,7 @@ from analysis.search.proof import proof
 from analysis.search.space import Arm, Floats, Launch, Space
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.values import Answer, Question
+from answers.decide.values import Answer
 from answers.decide.words import brief
 from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
@@ -59,11 +59,7 @@ def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...]
 def _decided(reader: Reader, study: str, terms: Terms) -> tuple[Answer, str]:
     """Return the decision on the study of the proof, as every page takes it: on the mix, or on the only
     dataset."""
-    asked = Question(
-        Filters(study=(study_of_proof(study),)), "latency" if terms.latency else "throughput",
-        slo=terms.slo, mix=terms.mix,
-    )  # fmt: skip
-    found = decide(reader, asked)
+    found = decide(reader, terms.question(Filters(study=(study_of_proof(study),))))
     if not found.decisions:
         return "open", found.why_none or ""
     (one, *_) = overviews(found.decisions)[0].leads

@@ -35,9 +35,7 @@ def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> 
         queries.acceptance_by_position(reader, filters).to_pandas(), LINE[terms.latency],
         slo, None if slo is None else bounded(reader, filters, slo),
     )  # fmt: skip
-    asked = Question(filters=filters, objective="latency" if terms.latency else "throughput",
-                     slo=terms.slo, mix=terms.mix)  # fmt: skip
-    core = _core(reader, asked)
+    core = _core(reader, terms.question(filters))
     played = (play(one, terms, at_once) for one in recorded(known, read))
     return tuple(_beside(one, core) for one in played)
 

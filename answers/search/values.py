@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from answers.decide.values import Answer
+from answers.decide.values import Answer, Objective, Question
+from warehouse.filters import Filters
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class Terms:
     latency: bool = False
     slo: str | None = None
     mix: tuple[tuple[str, float], ...] = ()
+
+    def question(self, filters: Filters) -> Question:
+        """Return what a decision on the same terms is asked."""
+        objective: Objective = "latency" if self.latency else "throughput"
+        return Question(filters, objective, slo=self.slo, mix=self.mix)
 
 
 @dataclass(frozen=True)

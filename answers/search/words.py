@@ -1,6 +1,6 @@
 """A search in words and as rows of text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +33,13 @@ def where(space: Space, places: NDArray[np.bool_]) -> str:
     """Return datasets and loads in words: ``code at 1, 4; prose at 16``; ``everywhere`` for all."""
     if places.all():
         return "everywhere"
-    there = [space.places[at] for at in np.flatnonzero(places)]
-    by = _by_dataset((place.traffic, place.load) for place in there)
+    by: dict[str, list[str]] = {}
+    for at in np.flatnonzero(places):
+        place = space.places[int(at)]
+        by.setdefault(place.traffic, []).append(f"{place.load:g}")
     alike = {tuple(loads) for loads in by.values()}
     if len(alike) == 1 and len(by) == len({place.traffic for place in space.places}):
         return f"at {', '.join(alike.pop())}"
-    return _named(by)
-
-
-def _by_dataset(places: Iterable[tuple[str, float]]) -> dict[str, list[str]]:
-    """Return dataset -> its loads in words."""
-    found: dict[str, list[str]] = {}
-    for name, load in places:
-        found.setdefault(name, []).append(f"{load:g}")
-    return found
-
-
-def _named(by: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{name} at {', '.join(loads)}" for name, loads in by.items())
 
 
@@ -250,4 +240,5 @@ def _interval(one: Proven) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    return f"{percent(low)} to {percent(high)}" if low < high else percent(low)
+    first, last = percent(low), percent(high)
+    return first if first == last else f"{first} to {last}"

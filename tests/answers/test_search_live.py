@@ -150,7 +150,7 @@ def test_what_is_decided_of_a_winner_is_what_verdict_says_of_its_proof(node: Nod
     warehouse = ("--warehouse", str(node.results / ".search"))
     said = json.loads(run("verdict", *warehouse, "--study", "mine-proof", "--json").stdout)
     (mix,) = (one for one in said["decisions"] if "mix" in one["traffic"])
-    assert proof.answer == mix["answer"]
+    assert proof.answer == mix["answer"] == "yes"
     assert proof.decision.startswith(mix["headline"])
 
 
