@@ -1,6 +1,7 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,8 +173,8 @@ def _show_proof(one: "Proof") -> None:
 
     show_table(*words.proof_rows(one), title="Promised by the search, proven by fresh launches")
     click.echo(click.wrap_text(words.proof(one), _WIDTH))
-    if one.recommended:
-        click.echo(f"What to paste: --speculative-config '{one.config}'")
+    if one.recommended and one.paste is not None:
+        click.echo(f"What to paste: --speculative-config {shlex.quote(one.paste)}")
 
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":

@@ -56,14 +56,14 @@ def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...]
     return replace(now.told, proof=told)
 
 
-def _decided(reader: Reader, study: str, terms: Terms) -> tuple[Answer, str]:
+def _decided(reader: Reader, study: str, terms: Terms) -> tuple[Answer, str, str | None]:
     """Return the decision on the study of the proof, as every page takes it: on the mix, or on the only
-    dataset."""
+    dataset; its words, and its value of ``--speculative-config``."""
     found = decide(reader, terms.question(Filters(study=(study_of_proof(study),))))
     if not found.decisions:
-        return "open", found.why_none or ""
+        return "open", found.why_none or "", None
     (one, *_) = overviews(found.decisions)[0].leads
-    return one.answer, brief(one)
+    return one.answer, brief(one), one.config
 
 
 def _fresh(reader: Reader, planned: Planned, now: Live) -> list[Floats]:

@@ -104,7 +104,8 @@ class Proof:
     """What fresh launches prove of the winner. ``config``: the value of ``--speculative-config`` that was
     measured; ``words``: its K, or the K of each load; ``kept``: whether fresh launches exclude nowhere
     what was promised, less the stake. ``answer`` and ``decision``: what is decided by the fresh launches
-    alone, as on every page, the latter in words; ``places``: the gain against the baseline; ``ahead``: against
+    alone, as on every page, the latter in words, and ``paste`` its value of ``--speculative-config``, None where
+    nothing is to be drafted; ``places``: the gain against the baseline; ``ahead``: against
     ``rival``, the runner-up, empty without one. ``refused``: why its answers keep it from being taken,
     None where they do not."""
 
@@ -113,6 +114,7 @@ class Proof:
     kept: bool
     answer: Answer
     decision: str
+    paste: str | None
     places: tuple[Proven, ...]
     rival: str | None = None
     ahead: tuple[Proven, ...] = ()

@@ -29,7 +29,9 @@ def test_a_file_says_what_was_written_into_it() -> None:
     full = replace(
         ONE,
         told=replace(
-            PLAYED, proof=Proof("{}", "K=3", True, "yes", "Yes: serve with it.", (proven,)), usd=2.5
+            PLAYED,
+            proof=Proof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", (proven,)),
+            usd=2.5,
         ),
     )
 

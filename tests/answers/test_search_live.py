@@ -152,6 +152,8 @@ def test_what_is_decided_of_a_winner_is_what_verdict_says_of_its_proof(node: Nod
     (mix,) = (one for one in said["decisions"] if "mix" in one["traffic"])
     assert proof.answer == mix["answer"] == "yes"
     assert proof.decision.startswith(mix["headline"])
+    assert proof.paste is not None
+    assert proof.paste == mix["speculative_config"]
 
 
 def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(node: Node) -> None:

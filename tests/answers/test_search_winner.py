@@ -102,7 +102,7 @@ def plain(said: str) -> str:
 
 
 GOOD, SHORT = ("code", 1.0, 0.2, 0.1, 0.3), ("code", 16.0, 0.05, 0.02, 0.08)
-KEPT = Proof("{}", "K=3", True, "yes", "Yes: serve with it.", lines(GOOD))
+KEPT = Proof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", lines(GOOD))
 
 
 def test_a_winner_that_does_not_keep_its_promise_is_not_recommended() -> None:
