@@ -32,6 +32,15 @@ def plain(text: str) -> str:
     return _MARKUP.sub(r"\\\1", unlinked)
 
 
+def copied(text: str, language: str | None = None) -> None:
+    """Draw text that is copied as it stands, such as a command or an address.
+
+    Long lines wrap and long texts stand there whole: the keyboard does not reach a box that
+    scrolls.
+    """
+    st.code(text, language=language, wrap_lines=True)
+
+
 def tab(title: str, subject: str = "") -> None:
     """Name the browser's tab: the page, and what it is about. A page may say it more exactly."""
     said = [word for word in (title, subject, "Draftboard") if word]

@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard import annotating, links, offered
 from dashboard.access import configured_login, current_user
-from dashboard.components import plain, tab
+from dashboard.components import copied, plain, tab
 from dashboard.filters import DAYS, LABELS, sidebar
 from dashboard.refusals import sentence
 from dashboard.turnover import shown_shelf
@@ -49,9 +49,9 @@ def _no_results(missing: WarehouseMissing) -> None:
     st.header("No results yet")
     st.info(plain(sentence(missing)))
     st.markdown("Take results in, files or folders, then open this page again:")
-    st.code("draftboard ingest PATHS", language="shell")
+    copied("draftboard ingest PATHS", "shell")
     st.markdown("Or look around first, with results that were recorded in a lab:")
-    st.code("make demo", language="shell")
+    copied("make demo", "shell")
 
 
 def _unforeseen(error: Exception) -> str:

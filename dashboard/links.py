@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dashboard.components import plain
+from dashboard.components import copied, plain
 
 #: The parameter by which any page leads to one cell on the Data page.
 CELL = "open"
@@ -178,4 +178,4 @@ def share() -> None:
     """Draw the address of this view, ready to be copied."""
     with st.popover("Share this view", icon=":material/link:"):
         st.caption("Whoever opens this address on the same results sees the same view.")
-        st.code(address(), language=None, wrap_lines=True)
+        copied(address())

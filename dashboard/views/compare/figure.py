@@ -7,7 +7,7 @@ import streamlit as st
 
 from dashboard import downloads
 from dashboard.charts.spec import Drawing
-from dashboard.components import plain
+from dashboard.components import copied, plain
 from dashboard.download_menu import file_button
 from dashboard.links import address
 
@@ -36,4 +36,4 @@ def files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> N
                     lambda: downloads.vega_lite_bytes(make()), "application/json")  # fmt: skip
         with st.popover("Link to this figure", icon=":material/link:"):
             st.caption(f"Whoever opens this address on the same results sees {plain(title)}.")
-            st.code(address(link), language=None, wrap_lines=True)
+            copied(address(link))

@@ -15,7 +15,7 @@ from answers.explore.values import Behind, Clicked, Panel
 from dashboard.cells import LINK_COLUMNS, linked
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.charts.spec import Drawing, specification
-from dashboard.components import TABLE_ROWS, Shown, explanation, plain, table
+from dashboard.components import TABLE_ROWS, Shown, copied, explanation, plain, table
 from dashboard.download_menu import charts_menu, rows_menu
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -69,7 +69,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
     _cells(shelf, filters, (which, pick), clicked)
     with st.expander("The SQL behind"):
         st.caption("Copy it, change it, and ask it under SQL above.")
-        st.code(marks_sql(pick, filters), language="sql")
+        copied(marks_sql(pick, filters), "sql")
 
 
 @cached

@@ -10,7 +10,7 @@ from streamlit import column_config as col
 from answers.runs import read, words
 from answers.runs.values import CellRow, OneRun, Run, Runs
 from dashboard import annotating, links
-from dashboard.components import Shown, folded, listing, plain, table
+from dashboard.components import Shown, copied, folded, listing, plain, table
 from dashboard.download_menu import rows_menu
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -19,8 +19,6 @@ from warehouse.filters import Filters
 
 #: Runs that are offered for a choice; older ones are found by their text.
 _NEWEST = 200
-#: A script of thirty lines scrolls in the place of six.
-_SCRIPT_PX = 150
 _RUNS = {
     "run_id": "run", "started_at": "started (UTC)", "model": "model", "gpu": "GPU",
     "dataset": "dataset", "arms": "arms", "concurrencies": "concurrency", "cells": "cells",
@@ -129,15 +127,15 @@ def _how_it_was_run(one: OneRun) -> None:
     log = words.log_excerpt(one.run)
     if log:
         st.text("The server's log ended with")
-        st.code("\n".join(log), language=None, wrap_lines=True)
+        copied("\n".join(log))
     st.text("Run it again")
-    st.code(words.again(one.run, one.cells), language="bash", wrap_lines=True, height=_SCRIPT_PX)
+    copied(words.again(one.run, one.cells), "bash")
     part = folded("Commands, environment and configuration", "commands")
     if part is not None:
         with part:
             for name, line in words.command_lines(one.run):
                 st.text(name)
-                st.code(line, language=None, wrap_lines=True)
+                copied(line)
             for name in ("environment", "settings", "report_config"):
                 st.text(name.replace("_", " "))
                 st.json(getattr(one.run, name), expanded=False)

@@ -12,7 +12,7 @@ from answers.decide.values import Decision
 from dashboard.charts import decide as charts
 from dashboard.charts.spec import Drawing
 from dashboard.chosen import LOAD, TRAFFIC
-from dashboard.components import plain
+from dashboard.components import copied, plain
 
 
 def load_map(drawing: Drawing, overview: Overview, key: str | None = None) -> None:
@@ -55,7 +55,7 @@ def paste(one: Decision) -> None:
     config = one.config and f"--speculative-config '{one.config}'"
     for text in (config, one.serve):
         if text:
-            st.code(text, language=None, wrap_lines=True)
+            copied(text)
     notes = [tables.entries(one), tables.nothing_to_paste(one), *tables.table_notes(one)]
     told = [note for note in notes if note]
     if told:

@@ -10,7 +10,7 @@ from streamlit import column_config as col
 from answers.runs import notes
 from answers.trend import nights
 from dashboard import annotating
-from dashboard.components import folded, listing, plain, shown, table
+from dashboard.components import copied, folded, listing, plain, shown, table
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
 from warehouse.nights import History, NightSummary, history, version
@@ -48,7 +48,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
             st.info("No night matches these filters. Remove one in the sidebar.")
         else:
             st.info(nights.HOW_TO_BEGIN)
-            st.code(nights.COMMAND, language=None)
+            copied(nights.COMMAND)
 
 
 @lru_cache(4)

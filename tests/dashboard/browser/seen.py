@@ -137,6 +137,8 @@ def settle(page: Page) -> None:
     title(page)
     app = page.get_by_test_id("stApp")
     expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=DRAWN_MS)
+    # Charts, code and tables come after the rest, each with a placeholder until then.
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=DRAWN_MS)
     page.wait_for_timeout(400)
 
 
