@@ -76,7 +76,10 @@ _MEASURING = ("check", "any_outputs", "on", "cluster", "warehouse")
 @click.option(
     "--budget", metavar="MINUTES|USD", help="Such as 120min or 30usd; it ends there at the latest."
 )
-@click.option("--dry-run", is_flag=True, help="The order of the launches and their minutes alone.")
+@click.option(
+    "--dry-run", is_flag=True,
+    help="Measure nothing: what is known and what comes next; of a replay the order of the launches.",
+)  # fmt: skip
 @json_option
 def search(plan: Path | None, results: Path | None, recorded: Path | None, **given: Any) -> None:
     """Find the best arm of each load with the fewest minutes: what is measured next follows from
@@ -140,15 +143,18 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     planned = laid_out(place)
     terms = _terms(given, planned.usd_per_min)
     if given["dry_run"]:
-        now = _looked(look(place, planned, terms))
+        now = look(place, planned, terms)
     else:
         telling = Telling(warehouse_path(given["warehouse"]))
         with ended_by_signals("stopped; the same command goes on from here"), telling:
             now = search_on(place, planned, terms, telling)
     if given["as_json"]:
-        click.echo(json.dumps(contract([now.told]), allow_nan=False))
+        click.echo(json.dumps(contract([now.told], now.orders), allow_nan=False))
         return
-    _show(now.told, given["dry_run"])
+    if given["dry_run"]:
+        _stands(now)
+        return
+    _show(now.told, False)
     if now.told.proof is not None:
         _show_proof(now.told.proof)
     elif not now.orders:
@@ -156,15 +162,14 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
                    f"--study {now.told.study}")  # fmt: skip
 
 
-def _looked(now: "Live") -> "Live":
-    """Print on stderr how a search stands that measures nothing now."""
+def _stands(now: "Live") -> None:
+    """Print how a search stands that measures nothing now."""
     from datetime import UTC, datetime
 
     from answers.search.board import board
     from commands.search_board import show
 
-    show(board(now, datetime.now(UTC)))
-    return now
+    show(board(now, datetime.now(UTC)), err=False)
 
 
 def _show_proof(one: "Proof") -> None:
@@ -178,14 +183,17 @@ def _show_proof(one: "Proof") -> None:
 
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
+    from analysis.service.slo import parse
     from answers.decide.asked import mix_from
     from answers.search.values import Terms
 
     budget = given["budget"]
+    if given["slo"] is not None:
+        parse(given["slo"])  # A slip is said before anything is measured.
     return Terms(
         _share("--stake", given["stake"]), _share("--error", given["error"]),
         None if budget is None else _minutes(budget, usd_per_min), given["objective"] == "latency",
-        given["slo"], mix_from(given["mix"]),
+        given["slo"], mix_from(given["mix"]), (budget or "").endswith("usd"),
     )  # fmt: skip
 
 
@@ -197,6 +205,10 @@ def _share(option: str, text: str) -> float:
         share = -1.0
     if not 0 < share < 1:
         raise InvalidInput(f"{option}: {text!r} is no size; write one like 3%.")
+    if share < 0.01 and not text.strip().endswith("%"):
+        raise InvalidInput(
+            f"{option}: {text!r} may mean {100 * share:g} % or {10000 * share:g} %; write it with its %."
+        )
     return share
 
 

@@ -78,19 +78,19 @@ class Telling:
             self._warned = True
 
 
-def show(one: "Board") -> None:
-    """Print on stderr how a search stands."""
+def show(one: "Board", err: bool = True) -> None:
+    """Print how a search stands, on stderr or else on stdout."""
     from answers.search import words
     from answers.search.board import candidates, lines
     from commands.output import show_table
 
     first, *rest = lines(one)
-    click.echo(first, err=True)
-    show_table(*candidates(one), err=True)
+    click.echo(first, err=err)
+    show_table(*candidates(one), err=err)
     if one.told.found:
-        show_table(*words.standings(one.told.found), err=True)
+        show_table(*words.standings(one.told.found), err=err)
     for line in rest:
-        click.echo(line, err=True)
+        click.echo(line, err=err)
 
 
 def _now() -> datetime:

@@ -15,7 +15,8 @@ from warehouse.errors import InvalidInput
 if TYPE_CHECKING:
     from answers.search.values import Out
 
-_NAME = "check.json"
+#: Hidden, so that no ingest takes it for a result.
+_NAME = ".check.json"
 _TEXT = 300
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,19 @@ def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
             found[arm] = Out(arm, f"{where}: {why}")
     return tuple(found.values())
+
+
+def lost_min(folder: Path) -> float:
+    """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
+    to the end of the last: they are spent like those of good ones."""
+    spans: dict[tuple[str, int], list[datetime]] = {}
+    for path in folder.glob("*/tp*/*/c*.failed-*/record.json"):
+        said = json.loads(path.read_bytes())
+        _, attempt = failed_of(path.parent.name) or ("", 0)
+        told = [said.get(name) for name in ("started_at", "ended_at")]
+        moments = [datetime.fromisoformat(one) for one in told if isinstance(one, str)]
+        spans.setdefault((str(said.get("launch")), attempt), []).extend(moments)
+    return sum((max(one) - min(one)).total_seconds() / 60 for one in spans.values() if one)
 
 
 def key_of(record: Path) -> str:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from answers.search.live import Planned
 
 
-def planned(said: dict[str, Any], at_once: int = 1) -> "Planned":
-    """Return what `draftboard plan --json` says, for so many launches side by side. Raises InvalidInput for a study that cannot be
-    searched."""
+def planned(said: dict[str, Any], at_once: int = 1, one_machine: bool = True) -> "Planned":
+    """Return what `draftboard plan --json` says, for so many launches side by side, on one machine or on
+    one each. Raises InvalidInput for a study that cannot be searched."""
     from answers.search.live import Planned
 
     first = [launch for launch in said["launches"] if launch["repeat"] == 0]
@@ -23,11 +23,17 @@ def planned(said: dict[str, Any], at_once: int = 1) -> "Planned":
             "A search compares arms on one number of GPUs, and this study has several tensor "
             "parallel sizes; give it a study for each."
         )
+    if said.get("unlike"):
+        raise InvalidInput(
+            f"Results of {said['study']} lie there that were measured otherwise than the study would be "
+            f"measured now ({', '.join(said['unlike'])}), and a search compares only what was measured "
+            "alike; search into another folder of results."
+        )
     costs, many = said["estimate"], len(said["launches"])
     return Planned(
         said["study"], _arms(first), _places(first), _ids(said["launches"]),
         costs["sequential_hours"] * 60 / many, said["attempts"], _usd_per_min(costs),
-        {one["id"]: tuple(one["cells"]) for one in said["launches"]}, at_once,
+        {one["id"]: tuple(one["cells"]) for one in said["launches"]}, at_once, one_machine,
     )  # fmt: skip
 
 
@@ -48,7 +54,9 @@ def _usd_per_min(costs: dict[str, Any]) -> float | None:
 
 def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:
     """The baseline, then all others by method and K. Raises InvalidInput without one baseline."""
-    arms = sorted((_arm(launch) for launch in first), key=lambda arm: (arm.family, arm.k))
+    plain = (one["command"] for one in first if "--speculative-config" not in one["command"])
+    usual: list[str] = next(plain, [])
+    arms = sorted((_arm(one, usual) for one in first), key=lambda arm: (arm.family, arm.k))
     drafting = [arm for arm in arms if arm.k]
     if len(arms) - len(drafting) != 1 or not drafting:
         raise InvalidInput(
@@ -57,28 +65,41 @@ def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:
     return (*(arm for arm in arms if not arm.k), *drafting)
 
 
-def _arm(launch: dict[str, Any]) -> Any:
-    """An arm by the command line of its server. Raises InvalidInput where K is not fixed."""
+def _arm(launch: dict[str, Any], usual: list[str]) -> Any:
+    """An arm by the command line of its server; ``usual``: the baseline's. Raises InvalidInput where K
+    is not fixed."""
     from analysis.search.space import Arm
+    from answers.search.family import family_of
 
-    words = launch["command"]
+    words = list(launch["command"])
     if "--speculative-config" not in words:
         return Arm(launch["arm"], "", 0)
-    config = json.loads(words[words.index("--speculative-config") + 1])
+    at = words.index("--speculative-config")
+    config = json.loads(words[at + 1])
+    del words[at : at + 2]
     k = config.pop("num_speculative_tokens", None)
     if k is None or TABLE in config:
         raise InvalidInput(
             f"The arm {launch['arm']} drafts no fixed number of tokens, so a search cannot place it; "
             "state num_speculative_tokens."
         )
-    return Arm(launch["arm"], json.dumps(config, sort_keys=True), int(k))
+    return Arm(launch["arm"], family_of(config, words, usual), int(k))
 
 
 def _places(first: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """The datasets and loads of every arm. Raises InvalidInput where one has others than the rest."""
     from analysis.search.space import Place
 
-    keys = [dataset_and_load(key) for launch in first for key in launch["cells"]]
+    by_arm = {one["arm"]: {dataset_and_load(key) for key in one["cells"]} for one in first}
+    keys = set.union(*by_arm.values())
     found = {Place(dataset, _at_once(load)) for dataset, load in keys}
+    for arm, own in by_arm.items():
+        for dataset, load in sorted(keys - own):
+            raise InvalidInput(
+                f"A search compares all arms at the same datasets and loads, and {arm} is not measured on "
+                f"{dataset} at {load.removeprefix('c')}: leave `arms` out of the study's datasets, or give "
+                "the search a study for each set of arms."
+            )
     return tuple(sorted(found, key=lambda one: (one.traffic, one.load)))
 
 

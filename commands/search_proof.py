@@ -2,10 +2,11 @@
 fresh launches.
 
 It is an ordinary study beside the search's own file, with everything but the arms and the number of
-repeats as there. The winner's name follows from what the winner is, so a search that went on and
-found another one measures that one, and loses nothing.
+repeats as there. A search that went on and found another winner or runner-up proves them in a study of
+their own: launches that were made for others are not beside theirs, and a decision is not to weigh both.
 """
 
+import itertools
 import json
 import shutil
 from collections.abc import Sequence
@@ -21,19 +22,25 @@ if TYPE_CHECKING:
     from answers.search.winner import Winner
 
 
-def write_proof(study: Path, name: str, arms: "Sequence[Winner]", repeats: int) -> Path:
-    """Write the study of the proof where it is not there yet, and return it. Raises RunnerError where
-    the folder cannot be written."""
+def write_proof(study: Path, name: str, arms: "Sequence[Winner]", repeats: int) -> tuple[str, Path]:
+    """Write the study of a proof where it is not there yet, and return its name and its file. More
+    repeats than these, which somebody asked for there, stay. ``name``: of the study of the search.
+
+    Raises RunnerError where the folder cannot be written.
+    """
     said = yaml.safe_load(study.read_text(encoding="utf-8"))
     baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
-    wanted = said | {
-        "name": name, "repeats": repeats,
-        "arms": [baseline, *(_arm(said["arms"], one) for one in arms)],
-        "datasets": [_for_all(dataset) for dataset in said["datasets"]],
-    }  # fmt: skip
-    text = yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True)
-    path = study.with_name(f"{study.stem}-proof.yaml")
+    wanted = [baseline, *(_arm(said["arms"], one) for one in arms)]
     try:
+        ending, known = _place(study, [arm["name"] for arm in wanted])
+        text = yaml.safe_dump(
+            said | {
+                "name": f"{name}-{ending}", "repeats": max(repeats, known), "arms": wanted,
+                "datasets": [_for_all(dataset) for dataset in said["datasets"]],
+            },
+            sort_keys=False, allow_unicode=True,
+        )  # fmt: skip
+        path = _named(study, ending)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.touch()
             shutil.copymode(study, path)  # It may hold what others shall not read.
@@ -43,7 +50,25 @@ def write_proof(study: Path, name: str, arms: "Sequence[Winner]", repeats: int) 
             f"The study of the proof cannot be written beside {study}: {error}; search with a copy "
             "of the study in a folder of yours."
         ) from None
-    return path
+    return f"{name}-{ending}", path
+
+
+def _named(study: Path, ending: str) -> Path:
+    return study.with_name(f"{study.stem}-{ending}.yaml")
+
+
+def _place(study: Path, arms: list[str]) -> tuple[str, int]:
+    """Return how the study of these arms' proof ends, the first that is free or is theirs, and the
+    repeats that it has."""
+    for turn in itertools.count(1):
+        ending = "proof" if turn == 1 else f"proof-{turn}"
+        path = _named(study, ending)
+        if not path.exists():
+            break
+        there = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if [arm["name"] for arm in there["arms"]] == arms:
+            return ending, int(there["repeats"])
+    return ending, 0
 
 
 def _arm(arms: list[dict[str, Any]], winner: "Winner") -> dict[str, Any]:

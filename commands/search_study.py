@@ -19,7 +19,7 @@ import click
 from filelock import FileLock, Timeout
 
 from commands.search_check import check, refused
-from commands.search_drops import given_up, good, key_of
+from commands.search_drops import given_up, good, key_of, lost_min
 from commands.search_plan import dataset_and_load, planned
 from commands.search_proof import write_proof
 from warehouse.errors import RunnerError
@@ -77,7 +77,7 @@ def laid_out(place: Place) -> "Planned":
     whatever `draftboard plan` refuses."""
     said = json.loads(_ours("plan", str(place.study), "--results", str(place.results), "--json"))
     here = said["side_by_side_now"] if place.on == "local" else 1
-    return planned(said, place.parallel or here)
+    return planned(said, place.parallel or here, place.on == "local")
 
 
 def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling") -> "Live":
@@ -86,6 +86,7 @@ def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling"
     pauses, measured = 0, False
     while True:
         _alone(place.drops(study.study))
+        _gated(place, study)
         now = look(place, study, terms)
         telling.next(now)
         if not now.orders:
@@ -93,15 +94,17 @@ def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling"
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
         _measure(place, study, now.orders)
-        _gated(place, study, now.orders)
         measured = True
 
 
-def _gated(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
-    """Let the user's command look at the arms that were measured, where there is one."""
+def _gated(place: Place, study: "Planned") -> None:
+    """Let the user's command look at all arms that were measured and that it did not see yet, where
+    there is one; also at those that were measured before this command began."""
     if place.check is not None:
-        for arm in sorted({one.arm for one in orders} - {study.arms[0].label}):
-            check(place.drops(study.study) / arm, place.check)
+        drops = place.drops(study.study)
+        measured = {key_of(path).partition("/")[0] for path in good(drops)}
+        for arm in sorted(measured - {study.arms[0].label}):
+            check(drops / arm, place.check)
 
 
 def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
@@ -127,11 +130,11 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
     drops = place.drops(study.study)
     out = given_up(drops, study.attempts)
     if not any(good(drops)):
-        return live(None, study, terms, out)
-    _ours("ingest", str(drops), "--warehouse", str(place.warehouse), "--keep-text")
+        return live(None, study, terms, out, lost_min(drops))
+    _ingest(drops, place.warehouse)
     with closing(Reader(place.warehouse)) as reader:
         out += _refused(place, reader, study.study, study.arms[0].label)
-        return live(reader, study, terms, out)
+        return live(reader, study, terms, out, lost_min(drops))
 
 
 def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[Out, ...]":
@@ -145,26 +148,27 @@ def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple
 def _proven(place: Place, study: "Planned", now: "Live", telling: "Telling") -> "Live":
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
-    from answers.search.proven import LAUNCHES, proven, study_of_proof
+    from answers.search.proven import LAUNCHES, proven
     from warehouse.store import Reader
 
-    best, name = now.winner, study_of_proof(study.study)
+    best = now.winner
     arms = [one for one in (best, now.rival) if one is not None]
     if best is None or best.config is None:
         return now
+    name, file = write_proof(place.study, study.study, arms, LAUNCHES)
     _alone(place.drops(name))
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     telling.proving(
         now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
         LAUNCHES * (1 + len(arms)) * study.launch_min,
     )  # fmt: skip
-    _child(["run", str(write_proof(place.study, name, arms, LAUNCHES)),
-            "--results", str(place.results), *place.run, *place.side_by_side])  # fmt: skip
+    _child(["run", str(file), "--results", str(place.results), *place.run, *place.side_by_side])
     if place.check is not None:
         check(place.drops(name) / best.name, place.check)
-    _ours("ingest", str(place.drops(name)), "--warehouse", str(place.warehouse), "--keep-text")
+    _ingest(place.drops(name), place.warehouse)
     with closing(Reader(place.warehouse)) as reader:
-        told = proven(reader, study, now, _refused(place, reader, name, study.arms[0].label))
+        refusals = _refused(place, reader, name, study.arms[0].label)
+        told = proven(reader, study, now, name, refusals)
     if told.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
@@ -189,16 +193,17 @@ def _alone(drops: Path) -> None:
 
 
 def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
-    """Measure some launches side by side. Raises RunnerError where one leaves no good cell and its arm
-    is not out."""
+    """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
+    arm is not out: what comes next would be the same launch again."""
     drops = place.drops(study.study)
+    before = {key_of(path) for path in good(drops)}
     keys = {one.launch_id: _keys(study, one) for one in orders}
     status = _child([
         "run", str(place.study), "--results", str(place.results),
         *(word for own in keys.values() for key in own for word in ("--cell", key)),
         *place.run, *place.side_by_side,
     ])  # fmt: skip
-    done = {key_of(path) for path in good(drops)}
+    done = {key_of(path) for path in good(drops)} - before
     out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
     for order in orders:
         if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
@@ -251,8 +256,34 @@ def _child(words: list[str]) -> int:
 
 def _ours(*words: str) -> str:
     """Run another command of ours; return what it prints. Raises RunnerError with its sentence."""
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
+    done = _asked(*words)
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise RunnerError(said[-1].removeprefix("draftboard: "))
+        raise RunnerError(_last_words(done))
     return done.stdout
+
+
+def _ingest(drops: Path, warehouse: Path) -> None:
+    """Take the drops of a study into a warehouse. Raises RunnerError with the first that is rejected:
+    a search cannot tell what it does not see."""
+    done = _asked("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
+    if not done.returncode:
+        return
+    try:
+        path, reason = next(
+            (one["path"], one["reason"]) for one in json.loads(done.stdout)["rejected"]
+        )
+    except (ValueError, LookupError, TypeError, StopIteration):
+        raise RunnerError(_last_words(done)) from None
+    raise RunnerError(
+        f"A result of this search cannot be taken in, {path}: {reason} Mend it, or move it out of "
+        f"{drops}; the same command goes on from here."
+    )
+
+
+def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
+
+
+def _last_words(done: "subprocess.CompletedProcess[str]") -> str:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
+    return said[-1].removeprefix("draftboard: ")

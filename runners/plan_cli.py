@@ -13,6 +13,9 @@ from runners.executors.spread import fitting
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring.by_hand import Written, server_by_hand, written_out
+from runners.measuring.layout import Layout
+from runners.measuring.resume import Now, unlike
+from runners.measuring.software import software
 from runners.planning.estimate import (
     SECONDS_ALONE,
     Assumed,
@@ -66,7 +69,8 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     costs = estimate(laid_out, read_recorded(results), assumed, node)
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        click.echo(json.dumps(_as_json(laid_out, costs, written, found), allow_nan=False))
+        said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
+        click.echo(json.dumps(said, allow_nan=False))
         return
     _show(laid_out, costs, assumed)
     if commands:
@@ -100,6 +104,14 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -
         "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
         "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
     }
+
+
+def _unlike(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
+    """Return in what earlier results differ from what this study would measure now."""
+    if results is None:
+        return ()
+    layout = Layout(results, laid_out.study.name)
+    return unlike(laid_out, layout, Now(software(laid_out.study)))
 
 
 def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:

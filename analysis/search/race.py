@@ -44,7 +44,7 @@ class End:
     """The search is over: ``decided``, or why not."""
 
     decided: bool
-    why: Literal["settled", "budget", "noise", "nothing left"]
+    why: Literal["settled", "budget", "noise", "nothing left", "all out"]
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,18 @@ def spent(space: Space, launches: tuple[Launch, ...]) -> float:
 def state(space: Space, seen: Seen, aim: Aim, at_once: int = 1) -> State:
     """Return what is known and what to do next, with up to ``at_once`` launches side by side. It
     depends on what was measured alone, so that a search that was killed goes on where it stopped."""
-    left = aim.budget_min - spent(space, seen.launches)
+    left = aim.budget_min - spent(space, seen.launches) - seen.lost_min
     screen = _lacking(space, seen)
     if screen:
         step, beside = _fitting(screen, left, at_once)
         return State(None, None, step, beside=beside)
     belief = believe(space, seen)
     now = standing(belief, seen, aim)
+    if len(seen.out) == len(space.arms) - 1:
+        return State(belief, now, End(False, "all out"))
     inner = _inner(space, aim)
     if now.open <= inner.error:
-        check = _unchecked(space, seen, now)
-        step, beside = _fitting(check, left, at_once) if check else (End(True, "settled"), ())
+        step, beside = _checked(_unchecked(space, seen, now), seen, (left, at_once))
         return State(belief, now, step, beside=beside)
     used, chance, freely = 1 - left / aim.budget_min, None, None
     if used >= _FORESEEN_FROM:
@@ -96,6 +97,17 @@ def state(space: Space, seen: Seen, aim: Aim, at_once: int = 1) -> State:
             return State(belief, now, _why_hopeless(space, left, freely), chance, freely)
     step, beside = _raced(space, seen, (belief, now), inner, (left, at_once))
     return State(belief, now, step, chance, freely, beside)
+
+
+def _checked(
+    steps: list[Next], seen: Seen, room: tuple[float, int]
+) -> tuple[Next | End, tuple[Next, ...]]:
+    """Return the winners to measure where they were only reckoned so far, or the end: decided where there
+    is none left, and open where one cannot be measured any more."""
+    able = [one for one in steps if one.arm not in seen.closed]
+    if able or not steps:
+        return _fitting(able, *room) if able else (End(True, "settled"), ())
+    return End(False, "nothing left"), ()
 
 
 def _opened(seen: Seen) -> Seen:
@@ -153,8 +165,7 @@ def _unchecked(space: Space, seen: Seen, now: Standing) -> list[Next]:
     found = []
     for arm in np.unique(now.lead[~measured[now.lead, places]]).tolist():
         lacking = (now.lead == arm) & ~measured[arm]
-        if arm not in seen.closed:
-            found.append(Next(arm, lacking, space.minutes(lacking), "check"))
+        found.append(Next(arm, lacking, space.minutes(lacking), "check"))
     return found
 
 

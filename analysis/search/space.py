@@ -83,7 +83,8 @@ class Seen:
     """All that is known so far: ``launches`` in the order in which they were measured; ``out``:
     arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again;
     ``barred`` (arms, places): what was measured and broke the SLO there, None without one; ``left``
-    (arms,): how often each can still be measured, None for without end."""
+    (arms,): how often each can still be measured, None for without end; ``lost_min``: minutes of what
+    failed."""
 
     launches: tuple[Launch, ...]
     lengths: Lengths
@@ -91,6 +92,7 @@ class Seen:
     closed: frozenset[int] = frozenset()
     barred: NDArray[np.bool_] | None = None
     left: tuple[int, ...] | None = None
+    lost_min: float = 0.0
 
     @property
     def shut(self) -> NDArray[np.bool_]:

@@ -4,15 +4,26 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from answers.search.live import Order
 from answers.search.values import Played
 
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Sequence[Played]) -> dict[str, Any]:
-    """Return ``schema_version`` and ``searches`` as a dict for JSON; names and meanings only ever
-    grow."""
-    return {"schema_version": SCHEMA_VERSION, "searches": [_search(one) for one in found]}
+def as_json(found: Sequence[Played], orders: Sequence[Order] = ()) -> dict[str, Any]:
+    """Return ``schema_version``, ``searches`` and, of one that measures, the launches to measure
+    ``next`` as a dict for JSON; names and meanings only ever grow."""
+    return {
+        "schema_version": SCHEMA_VERSION, "searches": [_search(one) for one in found],
+        "next": [_next(one) for one in orders],
+    }  # fmt: skip
+
+
+def _next(one: Order) -> dict[str, Any]:
+    return {
+        "launch": one.launch_id, "arm": one.arm, "datasets": one.datasets, "loads": one.loads,
+        "minutes": one.step.minutes, "why": one.step.why,
+    }  # fmt: skip
 
 
 def _search(one: Played) -> dict[str, Any]:

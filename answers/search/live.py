@@ -40,7 +40,8 @@ class Planned:
     ``launches``: of each arm, their ids in the order in which they are to be measured; ``launch_min``:
     minutes that one whole launch is expected to take; ``attempts``: tries at a cell that fails;
     ``usd_per_min``: None without a price; ``cells``: of each launch, the keys of its cells;
-    ``at_once``: so many launches are measured side by side."""
+    ``at_once``: so many launches are measured side by side, on ``one_machine``, which is paid once for
+    all of them, or on one each."""
 
     study: str
     arms: tuple[Arm, ...]
@@ -51,6 +52,7 @@ class Planned:
     usd_per_min: float | None = None
     cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     at_once: int = 1
+    one_machine: bool = True
 
     @property
     def repeats(self) -> int:
@@ -84,38 +86,60 @@ class Live:
     troubles: tuple[str, ...] = ()
 
 
-def live(reader: Reader | None, planned: Planned, terms: Terms, out: tuple[Out, ...] = ()) -> Live:
+def live(
+    reader: Reader | None,
+    planned: Planned,
+    terms: Terms,
+    out: tuple[Out, ...] = (),
+    lost_min: float = 0.0,
+) -> Live:
     """Return what comes next. ``reader``: the warehouse of the drops so far, None before the first;
-    ``out``: arms that did not start or did not hold.
+    ``out``: arms that did not start or did not hold; ``lost_min``: minutes of what failed.
 
     Raises InvalidInput for a budget that is too small to measure every method once, and where the
     study has no launch left for what must be measured.
     """
     found = _found(reader, planned, terms)
-    space, seen = of_traffic(found.space, _seen(found, planned, out), terms)
-    aim = _aim(space, planned, terms)
+    seen = replace(_seen(found, planned, out), lost_min=lost_min)
+    space, seen = of_traffic(found.space, seen, terms)
+    paid = found.abreast if planned.one_machine else 1.0
+    aim = _aim(space, planned, terms, paid)
     least = least_minutes(space, seen.out)
-    if least > aim.budget_min:
+    # Of one that has begun more is known by what was measured: it ends open, and says so.
+    if least > aim.budget_min and not seen.launches:
         raise InvalidInput(
             f"--budget: {aim.budget_min:.0f} minutes are too few to measure every method once; the "
             f"least that would do is about {least:.0f}min."
         )
     now = state(space, seen, aim, planned.at_once)
     orders = _orders((space, now), found, planned, terms)
-    told = _told((space, aim, seen), now, planned, terms)
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
+    told = _told((space, aim, seen), now, planned, terms, gone)
     best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
         rival = runner_up(space, seen, now.belief, best)
+        told = replace(told, headline=told.headline + _for_all(space, now, best))
     usd = None if planned.usd_per_min is None else (
-        told.minutes * found.abreast * planned.usd_per_min
+        told.minutes * paid * planned.usd_per_min
     )  # fmt: skip
-    told = replace(
-        told, out=tuple(f"{arm} ({why})" for arm, why in gone.items()), usd=usd,
-        candidates=candidates((space, seen, aim), now, gone),
-    )  # fmt: skip
+    told = replace(told, usd=usd, candidates=candidates((space, seen, aim), now, gone))
     return Live(orders, told, best, rival, (space, seen), _troubles(found, now, aim))
+
+
+def _for_all(space: Space, now: State, best: Winner) -> str:
+    """Say where the winner of the whole, which one server serves, is of another method than what leads
+    there."""
+    if now.now is None or best.config is None:
+        return ""
+    family = np.array([arm.family for arm in space.arms])
+    other = family[now.now.lead] != family[best.arms]
+    if not other.any():
+        return ""
+    return (
+        f" One server serves all of it, so one method is taken, {best.words}; {where(space, other)} alone "
+        "would take another. Where each dataset has a server of its own, search each by itself."
+    )
 
 
 def _troubles(found: Measured, now: State, aim: Aim) -> tuple[str, ...]:
@@ -159,9 +183,12 @@ def _left(found: Measured, planned: Planned, arm: str) -> tuple[str, ...]:
     return ids[max(used, default=-1) + 1 :]
 
 
-def _aim(space: Space, planned: Planned, terms: Terms) -> Aim:
+def _aim(space: Space, planned: Planned, terms: Terms, paid: float) -> Aim:
+    """``paid``: the share of the launches' minutes that money is paid for."""
     most = space.grid_minutes(min(planned.repeats, GRID_REPEATS))
-    return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
+    if terms.budget_min is not None:
+        most = terms.budget_min / (paid if terms.by_money else 1.0)
+    return Aim(terms.stake, terms.error, most)
 
 
 def _orders(
@@ -200,7 +227,13 @@ def _order(
     )  # fmt: skip
 
 
-def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: Terms) -> Played:
+def _told(
+    known: tuple[Space, Aim, Seen],
+    now: State,
+    planned: Planned,
+    terms: Terms,
+    gone: Mapping[str, str],
+) -> Played:
     space, aim, seen = known
     steps = tuple(_measured_step(space, launch) for launch in seen.launches)
     over = isinstance(now.step, End)
@@ -208,10 +241,10 @@ def _told(known: tuple[Space, Aim, Seen], now: State, planned: Planned, terms: T
         planned.study, None, terms, steps, found_at(space, aim, now),
         isinstance(now.step, End) and now.step.decided,
         ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
-        spent(space, seen.launches), space.grid_minutes(GRID_REPEATS),
+        spent(space, seen.launches) + seen.lost_min, space.grid_minutes(GRID_REPEATS),
         () if now.now is None else tuple(
             space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
-        (), "", chance=now.chance,
+        (), "", chance=now.chance, out=tuple(f"{arm} ({why})" for arm, why in gone.items()),
     )  # fmt: skip
     more = None
     doubtful = over or (now.chance is not None and now.chance < UNLIKELY)

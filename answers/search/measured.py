@@ -24,8 +24,8 @@ _TROUBLES = ("throttled", "gpu_neighbour")
 @dataclass(frozen=True)
 class Measured:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
-    were measured; ``ids``: in the study's plan, of all launches with a good cell, also of those whose
-    cells decide nothing; ``troubles``: what the machine did during the last launch and those beside
+    were measured; ``ids``: in the study's plan, of all launches with a good cell (for a mix: with all its
+    datasets at a load), also of those whose cells decide nothing; ``troubles``: what the machine did during the last launch and those beside
     it, in words; ``abreast``: share (0-1) of the launches' minutes that passed on the clock, 1 where
     none ran beside another."""
 
@@ -61,11 +61,23 @@ def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured
     slo = None if terms.slo is None else parse(terms.slo)
     barred = None if slo is None else broken(bounded(reader, filters, slo), slo, placed, space)
     seen = Seen(launches, told, barred=barred)
-    ids = frozenset(map(str, every["launch"]))
+    ids = _whole(every, terms)
     spans = spans_of(cells)
     last = spans.index[spans["ended"] >= spans["started"].max()]
     troubles = _troubles(reader, list(cells.loc[cells["launch"].isin(last), "cell_id"]))
     return Measured(timed(space, cells), seen, ids, troubles, _abreast(spans))
+
+
+def _whole(cells: pd.DataFrame, terms: Terms) -> frozenset[str]:
+    """Return the launches that are not to be measured any more: those with a good cell; for a mix those
+    with all its datasets at a load, since a launch that was cut short before says nothing of it."""
+    if not terms.mix:
+        return frozenset(map(str, cells["launch"]))
+    names = {name for name, _ in terms.mix}
+    mine = (
+        cells[cells["dataset"].isin(names)].groupby(["launch", "concurrency"])["dataset"].nunique()
+    )
+    return frozenset(str(launch) for launch, _ in mine.index[mine == len(names)])
 
 
 def _abreast(spans: pd.DataFrame) -> float:

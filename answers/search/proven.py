@@ -1,5 +1,6 @@
 """What fresh launches prove of the winner of a search: promised and proven gain, told apart."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,45 +11,45 @@ from analysis.search.proof import proof
 from analysis.search.space import Arm, Floats, Launch, Space
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.values import Answer
 from answers.decide.words import brief
 from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
 from answers.search.traffic import of_traffic
-from answers.search.values import Out, Played, Proof, Proven, Terms
+from answers.search.values import Out, Played, Proof, ProofAnswer, Proven, Terms
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 #: How often the winner, the runner-up and the baseline are launched.
 LAUNCHES = 2
+#: Answers, those that say the least for drafting first.
+_RISING: tuple[ProofAnswer, ...] = ("none", "no", "open", "at some loads", "yes")
 
 
-def study_of_proof(name: str) -> str:
-    """The name of the study in which a search's winner is proven."""
-    return f"{name}-proof"
+def proven(
+    reader: Reader, planned: Planned, now: Live, study: str, refused: tuple[Out, ...] = ()
+) -> Played:
+    """Return the search with what its proof says; without one as long as the launches of the winner or
+    of the baseline are not whole. A runner-up whose launches are not is compared with nothing.
 
-
-def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...] = ()) -> Played:
-    """Return the search with what its proof says; without one as long as the proof is not whole.
-
-    ``refused``: arms of the proof whose answers keep them from being taken.
+    ``study``: the name of the proof's; ``refused``: arms of the proof whose answers keep them from being
+    taken.
     """
     known, taken, rival = now.known, now.winner, now.rival
     if known is None or taken is None or taken.config is None:
         return now.told
-    baseline, winner, *others = _fresh(reader, planned, now)
-    if min(map(len, (baseline, winner, *others))) < LAUNCHES:
+    baseline, winner, *others = _fresh(reader, planned, now, study)
+    if min(len(baseline), len(winner)) < LAUNCHES:
         return now.told
     stake, belief = now.told.terms.stake, believe(*known)
     found = proof(belief, taken.arms, (winner, baseline), stake)
-    beside = None if rival is None else (
+    beside = None if rival is None or len(others[0]) < LAUNCHES else (
         proof(belief, taken.arms, (winner, others[0]), stake, rival.arms)
     )  # fmt: skip
     both = [one for one in (found, beside) if one is not None]
     tests = len(both) * len(taken.arms)
     told = Proof(
         taken.config, taken.words, all(one.kept(tests) for one in both),
-        *_decided(reader, planned.study, now.told.terms),
+        *_decided(reader, study, now.told.terms),
         _lines(known[0], found), None if rival is None else rival.words,
         () if beside is None else _lines(known[0], beside),
         next((one.why for one in refused if one.arm == taken.name), None),
@@ -56,24 +57,38 @@ def proven(reader: Reader, planned: Planned, now: Live, refused: tuple[Out, ...]
     return replace(now.told, proof=told)
 
 
-def _decided(reader: Reader, study: str, terms: Terms) -> tuple[Answer, str, str | None]:
-    """Return the decision on the study of the proof, as every page takes it: on the mix, or on the only
-    dataset; its words, and its value of ``--speculative-config``."""
-    found = decide(reader, terms.question(Filters(study=(study_of_proof(study),))))
+def _decided(reader: Reader, study: str, terms: Terms) -> tuple[ProofAnswer, str, str | None]:
+    """Return the decision on the study of the proof, as every page takes it: on the mix, on the only
+    dataset, or on each where they cannot be mixed; its words, and its value of
+    ``--speculative-config``."""
+    found = decide(reader, terms.question(Filters(study=(study,))))
     if not found.decisions:
-        return "open", found.why_none or "", None
-    (one, *_) = overviews(found.decisions)[0].leads
-    return one.answer, brief(one), one.config
+        return "none", found.why_none or "", None
+    (one, *_) = overviews(found.decisions)
+    if len(one.leads) == 1:
+        (lead,) = one.leads
+        return lead.answer, brief(lead), lead.config
+    told = " ".join(f"{one.place(lead)}: {brief(lead)}" for lead in one.leads)
+    configs = {lead.config for lead in one.leads}
+    return (
+        _least([lead.answer for lead in one.leads]),
+        told,
+        configs.pop() if len(configs) == 1 else None,
+    )
 
 
-def _fresh(reader: Reader, planned: Planned, now: Live) -> list[Floats]:
+def _least(answers: Sequence[ProofAnswer]) -> ProofAnswer:
+    """Return the answer that holds for all: the one that says the least for drafting."""
+    return min(answers, key=_RISING.index)
+
+
+def _fresh(reader: Reader, planned: Planned, now: Live, study: str) -> list[Floats]:
     """Return the launches (launches, places) of the baseline, of the winner, and of the runner-up where
     there is one."""
     ones = [one for one in (now.winner, now.rival) if one is not None]
     space, terms = bare(planned), now.told.terms
     arms = (space.arms[0], *(Arm(one.name, one.role, 1) for one in ones))
-    name = study_of_proof(planned.study)
-    fresh = measured(reader, name, replace(space, arms=arms), terms)
+    fresh = measured(reader, study, replace(space, arms=arms), terms)
     _, seen = of_traffic(fresh.space, fresh.seen, terms)
     return [_whole(seen.launches, arm) for arm in range(len(arms))]
 

@@ -14,6 +14,9 @@ from analysis.matching.arms import choosers, families
 from analysis.matching.comparison import ARM
 from analysis.search.space import Arm, Floats, Launch, Place, Space
 from analysis.service.slo import Slo
+from answers.decide.answer import subject_of
+from answers.decide.configurations import configurations
+from answers.decide.values import Subject
 from answers.ground import Ground
 from answers.search.counted import own_lengths, rates_by_position
 from answers.search.served import broken
@@ -37,8 +40,7 @@ class Recorded:
     whose K is not known or not fixed. ``broken`` (arms, places): where all that was recorded breaks
     the SLO, None without one."""
 
-    study: str | None
-    model: str | None
+    system: Subject
     space: Space
     launches: ByArm
     own: Floats
@@ -106,16 +108,23 @@ def _recorded(known: Ground, read: Read, pairs: pd.DataFrame) -> Recorded | None
     places = _places(units)
     if not places:
         return None
-    row = known.by_id.loc[pairs["speculative_id"].iloc[0]]
     space = Space(arms.arms, places, START_MIN, np.zeros(len(places)))
     cells = _cells(known, pairs, arms, space)
     return Recorded(
-        plain(row["study"]), plain(row["model"]), timed(space, cells), _by_arm(units, space),
+        _system(known, int(pairs["setting"].iloc[0])), timed(space, cells), _by_arm(units, space),
         own_lengths(known.acceptance, cells, space),
         rates_by_position(read.positions, cells, space), left_out,
         None if read.slo is None or read.bounds is None
         else broken(read.bounds, read.slo, cells, space),
     )  # fmt: skip
+
+
+def _system(known: Ground, setting: int) -> Subject:
+    """Return what a decision on the same launches is about."""
+    keys = known.found.keys
+    row = keys.xs(setting, level=0).iloc[0]
+    facts = {str(name): plain(value) for name, value in row.items()}
+    return subject_of(facts, configurations(keys).get(setting))
 
 
 @dataclass(frozen=True)
@@ -210,7 +219,8 @@ def timed(space: Space, cells: pd.DataFrame) -> Space:
     ordered = cells.sort_values("started")
     following = ordered.groupby("launch")["started"].shift(-1)
     gap = (following - ordered["started"] - ordered["duration"]) / 60
-    within = float(gap[gap > 0].median())
+    # What lies a night apart is no part of the time that a launch takes.
+    within = float(gap[(gap > 0) & (gap < _PAUSE_MIN)].median())
     between = _starts(spans_of(cells)) / 60
     between = between[(between > 0) & (between < _PAUSE_MIN)]
     start = space.start_min if between.empty else float(between.median())

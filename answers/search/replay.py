@@ -12,7 +12,7 @@ from analysis.search.race import End, State, needed, state
 from analysis.search.space import Aim, Launch, Seen, Space
 from analysis.service.slo import parse
 from answers.decide.answer import decide
-from answers.decide.values import Question
+from answers.decide.values import Question, Subject
 from answers.ground import Asked, ground
 from answers.search.candidates import candidates
 from answers.search.found import found_at, step_of
@@ -40,13 +40,13 @@ def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> 
     return tuple(_beside(one, core) for one in played)
 
 
-Core = dict[tuple[str | None, str | None, str, float], str]
+Core = dict[tuple[Subject, str, float], str]
 
 
 def _core(reader: Reader, question: Question) -> Core:
-    """Return (study, model, dataset, load) -> the arm that the decision takes there."""
+    """Return (system, dataset, load) -> the arm that the decision takes there."""
     return {
-        (one.subject.study, one.subject.model, one.traffic.dataset or MIX, level.load.value or 0): (
+        (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm
         )
         for one in decide(reader, question).decisions
@@ -65,6 +65,9 @@ def play(one: Recorded, terms: Terms, at_once: int = 1) -> Played:
         space, seen = of_traffic(one.space, _seen(one, launches, used), terms)
         aim = _aim(space, one.repeats, terms)
         now = state(space, seen, aim, at_once)
+        if any(not seen.left[step.arm] for step in now.batch if seen.left):
+            # Of a mix, launches that lack a dataset say nothing, however many were recorded.
+            now = replace(now, step=End(False, "nothing left"), beside=())
         if isinstance(now.step, End):
             return _played(replace(one, space=space), terms, (aim, seen, now), steps)
         for step in now.batch:
@@ -107,10 +110,10 @@ def _played(
     found = found_at(one.space, aim, now)
     dropped = [] if now.now is None else np.flatnonzero(now.now.dropped(aim.error)).tolist()
     told = Played(
-        one.study, one.model, terms, tuple(steps), found, now.step.decided, ended(now.step),
+        one.system.study, one.system.model, terms, tuple(steps), found, now.step.decided, ended(now.step),
         sum(step.minutes for step in steps), one.space.grid_minutes(one.repeats),
         tuple(one.space.arms[arm].label for arm in dropped), one.left_out, "",
-        candidates=candidates((one.space, seen, aim), now, {}),
+        candidates=candidates((one.space, seen, aim), now, {}), system=one.system,
     )  # fmt: skip
     more = None
     if now.belief is not None and now.now is not None and not now.step.decided:
@@ -120,6 +123,7 @@ def _played(
 
 def _beside(one: Played, core: Core) -> Played:
     """Return the search with what the decision over every recorded launch takes."""
-    key = (one.study, one.model)
-    found = (replace(x, by_all=core.get((*key, x.dataset, x.load))) for x in one.found)
+    if one.system is None:
+        return one
+    found = (replace(x, by_all=core.get((one.system, x.dataset, x.load))) for x in one.found)
     return replace(one, found=tuple(found))

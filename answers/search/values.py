@@ -1,8 +1,9 @@
 """What is told of a search: its steps, what they decided, and what that cost."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from answers.decide.values import Answer, Objective, Question
+from answers.decide.values import Answer, Objective, Question, Subject
 from warehouse.filters import Filters
 
 
@@ -12,7 +13,8 @@ class Terms:
     more is not worth finding; ``error`` (0-1): the chance that one is; ``budget_min``: None for the
     minutes of the full grid. ``latency``: judge by the median request latency instead of output
     tokens per second. ``slo`` and ``mix``: as for a decision; an arm that breaks the SLO at a load is
-    not taken there; without a mix each dataset is decided on its own."""
+    not taken there; without a mix each dataset is decided on its own. ``by_money``: the budget was
+    stated as money, so its minutes are those of a machine."""
 
     stake: float = 0.02
     error: float = 0.05
@@ -20,6 +22,7 @@ class Terms:
     latency: bool = False
     slo: str | None = None
     mix: tuple[tuple[str, float], ...] = ()
+    by_money: bool = False
 
     def question(self, filters: Filters) -> Question:
         """Return what a decision on the same terms is asked."""
@@ -99,20 +102,25 @@ class Proven:
     surprise: float
 
 
+#: What is decided of a winner by its fresh launches alone; "none": nothing can be, for the reason that
+#: stands in words.
+ProofAnswer = Answer | Literal["none"]
+
+
 @dataclass(frozen=True)
 class Proof:
     """What fresh launches prove of the winner. ``config``: the value of ``--speculative-config`` that was
     measured; ``words``: its K, or the K of each load; ``kept``: whether fresh launches exclude nowhere
     what was promised, less the stake. ``answer`` and ``decision``: what is decided by the fresh launches
     alone, as on every page, the latter in words, and ``paste`` its value of ``--speculative-config``, None where
-    nothing is to be drafted; ``places``: the gain against the baseline; ``ahead``: against
-    ``rival``, the runner-up, empty without one. ``refused``: why its answers keep it from being taken,
+    nothing is to be drafted or datasets differ; ``places``: the gain against the baseline; ``ahead``: against
+    ``rival``, the runner-up, empty where it has no whole launches. ``refused``: why its answers keep it from being taken,
     None where they do not."""
 
     config: str
     words: str
     kept: bool
-    answer: Answer
+    answer: ProofAnswer
     decision: str
     paste: str | None
     places: tuple[Proven, ...]
@@ -140,7 +148,8 @@ class Played:
     every recorded launch; ``dropped``: arms that no launch was spent on any more; ``out``: arms that
     could not be measured, each with its reason; ``proof``: None where nothing was proven; ``usd``: None
     without a price; ``chance`` (0-1): that the rest of the budget decides, None where it is early or
-    decided; ``outlook``: that in words; ``candidates``: the baseline first."""
+    decided; ``outlook``: that in words; ``candidates``: the baseline first; ``system``: of a replay, what
+    it is over."""
 
     study: str | None
     model: str | None
@@ -160,3 +169,4 @@ class Played:
     chance: float | None = None
     outlook: str = ""
     candidates: tuple[Candidate, ...] = ()
+    system: Subject | None = None

@@ -13,6 +13,7 @@ from analysis.drafts.serve_line import speculative_config
 from analysis.search.belief import Belief
 from analysis.search.space import BASELINE, Floats, Seen, Space
 from answers.decide.words import k_by_batch
+from answers.search.family import config_of, method_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Winner:
     @property
     def name(self) -> str:
         """What it is called as an arm of its own; it follows from what it is."""
-        return f"{self.role}-{zlib.crc32((self.config or '').encode()):08x}"
+        return f"{self.role}-{zlib.crc32(f'{self.like} {self.config}'.encode()):08x}"
 
 
 def winner(space: Space, seen: Seen, belief: Belief) -> Winner:
@@ -54,7 +55,7 @@ def runner_up(space: Space, seen: Seen, belief: Belief, best: Winner) -> Winner 
     for family, arms in space.families().items():
         able = (arm for arm in arms if not seen.shut[arm].any())
         found += [x for arm in able if (x := _served(known, family, [arm], "runner-up"))]
-    others = [one for one in found if one.config != best.config]
+    others = [one for one in found if not np.array_equal(one.arms, best.arms)]
     return max(others, key=lambda one: _gain(belief, one.arms), default=None)
 
 
@@ -74,10 +75,14 @@ def _served(
     at_load, of_k = dict(table.by_load), {space.arms[arm].k: arm for arm in able}
     taken = np.array([of_k[at_load[int(place.load)]] for place in space.places])
     words = f"K={table.largest}" if len(table.entries) == 1 else k_by_batch(table.entries)
-    if len(space.families()) > 1:
-        words = f"{json.loads(family)['method']}: {words}"
-    config = json.dumps(speculative_config({"speculative_config": family}, table))
-    return Winner(config, taken, space.arms[int(taken.max())].label, words, role)
+    like = space.arms[int(taken.max())].label
+    methods = [method_of(one) for one in space.families()]
+    if len(methods) > 1:
+        # Of two arms of one method only their names tell which is meant.
+        mine = method_of(family)
+        words = f"{mine if methods.count(mine) == 1 else like}: {words}"
+    config = json.dumps(speculative_config({"speculative_config": config_of(family)}, table))
+    return Winner(config, taken, like, words, role)
 
 
 def _candidates(

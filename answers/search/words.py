@@ -9,6 +9,7 @@ from analysis.search.race import UNLIKELY, End
 from analysis.search.settling import MOST, Settling
 from analysis.search.space import Space
 from answers.compare.words import counted
+from answers.decide.overview import name
 from answers.search.values import Candidate, Found, Played, Proof, Proven, Step, Terms
 from answers.wording import known, percent
 
@@ -19,6 +20,7 @@ _ENDED = {
     "budget": "the budget is spent",
     "noise": "the noise forbids a decision within the budget",
     "nothing left": "no recorded launch is left that would tell more",
+    "all out": "no arm is left that may be taken",
 }
 _ALL_MEASURED = "`repeats` of the study allows no further launch that would tell enough"
 _WHY = {"screen": "screening", "race": "race", "check": "winner checked", "measured": ""}
@@ -50,11 +52,13 @@ def headline(one: Played, more: Settling | None) -> str:
         f"{counted(len(one.steps), 'launch', 'launches')} and {one.minutes:.0f} minutes of the "
         f"{one.grid_min:.0f} that the full grid takes"
     )
-    if one.decided:
+    if one.ended == _ENDED["all out"]:
         return (
-            f"Decided with {cost}: no other arm is better by more than {stake} at any load (error "
-            f"{error})."
+            f"Nothing to decide after {cost}: {one.ended}. Mend what put them out and give the same "
+            f"command again, or serve without drafts. Out: {'; '.join(one.out) or 'all'}."
         )
+    if one.decided:
+        return f"Decided with {cost}: {_decided(one, stake)} (error {error}).{_out(one)}"
     if one.ended == UNDER_WAY:
         return f"Under way after {cost}."
     if not one.found:
@@ -63,6 +67,28 @@ def headline(one: Played, more: Settling | None) -> str:
     return (
         f"Open after {cost}: {one.ended}; {settled} of {len(one.found)} places are settled. "
         f"{_more(more)}"
+    )
+
+
+def _decided(one: Played, stake: str) -> str:
+    """Say what a decision says: that nothing is better, and where nothing may be taken at all."""
+    beyond = [place for place in one.found if not place.meets]
+    best = f"no other arm is better by more than {stake} at any load"
+    if not beyond:
+        return best
+    if len(beyond) == len(one.found):
+        return f"no arm meets the SLO {one.terms.slo} at any load, so none is to be taken"
+    told = "; ".join(f"{place.dataset} at {place.load:g}" for place in beyond)
+    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {told}"
+
+
+def _out(one: Played) -> str:
+    """Say that not all arms were compared, where some are out."""
+    many = len(one.out)
+    return (
+        f" {counted(many, 'arm')} {'is' if many == 1 else 'are'} out: {'; '.join(one.out)}."
+        if many
+        else ""
     )
 
 
@@ -146,8 +172,13 @@ def _by_all(one: Found) -> str:
 
 
 def title(one: Played) -> str:
-    """Return what the search is about: the study and, of recorded launches, the model."""
-    return known(one.study) if one.model is None else f"{known(one.study)}: {one.model}"
+    """Return what the search is about: the study and, of recorded launches, the model and what else
+    tells it from another one of the same study."""
+    if one.system is None:
+        return known(one.study)
+    size = one.system.tensor_parallel_size
+    told = (name(one.system), f"TP {known(size)}", one.system.configuration)
+    return f"{known(one.study)}: {', '.join(part for part in told if part)}"
 
 
 def cost_so_far(one: Played) -> str:
@@ -210,6 +241,10 @@ def proof(one: Proof) -> str:
             "choice and not recommended; search on with a smaller --stake, or on a quieter machine."
         )
     beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
+    if one.rival is not None and not one.ahead:
+        beside = (
+            f"; nothing is proven against the runner-up ({one.rival}), whose launches are not whole"
+        )
     more = "" if one.answer != "open" else (
         " To settle it raise `repeats` in the study of the proof, give it to `draftboard run`, and then "
         "this command again."

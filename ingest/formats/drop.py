@@ -164,7 +164,10 @@ def _with_record(cell: Cell, record: Record) -> Cell:
 
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     start = cell.started_at or (drop.record.started_at if alone else None)
-    window = None if start is None else (start.timestamp(), start.timestamp() + _length(cell))
+    length = _length(cell)
+    window = (
+        None if start is None or not length else (start.timestamp(), start.timestamp() + length)
+    )
     found, flags = over_window(drop.series, _of_all_requests(cell, window))
     if found is None and alone:
         found, more = before_after(drop.before, drop.after)

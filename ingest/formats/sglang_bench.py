@@ -3,7 +3,8 @@
 Definitions after ``sglang/benchmark/serving.py`` of SGLang 0.5.23: its TPOT leaves out the first
 token and is our ITL, its end-to-end latency is in ms, percentiles are interpolated, and throughput
 is everything generated over the time of the run. Its ITL is a gap between chunks for servers that
-speak OpenAI's interface, and a gap spread over the tokens of its chunk for SGLang's own.
+speak OpenAI's interface, and a gap spread over the tokens of its chunk for SGLang's own. A server that
+reports no usage is taken to have generated what was asked for; the texts, counted anew, tell.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ _RATES = {"output_throughput": "output_throughput", "total_throughput": "total_t
 _LATENCIES = {"ttft": ("ttft_ms", 1.0), "itl": ("tpot_ms", 1.0),
               "request_latency": ("e2e_latency_ms", 1e-3)}  # fmt: skip
 _OWN_INTERFACE = ("sglang", "sglang-native")
+#: Texts that are tokenised again give some tokens more or fewer than were generated.
+_RETOKENISED = 1.2
 
 
 class Details(msgspec.Struct):
@@ -92,9 +95,24 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
         completed=int(said["completed"]),
         errored=failed,
         duration=float(said["duration"]),
-        flags=flags,
+        flags=(*flags, *_as_asked_for(said)),
         requests=requests,
     )
+
+
+def _as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
+    """Yield a flag where more output tokens are counted than the texts hold."""
+    counted, held = said.get("total_output_tokens"), said.get("total_output_tokens_retokenized")
+    if said.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
+        return
+    if held > 0 and counted > _RETOKENISED * held:
+        yield Flag(
+            "tokens_as_asked_for",
+            "warning",
+            f"{counted:,.0f} output tokens are counted, and the texts hold {held:,.0f}: the server may have "
+            "reported no usage, and then those asked for were counted, not those generated, so ITL is too "
+            "low and output tokens per second are too many. Texts without a model's reasoning look alike.",
+        )
 
 
 def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]:

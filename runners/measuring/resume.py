@@ -5,7 +5,7 @@ again is brought back.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -109,6 +109,20 @@ def state(cell: PlannedCell, layout: Layout, now: Now) -> Found:
     if changed is not None:
         return Found("changed", changed.folder, changed.why, back)
     return Found("failed" if layout.attempts(cell.key) else "missing", back=back)
+
+
+def unlike(plan: Plan, layout: Layout, now: Now) -> tuple[str, ...]:
+    """Return the facts in which results that lie there differ from what the plan would measure now,
+    each once: also those of another software, which lie beside as other cells."""
+    said = (why for cell in plan.cells for why in _unlike(cell, layout, now))
+    return tuple(dict.fromkeys(said))
+
+
+def _unlike(cell: PlannedCell, layout: Layout, now: Now) -> Iterator[str]:
+    for folder in layout.cells(cell.key):
+        if (record := _record(folder)) is not None:
+            yield from differs(of_record(record), now.software)
+            yield from differences(record, cell.asked, now.prompts(cell))
 
 
 def _returning(cell: PlannedCell, layout: Layout, now: Now) -> Path | None:

@@ -11,13 +11,15 @@ import pytest
 from analysis.search.space import Arm, Place
 from answers.search.live import Live, Order, Planned, bare, live
 from answers.search.measured import measured
-from answers.search.proven import proven, study_of_proof
-from answers.search.values import Terms
+from answers.search.proven import proven
+from answers.search.values import Out, Terms
 from answers.search.winner import Winner
 from answers.search.words import outlook
+from answers.search.words import proof as words_of
 from tests.commands.asking import run
 from tests.truth.drops import One, write_drop
 from tests.truth.frames import FACTS, OUTPUT
+from warehouse.errors import InvalidInput
 from warehouse.store import Reader
 
 pytestmark = pytest.mark.slow
@@ -102,9 +104,7 @@ def prove(node: Node, one: Winner) -> None:
     like = {load: names[arm] for load, arm in zip(loads, one.arms.tolist(), strict=False)}
     for turn in range(2):
         for name, as_at in ((one.name, like), ("baseline", {})):
-            node.drops(
-                study_of_proof("mine"), name, f"{name}-{turn}", (("code", "prose"), (1, 8)), as_at
-            )
+            node.drops("mine-proof", name, f"{name}-{turn}", (("code", "prose"), (1, 8)), as_at)
 
 
 def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_best(
@@ -123,11 +123,11 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     assert now.winner is not None
     assert now.rival is not None
     with closing(node.reader()) as reader:
-        assert proven(reader, PLANNED, now).proof is None
+        assert proven(reader, PLANNED, now, "mine-proof").proof is None
     prove(node, now.winner)
     prove(node, now.rival)
     with closing(node.reader()) as reader:
-        proof = proven(reader, PLANNED, now).proof
+        proof = proven(reader, PLANNED, now, "mine-proof").proof
     assert proof is not None
     assert proof.kept
     assert proof.rival == "K=1"
@@ -145,7 +145,7 @@ def test_what_is_decided_of_a_winner_is_what_verdict_says_of_its_proof(node: Nod
     prove(node, now.winner)
     prove(node, now.rival)
     with closing(node.reader()) as reader:
-        proof = proven(reader, PLANNED, now).proof
+        proof = proven(reader, PLANNED, now, "mine-proof").proof
     assert proof is not None
     warehouse = ("--warehouse", str(node.results / ".search"))
     said = json.loads(run("verdict", *warehouse, "--study", "mine-proof", "--json").stdout)
@@ -183,7 +183,7 @@ def test_a_mix_is_measured_with_all_its_datasets_and_decided_as_one(node: Node) 
     assert now.rival is not None
     prove(node, now.rival)
     with closing(node.reader()) as reader:
-        proof = proven(reader, PLANNED, now).proof
+        proof = proven(reader, PLANNED, now, "mine-proof").proof
     assert proof is not None
     assert [(place.dataset, place.load) for place in proof.places] == [("mix", 1.0), ("mix", 8.0)]
 
@@ -229,3 +229,125 @@ def test_servers_beside_each_other_cost_the_machine_once_and_tell_their_start(
     duration = float(found.space.cell_min[0])
     # k3 began 600 s after the two others did, whose two cells were over by then.
     assert found.space.start_min == pytest.approx(10 - 1 - duration, abs=1.0)
+
+
+def test_where_no_arm_can_be_measured_nothing_is_called_decided(node: Node) -> None:
+    out = (Out("k1", "code at 1: no such draft"), Out("k3", "code at 1: no such draft"))
+    node.measure(live(None, PLANNED, Terms(), out).orders[0])
+    with closing(node.reader()) as reader:
+        now = live(reader, PLANNED, Terms(), out)
+    assert not now.orders
+    assert not now.told.decided
+    assert now.winner is None
+    assert now.told.headline.startswith("Nothing to decide after 1 launch and")
+    assert "k3 (code at 1: no such draft)" in now.told.headline
+    assert {one.arm for one in now.told.found} == {"baseline"}
+
+
+def test_a_decision_says_which_arms_it_did_not_compare_and_where_none_meets_the_slo(
+    node: Node,
+) -> None:
+    limit = OUTPUT * 0.01 * 0.75
+    now, _ = searched(node, Terms(stake=0.1, slo=f"latency:p50<{limit}s"))
+    assert (
+        f"where one meets the SLO latency:p50<{limit}s, and none does on code at 1; code at 8; prose at 8"
+        in (now.told.headline)
+    )
+    gone = (Out("k1", "code at 8: out of memory"),)
+    with closing(node.reader()) as reader:
+        told = live(reader, PLANNED, Terms(stake=0.5), gone).told
+    assert told.decided
+    assert told.headline.endswith("1 arm is out: k1 (code at 8: out of memory).")
+    with closing(node.reader()) as reader:
+        none = live(reader, PLANNED, Terms(stake=0.1, slo="latency:p50<0.1ms")).told
+    assert (
+        "no arm meets the SLO latency:p50<0.1ms at any load, so none is to be taken"
+        in none.headline
+    )
+
+
+def test_a_budget_that_runs_out_later_than_at_the_start_ends_open_with_what_is_known(
+    node: Node,
+) -> None:
+    with pytest.raises(InvalidInput, match="too few to measure every method once"):
+        live(None, PLANNED, Terms(budget_min=1))
+    node.measure(live(None, PLANNED, Terms()).orders[0])
+    with closing(node.reader()) as reader:
+        now = live(reader, PLANNED, Terms(budget_min=1))
+    assert not now.orders
+    assert now.told.headline == "Open: the budget is spent before every method was measured once."
+
+
+def test_money_buys_more_launches_where_they_share_a_machine(node: Node) -> None:
+    begin = node.clock
+    for arm in ("baseline", "k1", "k3"):
+        node.clock = begin
+        node.drops("mine", arm, f"{arm}-start-0", (("code", "prose"), (1, 8)))
+    priced, terms = (
+        replace(PLANNED, usd_per_min=1.0),
+        Terms(stake=0.001, budget_min=22, by_money=True),
+    )
+    with closing(node.reader()) as reader:
+        one, each = (
+            live(reader, replace(priced, one_machine=is_one), terms) for is_one in (True, False)
+        )
+        minutes = live(reader, priced, replace(terms, by_money=False))
+    assert one.told.usd is not None
+    assert each.told.usd is not None
+    assert 3 * one.told.usd == pytest.approx(each.told.usd, rel=0.02)
+    assert each.told.usd == pytest.approx(each.told.minutes)
+    assert one.orders
+    assert [x.told.ended for x in (each, minutes)] == ["the budget is spent"] * 2
+
+
+def test_a_launch_of_a_mix_that_was_cut_short_is_measured_to_its_end(node: Node) -> None:
+    """It was killed after the first of two datasets, so at no load is anything known of the mix."""
+    node.drops("mine", "baseline", "baseline-start-0", (("code",), (1, 8)))
+    for mix, datasets in ((("code", 0.5), ("prose", 0.5)), ("code", "prose")), ((), ("prose",)):
+        with closing(node.reader()) as reader:
+            (order,) = live(reader, PLANNED, Terms(mix=mix)).orders
+        assert order.datasets == datasets
+        assert order.launch_id == ("baseline-start-0" if mix else "baseline-start-1")
+
+
+def test_a_mix_whose_datasets_share_no_load_is_refused() -> None:
+    apart = replace(PLANNED, places=(Place("code", 1.0), Place("prose", 8.0)))
+    with pytest.raises(InvalidInput, match=r"share no load \(code at 1; prose at 8\)"):
+        live(None, apart, Terms(mix=(("code", 0.5), ("prose", 0.5))))
+
+
+def test_where_datasets_cannot_be_mixed_all_decisions_of_a_proof_are_told(node: Node) -> None:
+    apart = replace(PLANNED, places=(Place("code", 1.0), Place("prose", 8.0)))
+    now, _ = searched(node, Terms(stake=0.1), apart)
+    assert now.winner is not None
+    assert now.rival is not None
+    like = {1: "k3", 8: "k1"}
+    for turn in range(2):
+        for name, as_at in (
+            (now.winner.name, like),
+            ("baseline", {}),
+            (now.rival.name, {1: "k1", 8: "k1"}),
+        ):
+            for cells in ((("code",), (1,)), (("prose",), (8,))):
+                node.drops("mine-proof", name, f"{name}-{turn}", cells, as_at)
+    with closing(node.reader()) as reader:
+        proof = proven(reader, apart, now, "mine-proof").proof
+    assert proof is not None
+    assert "code: " in proof.decision
+    assert "prose: " in proof.decision
+    assert proof.recommended
+
+
+def test_a_runner_up_without_whole_launches_keeps_no_proof_from_being_told(node: Node) -> None:
+    now, _ = searched(node, Terms(stake=0.1))
+    assert now.winner is not None
+    assert now.rival is not None
+    prove(node, now.winner)
+    with closing(node.reader()) as reader:
+        proof = proven(reader, PLANNED, now, "mine-proof").proof
+    assert proof is not None
+    assert (proof.rival, proof.ahead) == ("K=1", ())
+    assert (
+        "nothing is proven against the runner-up (K=1), whose launches are not whole"
+        in words_of(proof)
+    )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.search.belief import Belief
 from analysis.search.space import Arm, Floats, Lengths, Place, Seen, Space
+from answers.search.family import family_of
 from answers.search.values import Proof, Proven
 from answers.search.winner import Winner, runner_up, winner
 from answers.search.words import proof, proof_rows
@@ -135,3 +136,32 @@ def test_a_winner_is_recommended_only_where_the_decision_on_its_fresh_launches_i
     assert not replace(KEPT, answer="no").recommended
     assert replace(KEPT, answer="at some loads").recommended
     assert not replace(KEPT, refused="its answers differ").recommended
+
+
+def test_a_family_that_names_no_method_is_a_draft_model_and_two_of_one_method_are_told_by_name() -> (
+    None
+):
+    arms = (Arm("baseline", "", 0), Arm("small-k3", family_of({"model": "small"}, ["a"], ["a"]), 3),
+            Arm("large-k3", family_of({"model": "large", "method": "draft_model"}, ["a"], ["a"]), 3))  # fmt: skip
+    space = Space(arms, SPACE.places, 3.0, np.full(4, 2.0))
+    speed = np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4])
+    _, seen, belief = known(speed)
+    best = winner(space, seen, belief)
+    rival = runner_up(space, seen, belief, best)
+    assert rival is not None
+    assert (best.words, rival.words) == ("large-k3: K=3", "small-k3: K=3")
+    assert json.loads(rival.config or "") == {"model": "small", "num_speculative_tokens": 3}
+
+
+def test_arms_that_differ_in_their_servers_alone_are_winner_and_runner_up() -> None:
+    draft = {"method": "ngram"}
+    arms = (Arm("baseline", "", 0), Arm("a-k3", family_of(draft, ["x"], ["x"]), 3),
+            Arm("b-k3", family_of(draft, ["x", "--max-num-seqs", "64"], ["x"]), 3))  # fmt: skip
+    space = Space(arms, SPACE.places, 3.0, np.full(4, 2.0))
+    _, seen, belief = known(np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4]))
+    best = winner(space, seen, belief)
+    rival = runner_up(space, seen, belief, best)
+    assert rival is not None
+    assert (best.like, rival.like) == ("b-k3", "a-k3")
+    assert best.config == rival.config == '{"method": "ngram", "num_speculative_tokens": 3}'
+    assert best.name.split("-")[1] != rival.name.split("-")[2]

@@ -47,7 +47,7 @@ def test_it_is_asked_once_for_each_arm_and_again_where_the_command_is_another(
 
 def test_what_it_said_is_asked_anew_where_the_file_was_cut_short(gate: str, drops: Path) -> None:
     check(drops / "bad", gate)
-    (drops / "bad" / "check.json").write_text('{"comm')
+    (drops / "bad" / ".check.json").write_text('{"comm')
     assert refused(drops, gate) == ()
     check(drops / "bad", gate)
     assert len(refused(drops, gate)) == 1

@@ -19,6 +19,11 @@ def test_the_search_over_the_examples_finds_the_winners_of_the_decision(examples
         places = [place for place in one["found"] if place["by_all"] is not None]
         assert places
         assert all(place["agrees"] for place in places if place["settled"])
+    nights = [one for one in found["searches"] if one["study"] == "lab-nights"]
+    told_apart = {one["system"]["configuration"] for one in nights}
+    assert len(told_apart) == len(nights) == 3
+    # Its cells lie a day apart, which no launch takes.
+    assert all(one["grid_min"] < 60 for one in nights)
     (costly,) = (one for one in found["searches"] if one["study"] == "laptop-lab-costly")
     assert costly["decided"]
     assert costly["minutes"] < 0.6 * costly["grid_min"]
@@ -77,7 +82,15 @@ def test_a_budget_too_small_for_each_method_once_is_told(recorded: tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--stake", "0%"), ("--error", "many"), ("--budget", "-3min")]
+    ("option", "value"),
+    [
+        ("--stake", "0%"),
+        ("--stake", "0.02"),
+        ("--error", "0.05"),
+        ("--error", "many"),
+        ("--budget", "-3min"),
+        ("--slo", "ttft:p95<fast"),
+    ],
 )
 def test_what_is_no_size_is_refused(recorded: tuple[str, str], option: str, value: str) -> None:
-    assert option in str(refused("search", "--replay", recorded[1], option, value))
+    assert value in str(refused("search", "--replay", recorded[1], option, value))

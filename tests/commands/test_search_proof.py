@@ -1,5 +1,6 @@
 """The study in which a winner is proven: the search's own, with its winner as an arm."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,9 @@ def proven(tmp_path: Path, winner: Winner = WINNER) -> Path:
     study = tmp_path / "mine.yaml"
     study.write_text(STUDY.read_text())
     study.chmod(0o600)
-    return write_proof(study, "mine-proof", (winner, RUNNER_UP), 2)
+    name, path = write_proof(study, "mine", (winner, RUNNER_UP), 2)
+    assert read_study(path).name == name
+    return path
 
 
 def test_it_is_the_study_of_the_search_with_the_winner_as_an_arm(tmp_path: Path) -> None:
@@ -56,6 +59,24 @@ def test_what_others_may_not_read_of_the_study_they_may_not_read_of_its_proof(
 def test_the_same_winner_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     before = proven(tmp_path).stat().st_mtime_ns
     assert proven(tmp_path).stat().st_mtime_ns == before
+
+
+def test_another_winner_is_proven_in_a_study_of_its_own(tmp_path: Path) -> None:
+    first = proven(tmp_path)
+    other = replace(
+        WINNER, config='{"method": "draft_model", "num_speculative_tokens": 5}', like="draft-k5"
+    )
+    second = proven(tmp_path, other)
+    assert (first.name, second.name) == ("mine-proof.yaml", "mine-proof-2.yaml")
+    assert read_study(second).name == "mine-proof-2"
+    assert proven(tmp_path) == first
+    assert proven(tmp_path, other) == second
+
+
+def test_more_repeats_that_somebody_asked_for_stay(tmp_path: Path) -> None:
+    path = proven(tmp_path)
+    path.write_text(path.read_text().replace("repeats: 2", "repeats: 6"))
+    assert read_study(proven(tmp_path)).repeats == 6
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from analysis.search.space import Arm
 from answers.search.board import from_texts
-from commands.search_drops import good
+from answers.search.family import config_of
+from answers.search.live import Planned
+from commands.search_check import refused
+from commands.search_drops import good, lost_min
 from commands.search_plan import planned
-from commands.search_study import PROGRAM, Place, nothing_left
+from commands.search_study import PROGRAM, Place, _gated, nothing_left
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
-from warehouse.errors import InvalidInput
+from warehouse.errors import InvalidInput, RunnerError
 from warehouse.searches import read
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +47,88 @@ def test_a_load_that_is_a_rate_is_refused_by_its_name() -> None:
     said["launches"][0]["cells"][0] = "baseline/tp1/prose/poisson8-r0"
     with pytest.raises(InvalidInput, match="poisson8"):
         planned(said)
+
+
+def test_an_arm_that_is_not_measured_everywhere_is_refused_by_its_name() -> None:
+    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
+    (launch,) = (one for one in said["launches"] if one["arm"] == "draft-k3")
+    launch["cells"] = [key for key in launch["cells"] if "/prose/" not in key]
+    with pytest.raises(
+        InvalidInput, match="draft-k3 is not measured on prose at 1: leave `arms` out"
+    ):
+        planned(said)
+
+
+def test_arms_of_one_method_whose_servers_are_started_otherwise_are_two_families() -> None:
+    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
+    (draft,) = (one for one in said["launches"] if one["arm"] == "draft-k3")
+    other = draft | {"arm": "large-k3", "command": [*draft["command"], "--max-num-seqs", "64"]}
+    found = planned(said | {"launches": [*said["launches"], other]})
+    mine = {arm.label: arm.family for arm in found.arms}
+    assert mine["draft-k3"] != mine["large-k3"]
+    assert config_of(mine["draft-k3"]) == config_of(mine["large-k3"])
+
+
+def test_results_that_were_measured_otherwise_are_not_searched_on(tmp_path: Path) -> None:
+    """Whoever edits the study, or upgrades the engine, would race new launches against old ones."""
+    study = str(ROOT / "studies" / "laptop-lab-quick.yaml")
+    said = told("plan", study)
+    place = tmp_path / said["study"] / said["launches"][0]["cells"][0]
+    place.mkdir(parents=True)
+    text = {
+        "status": "good",
+        "environment": {"software": {"engine": "vllm", "engine_version": "0.1"}},
+    }
+    (place / "record.json").write_text(json.dumps(text))
+    result = run("search", study, "--results", str(tmp_path), "--dry-run")
+    assert isinstance(result.exception, RunnerError | InvalidInput)
+    assert "engine_version" in str(result.exception)
+    assert "search into another folder of results" in str(result.exception)
+    assert told("plan", study)["unlike"] == []
+
+
+def test_what_failed_is_counted_once_for_each_launch_and_attempt(tmp_path: Path) -> None:
+    for load, begin, end, attempt in ((1, 0, 5, 1), (4, 0, 5, 1), (4, 10, 13, 2)):
+        place = tmp_path / "draft" / "tp1" / "code" / f"c{load}-r0.failed-{attempt}"
+        place.mkdir(parents=True)
+        said = {"launch": "r0-draft", "started_at": f"2026-11-25T00:{begin:02d}:00+00:00",
+                "ended_at": f"2026-11-25T00:{end:02d}:00+00:00"}  # fmt: skip
+        (place / "record.json").write_text(json.dumps(said))
+    assert lost_min(tmp_path) == pytest.approx(8)
+
+
+def test_what_comes_next_is_told_without_measuring(tmp_path: Path) -> None:
+    asked = ("search", str(ROOT / "studies" / "laptop-lab-search.yaml"), "--results", str(tmp_path))
+    found = told(*asked, "--dry-run")
+    (first,) = found["next"]
+    assert (first["launch"], first["arm"], first["why"]) == (
+        "r0-baseline-tp1",
+        "baseline",
+        "screen",
+    )
+    assert first["minutes"] > 0
+    printed = run(*asked, "--dry-run").stdout
+    assert "Next: r0-baseline-tp1, everywhere" in printed
+    assert "in the order in which they are chosen" not in printed
+
+
+def test_a_slip_in_the_slo_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    study = str(ROOT / "studies" / "laptop-lab-quick.yaml")
+    result = run("search", study, "--results", str(tmp_path), "--slo", "ttft:p95<fast", "--dry-run")
+    assert isinstance(result.exception, InvalidInput)
+    assert "ttft:p95<fast" in str(result.exception)
+
+
+def test_the_gate_sees_also_arms_that_an_earlier_command_measured(tmp_path: Path) -> None:
+    place = Place(Path("s.yaml"), tmp_path, check="false")
+    for arm in ("baseline", "draft"):
+        drop = place.drops("mine") / arm / "tp1" / "code" / "c1-r0"
+        drop.mkdir(parents=True)
+        (drop / "record.json").write_text("{}")
+    arms = (Arm("baseline", "", 0), Arm("draft", "{}", 1))
+    _gated(place, Planned("mine", arms, (), {}, 1.0))
+    (out,) = refused(place.drops("mine"), "false")
+    assert out.arm == "draft"
 
 
 def test_a_budget_too_small_is_refused_with_the_least_that_would_do(tmp_path: Path) -> None:
@@ -96,10 +182,10 @@ def test_a_launch_that_left_nothing_says_where_to_look_and_what_to_do_next(
     assert told_.endswith("the same command goes on from here and measures only what is missing.")
 
 
-def searched(study: SmallStudy) -> "subprocess.CompletedProcess[str]":
+def searched(study: SmallStudy, *more: str) -> "subprocess.CompletedProcess[str]":
     """A search to its end; it starts up to ten servers, one after the other."""
     done = subprocess.run(
-        command(study), cwd=ROOT, capture_output=True, text=True, check=False,
+        [*command(study), *more], cwd=ROOT, capture_output=True, text=True, check=False,
         timeout=4 * PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -143,6 +229,8 @@ def test_an_arm_that_never_starts_is_out_with_its_reason_and_costs_nothing_more(
     assert "out: numbers at 2: The server ended with status 3" in done.stderr
     (told_,) = json.loads(done.stdout)["searches"]
     assert {place["arm"] for place in told_["found"]} == {"baseline"}
+    assert not told_["decided"]
+    assert told_["headline"].startswith("Nothing to decide")
     assert told_["out"][0].startswith("draft (numbers at 2")
     tries = asked.read_text()
     assert len(tries) == 2  # `retries` of the study is 1
@@ -163,8 +251,15 @@ def test_a_winner_is_proven_against_the_baseline_and_the_runner_up_in_fresh_laun
     study = small_study(
         tmp_path, "--fake-delay 0.1 --fake-acceptance 0.9", repeats=3, arms=arms, limits=limits
     )
-    (told_,) = json.loads(searched(study).stdout)["searches"]
+    gate = tmp_path / "gate"
+    gate.write_text(f'#!/bin/sh\necho "$1" >> "{tmp_path}/asked"\n')
+    gate.chmod(0o755)
+    (told_,) = json.loads(searched(study, "--check", str(gate)).stdout)["searches"]
     assert (told_["decided"], told_["out"]) == (True, [])
+    asked = [Path(line).name for line in (tmp_path / "asked").read_text().splitlines()]
+    assert len(asked) == len(set(asked))
+    assert set(asked[:-1]) <= {"draft-k1", "draft-k3"}
+    assert asked[-1].startswith("winner-")
     (place,), (beside,) = told_["proof"]["places"], told_["proof"]["ahead"]
     assert {told_["proof"]["words"], told_["proof"]["rival"]} == {"K=1", "K=3"}
     assert (place["load"], beside["load"]) == (2, 2)

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import zstandard
 
+from tests.ingest.readers import test_genai_perf
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -64,6 +66,22 @@ def test_acceptance_is_the_difference_of_the_counters_around_the_run(run: Any, d
         for m in run.of_cell(queries.cell_measurements, cell["cell_id"])
     }
     assert shown["acceptance_rate", "canonical"] == pytest.approx(0.5)
+
+
+def test_where_a_report_has_no_duration_the_snapshots_tell_and_not_a_window_of_no_length(
+    run: Any, write: Any
+) -> None:
+    """The two samples around its start lie before the first draft."""
+    files = snapshots(exposition(100), exposition(300))
+    lines = [json.dumps([START + at, exposition(100)]) for at in (-1, 1)]
+    for name, text in {**files, "metrics-samples.jsonl": "\n".join(lines)}.items():
+        write(f"drop/{name}", text)
+    write("drop/genai.json", test_genai_perf.report(concurrency=3))
+    record = {"schema_version": 1, "report": "genai.json", "spec_method": "ngram", "num_speculative_tokens": 2,
+              "started_at": datetime.fromtimestamp(START, UTC).isoformat()}  # fmt: skip
+    assert run(write("drop/record.json", record).parent).status == 0
+    assert [a["drafts"] for a in acceptances(run)] == [200]
+    assert "never_speculated" not in run.flags(run.cells()[0]["cell_id"])
 
 
 def test_each_level_takes_its_own_difference_from_the_samples(run: Any, drop: Any) -> None:

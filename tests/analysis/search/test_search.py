@@ -328,3 +328,36 @@ def test_no_arm_is_launched_more_often_than_it_can_be() -> None:
     asked = [step.arm for one in batches(4, left=(2, 2, 2, 1)) for step in one]
     assert asked
     assert all(asked.count(arm) <= most for arm, most in enumerate((2, 2, 2, 1)))
+
+
+def test_a_winner_that_cannot_be_measured_where_it_leads_is_open_and_not_decided() -> None:
+    """K=3 leads at the middle load, where nobody measured it, and has no launch left."""
+    ends = np.array([True, False, True])
+    sure = np.where(ends, SPEED, np.nan)
+    launches = tuple(
+        Launch(arm, SPEED[arm] if arm in (0, 1, 3) else sure[arm])
+        for _ in range(6)
+        for arm in range(4)
+    )
+    aim = Aim(0.1, 0.05, 5000.0)
+    free = state(SPACE, Seen(launches, SURE), aim)
+    assert isinstance(free.step, Next)
+    assert (free.step.why, free.step.arm, free.step.places.tolist()) == (
+        "check",
+        2,
+        [False, True, False],
+    )
+    closed = state(SPACE, Seen(launches, SURE, closed=frozenset({2})), aim)
+    assert closed.step == End(False, "nothing left")
+
+
+def test_where_every_arm_is_out_nothing_is_decided() -> None:
+    now, launches = played(SPEED, 0.01, Aim(0.02, 0.05, 500.0), out=frozenset({1, 2, 3}))
+    assert now.step == End(False, "all out")
+    assert [one.arm for one in launches] == [0]
+
+
+def test_minutes_of_what_failed_are_spent() -> None:
+    seen, aim = Seen((Launch(0, SPEED[0]),), SURE), Aim(0.02, 0.05, 100.0)
+    assert isinstance(state(SPACE, seen, aim).step, Next)
+    assert state(SPACE, replace(seen, lost_min=90.0), aim).step == End(False, "budget")

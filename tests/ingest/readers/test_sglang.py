@@ -86,6 +86,24 @@ def test_the_gap_between_chunks_is_taken_where_it_is_one(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("said", "flagged"),
+    [
+        ({}, False),
+        ({"total_output_tokens": 20}, False),
+        ({"total_output_tokens": 384}, True),
+        ({"total_output_tokens": 384, "backend": "sglang"}, False),
+        ({"total_output_tokens": 384, "total_output_tokens_retokenized": None}, False),
+    ],
+)
+def test_tokens_that_may_be_those_asked_for_are_flagged(
+    tmp_path: Path, said: dict[str, Any], flagged: bool
+) -> None:
+    """Without usage from the server its 128 tokens a request are counted, whatever the texts hold."""
+    found = cell(written(tmp_path / "r.jsonl", line(**said), lines=True))
+    assert ("tokens_as_asked_for" in {flag.name for flag in found.flags}) is flagged
+
+
+@pytest.mark.parametrize(
     ("said", "text"),
     [
         ({}, "2 at once"),
