@@ -41,7 +41,7 @@ quick: install
 # Forty minutes with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
 test: lint lab-test-envs sbom
 	$(BIN)/pytest -n 2 --dist worksteal -m "not alone and not long" --durations 10
-	$(BIN)/pytest -m "alone and not long" --durations 10
+	$(BIN)/pytest tests/nightly tests/runners -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
 
 # An hour and a half: whole nights, the whole quick lab, clusters whose nodes are killed, an hour of one load.

@@ -163,7 +163,7 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
         during = dashboard.megabytes
         done.set()
         writer.join()
-        after = _settled(dashboard, 30 if quick else FORGOTTEN_S)
+        after = _settled(dashboard, 3 if quick else FORGOTTEN_S)
     yield from judged(seen, (before, during, after))
     shutil.rmtree(root)
 

@@ -41,6 +41,17 @@ def test_whatever_a_test_carries_it_is_run_once(carried: dict[str, bool]) -> Non
     assert selected("quick", carried) <= selected("test", carried)
 
 
+def test_those_alone_lie_where_make_test_looks_for_them() -> None:
+    """Collecting all others takes a third of a minute for nothing."""
+    (places,) = re.findall(r"pytest ((?:tests/\S+ )+)-m \"alone", recipe("test"))
+    looked = tuple(ROOT / place for place in places.split())
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text("utf-8")
+        alone = re.findall(r"^@pytest\.mark\.alone|^pytestmark.*mark\.alone", text, re.M)
+        if alone and not any(path.is_relative_to(place) for place in looked):
+            assert text.count("@pytest.mark.long\n@pytest.mark.alone") == len(alone), path
+
+
 def test_make_check_lints_and_runs_the_quick_tests() -> None:
     assert recipe("check").split()[-2:] == ["lint", "quick"]
 

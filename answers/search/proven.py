@@ -1,7 +1,6 @@
 """What fresh launches prove of the winner of a search: promised and proven gain, told apart."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from warehouse.store_read import Reader
 #: How often the winner, the runner-up and the baseline are launched.
 LAUNCHES = 2
 #: Answers, those that say the least for drafting first.
-_RISING: tuple[ProofAnswer, ...] = ("none", "no", "open", "at some loads", "yes")
+_RISING = ("no", "open", "at some loads", "yes")
 
 
 def proven(
@@ -47,39 +46,45 @@ def proven(
     )  # fmt: skip
     both = [one for one in (found, beside) if one is not None]
     tests = len(both) * len(taken.arms)
+    decided = _decided(reader, study, now.told.terms)
+    more = decided.more if decided.answer == "open" else None
     told = Proof(
         taken.config, taken.words, all(one.kept(tests) for one in both),
-        *_decided(reader, study, now.told.terms),
+        decided.answer, decided.words, decided.paste,
         _lines(known[0], found), None if rival is None else rival.words,
         () if beside is None else _lines(known[0], beside),
         next((one.why for one in refused if one.arm == taken.name), None),
+        study, None if more is None else min(len(baseline), len(winner)) + more,
     )  # fmt: skip
     return replace(now.told, proof=told)
 
 
-def _decided(reader: Reader, study: str, terms: Terms) -> tuple[ProofAnswer, str, str | None]:
+@dataclass(frozen=True)
+class _Decided:
+    """``more``: launches of each arm that would settle what is open, None where nobody can tell."""
+
+    answer: ProofAnswer
+    words: str
+    paste: str | None = None
+    more: int | None = None
+
+
+def _decided(reader: Reader, study: str, terms: Terms) -> _Decided:
     """Return the decision on the study of the proof, as every page takes it: on the mix, on the only
-    dataset, or on each where they cannot be mixed; its words, and its value of
-    ``--speculative-config``."""
+    dataset, or on each where they cannot be mixed. The answer for all is the one that says the least
+    for drafting."""
     found = decide(reader, terms.question(Filters(study=(study,))))
     if not found.decisions:
-        return "none", found.why_none or "", None
+        return _Decided("none", found.why_none or "")
     (one, *_) = overviews(found.decisions)
-    if len(one.leads) == 1:
-        (lead,) = one.leads
-        return lead.answer, brief(lead), lead.config
-    told = " ".join(f"{one.place(lead)}: {brief(lead)}" for lead in one.leads)
+    alone = len(one.leads) == 1
+    told = (brief(lead) if alone else f"{one.place(lead)}: {brief(lead)}" for lead in one.leads)
     configs = {lead.config for lead in one.leads}
-    return (
-        _least([lead.answer for lead in one.leads]),
-        told,
+    return _Decided(
+        min((lead.answer for lead in one.leads), key=_RISING.index), " ".join(told),
         configs.pop() if len(configs) == 1 else None,
-    )
-
-
-def _least(answers: Sequence[ProofAnswer]) -> ProofAnswer:
-    """Return the answer that holds for all: the one that says the least for drafting."""
-    return min(answers, key=_RISING.index)
+        max((needed.launches for lead in one.leads for needed in lead.settle), default=None),
+    )  # fmt: skip
 
 
 def _fresh(reader: Reader, planned: Planned, now: Live, study: str) -> list[Floats]:

@@ -114,8 +114,9 @@ class Proof:
     what was promised, less the stake. ``answer`` and ``decision``: what is decided by the fresh launches
     alone, as on every page, the latter in words, and ``paste`` its value of ``--speculative-config``, None where
     nothing is to be drafted or datasets differ; ``places``: the gain against the baseline; ``ahead``: against
-    ``rival``, the runner-up, empty where it has no whole launches. ``refused``: why its answers keep it from being taken,
-    None where they do not."""
+    ``rival``, the runner-up, empty where it has no whole launches. ``refused``: why its answers keep it from
+    being taken, None where they do not; ``study``: of the fresh launches; ``repeats``: so many launches of
+    each arm would settle what is open, None where nothing is or nobody can tell."""
 
     config: str
     words: str
@@ -127,6 +128,8 @@ class Proof:
     rival: str | None = None
     ahead: tuple[Proven, ...] = ()
     refused: str | None = None
+    study: str = ""
+    repeats: int | None = None
 
     @property
     def recommended(self) -> bool:

@@ -246,8 +246,8 @@ def proof(one: Proof) -> str:
             f"; nothing is proven against the runner-up ({one.rival}), whose launches are not whole"
         )
     more = "" if one.answer != "open" else (
-        " To settle it raise `repeats` in the study of the proof, give it to `draftboard run`, and then "
-        "this command again."
+        f" To settle it {'raise `repeats`' if one.repeats is None else f'write `repeats: {one.repeats}`'} "
+        f"into the study of the proof{f' ({one.study})' * bool(one.study)} and give this command again."
     )  # fmt: skip
     return (
         f"The winner ({one.words}) kept its promise in fresh launches{beside}. {one.decision}{more}"

@@ -133,6 +133,10 @@ def test_a_winner_is_recommended_only_where_the_decision_on_its_fresh_launches_i
     undecided = replace(KEPT, answer="open", decision="Open: it is not settled that it pays.")
     assert not undecided.recommended
     assert "Open: it is not settled that it pays. To settle it raise `repeats`" in proof(undecided)
+    known = replace(undecided, study="mine-proof", repeats=7)
+    assert proof(known).endswith("To settle it write `repeats: 7` into the study of the proof "
+                                 "(mine-proof) and give this command again.")  # fmt: skip
+    assert "To settle" not in proof(replace(undecided, answer="none", decision="No arm meets it."))
     assert not replace(KEPT, answer="no").recommended
     assert replace(KEPT, answer="at some loads").recommended
     assert not replace(KEPT, refused="its answers differ").recommended
