@@ -7,9 +7,9 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis.matching.guess import Guess, together
+from analysis.matching.guess import SOME_METHOD, Guess, together
 from analysis.matching.guess_paths import concurrency, datasets, named, rate
-from warehouse.loads import load_of
+from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, the other files, or nobody.
 By = Literal["contents", "you", "name", "others", "nobody"]
@@ -17,6 +17,10 @@ By = Literal["contents", "you", "name", "others", "nobody"]
 SHOWN = ("spec_method", "num_speculative_tokens", "dataset", "model", "engine", "gpu", "gpu_count",
          "tensor_parallel_size")  # fmt: skip
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
+#: What a server was told to draft with, though not by which method.
+_DRAFTS = ("speculative_config", "draft_model")
+#: Whose reports say nothing of a load: that of their reader is how they run without a limit.
+_SAYS_NO_LOAD = ("vllm-throughput",)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def guessed(
         files.setdefault(str(row["path"]), []).append(row)
     below = _below_what_they_share(list(files))
     seen = [_agreed(cells) for cells in files.values()]
-    names, contents = _named(list(files), below), [_content(facts) for facts in seen]
+    names, contents = _named(list(files), below), list(map(_content, seen, files.values()))
     arms = together(names, contents)
     alone = [_named_or_read(*pair) for pair in zip(names, contents, strict=True)]
     sets = datasets(below, [one.method for one in arms])
@@ -110,14 +114,19 @@ def _agreed(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _content(facts: Mapping[str, Any]) -> Guess:
-    return Guess(facts["spec_method"], facts["num_speculative_tokens"], facts["gpu"],
-                 facts["dataset"], facts["tensor_parallel_size"])  # fmt: skip
+def _content(facts: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Guess:
+    drafts = any(cell.get(key) not in (None, "{}") for cell in cells for key in _DRAFTS)
+    method = facts["spec_method"] or (SOME_METHOD if drafts else None)
+    return Guess(method, facts["num_speculative_tokens"], facts["gpu"], facts["dataset"],
+                 facts["tensor_parallel_size"])  # fmt: skip
 
 
 def _named_or_read(name: Guess, content: Guess) -> By:
     """Return what says the arm: the file's contents, its name or the other files."""
-    return "contents" if content.method else "name" if _own(name, content) else "others"
+    own = _own(name, content)
+    if own is None:
+        return "others"
+    return "contents" if own == content.method else "name"
 
 
 def _own(name: Guess, content: Guess) -> str | None:
@@ -159,15 +168,27 @@ def _load(
     cells: Sequence[Mapping[str, Any]], offers: Mapping[str, tuple[Any, By]]
 ) -> tuple[tuple[str, ...], dict[str, Any], By]:
     """Return the loads of a file in words, what its name adds to them, and who says them."""
-    stated = [load_of(*(cell.get(key) for key in _LOAD)) for cell in cells]
-    offer = {key: offers[key][0] for key in ("concurrency", "rate") if offers[key][0] is not None}
-    # As many as it takes is no number: a name may say it.
-    is_open = all(one is None or one.kind == "unbounded" for one in stated)
-    named_load = load_of(None, offer.get("concurrency"), offer.get("rate"), None)
-    if is_open and named_load is not None:
-        return (named_load.text,), offer, "name"
-    texts = tuple(dict.fromkeys(one.text for one in stated if one))
+    stated = [_load_of(cell) for cell in cells]
+    offer = {key: offers[key][0] for key in ("concurrency", "rate")
+             if offers[key][0] is not None and all(cell.get(key) is None for cell in cells)}  # fmt: skip
+    named = [_load_of({**cell, **offer}) for cell in cells]
+    if all(map(_is_unsaid, cells, stated)) and None not in named and named != stated:
+        return _texts(named), offer, "name"
+    texts = _texts(stated)
     return texts, {}, "contents" if texts else "nobody"
+
+
+def _load_of(cell: Mapping[str, Any]) -> Load | None:
+    return load_of(*(cell.get(key) for key in _LOAD))
+
+
+def _is_unsaid(cell: Mapping[str, Any], load: Load | None) -> bool:
+    """Return whether a name may say the load of a cell: that it is unbounded is a load too."""
+    return load is None or (load.kind == "unbounded" and _kind([cell]) in _SAYS_NO_LOAD)
+
+
+def _texts(loads: Iterable[Load | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(load.text for load in loads if load))
 
 
 def _kind(cells: Sequence[Mapping[str, Any]]) -> str:

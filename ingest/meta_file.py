@@ -4,6 +4,7 @@ Other programs write such files for themselves: members that are no facts are pa
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from warehouse.errors import InvalidInput, UnknownKey
 
 META, _OWN = "meta.json", ".meta.json"
 _LARGEST = 1 << 20
+#: What a report's name ends in; another dot belongs to the name, as in ``qwen2.5-7b.json``.
+_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv))?(\.(gz|zst))?$", re.IGNORECASE)
 
 
 def is_meta(path: Path) -> bool:
@@ -22,13 +25,17 @@ def is_meta(path: Path) -> bool:
     return path.name == META or path.name.endswith(_OWN)
 
 
+def meta_files(report: Path) -> tuple[Path, Path]:
+    """Return where the facts of a report may lie, there or not; the report's own file is last."""
+    own = _ENDS.sub("", report.name, count=1) + _OWN
+    return report.with_name(META), report.with_name(own)
+
+
 def facts_beside(report: Path) -> dict[str, Any]:
     """Return what lies beside a report and tells of it; the report's own file wins. Raises
     InvalidInput."""
-    own = report.name.split(".")[0] + _OWN
-    files = (report.with_name(name) for name in (META, own))
     found: dict[str, Any] = {}
-    for path in files:
+    for path in meta_files(report):
         if path.is_file() and path != report:
             found |= _read(path)
     return found

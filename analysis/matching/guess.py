@@ -9,14 +9,31 @@ SOME_METHOD = "speculative"
 BASELINE = "none"
 #: What names say, the most telling first -> the method.
 _METHODS: tuple[tuple[str, str], ...] = (
-    (r"no[-_ ]?spec(ulation|ulative)?|baseline|vanilla|without|spec[-_ ]?off", BASELINE),
     (r"eagle[-_ ]?3", "eagle3"), (r"eagle", "eagle"), (r"n[-_ ]?gram|prompt[-_ ]?lookup", "ngram"),
     (r"medusa", "medusa"), (r"mtp", "mtp"), (r"suffix", "suffix"),
-    (r"draft([-_ ]?model)?", "draft_model"), (r"spec(ulative|ulation)?(?=\d*)", SOME_METHOD),
-    (r"base", BASELINE),
+    (r"draft([-_ ]?model)?", "draft_model"), (r"spec(ulative|ulation)?", SOME_METHOD),
 )  # fmt: skip
-_K = r"(?:k|spec(?:ulative)?[-_]?tokens|draft[-_]?tokens|spec)[-_=]?(\d{1,2})"
-_TP = r"tp[-_=]?(\d{1,2})"
+_ANY_METHOD = "|".join(words for words, _ in _METHODS)
+#: What says a baseline whatever else is said.
+_OFF = r"(no|without)[-_ ]?spec(ulation|ulative)?|baseline|spec[-_ ]?off"
+#: What says one where no method stands beside it or nearer to the file: "without-cudagraph" does not.
+_PLAIN = r"vanilla|without(?![-_ ]?[a-z]{2})"
+#: What says one where no method stands at all.
+_WEAK = r"base|vanilla|without"
+_DENIED = rf"(no|without)[-_ ]?({_ANY_METHOD})"
+#: Not the k of a length (1k1k, 8k-1k), of top-k or of k8s.
+_K_OF_DRAFTS = (
+    r"(?:(?:(?<![a-z\d])(?<!top[-_ ])|(?<=eagle3)|(?<=eagle[-_ ]3))k[-_=]?"
+    r"|(?:(?<=[a-jl-z]\d)|(?<=[a-jl-z]\d\d)|(?<=[a-jl-z]\d\d\d))k)"
+    r"(\d{1,2})(?!\d|k(?!\d)|s(?![a-z\d]))"
+)
+#: What says how many tokens are drafted, the most telling first. "spec-1b" says a model's size.
+_K = (
+    r"(?<![a-z])(?:spec(?:ulative)?|draft)[-_]?tokens[-_=]?(\d{1,2})(?!\d)",
+    _K_OF_DRAFTS,
+    r"(?<![a-z])spec[-_=]?(\d{1,2})(?!\d|\.\d+[bm]|[a-z]+(?![a-z\d]))",
+)
+_TP = r"(?<![a-z])tp[-_=]?(\d{1,2})(?!\d)"
 _GPU = r"gb300|gb200|b300|b200|h200|h100|h20|a100|l40s|l40|l4|a10g|a10|t4|mi\d{3}x"
 
 
@@ -34,30 +51,64 @@ class Guess:
 def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
     """Return what a file's name says. ``datasets``: names that are known."""
     text = name.lower()
-    method = next((told for words, told in _METHODS if _said(words, text)), None)
+    method = _method(text)
     k = None if method == BASELINE else _number(_K, text)
     if k is not None and method is None:
         method = SOME_METHOD
     gpu = _said(_GPU, text)
     dataset = next((one for one in datasets if _said(re.escape(one.lower()), text)), None)
-    return Guess(method, k, gpu.group(1).upper() if gpu else None, dataset, _number(_TP, text))
+    return Guess(method, k, gpu.group(1).upper() if gpu else None, dataset, _number((_TP,), text))
 
 
 def unexplained(text: str) -> str:
     """Return the text with a ``/`` in place of every word that says the arm, the GPU or the
     parallelism."""
-    known = "|".join((_K, _TP, _GPU, *(words for words, _ in _METHODS)))
-    return re.sub(rf"(?<![a-z])({known})(?![a-z])", "/", text, flags=re.IGNORECASE)
+    words = (_GPU, _OFF, _DENIED, _WEAK, _ANY_METHOD)
+    return re.sub("|".join((*_K, _TP, *map(_alone, words))), "/", text, flags=re.IGNORECASE)
+
+
+def _method(text: str) -> str | None:
+    """Return the method that a path says, or that it says a baseline; None where it says nothing.
+
+    A method that is denied says no more than a plain word for a baseline.
+    """
+    if _said(_OFF, text):
+        return BASELINE
+    text = re.sub(_alone(_DENIED), "vanilla", text)
+    told = _said_method(text)
+    if told is None:
+        return BASELINE if _said(_WEAK, text) else None
+    return BASELINE if _is_plain(text) else told
+
+
+def _said_method(text: str) -> str | None:
+    return next((told for words, told in _METHODS if _said(words, text)), None)
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether the part of a path that says an arm, the nearest to the file, says none."""
+    for part in reversed(path.split("/")):
+        if _said_method(part):
+            return False
+        if _said(_PLAIN, part):
+            return True
+    return False
 
 
 def _said(words: str, text: str) -> re.Match[str] | None:
-    """Find the words in a text, where no letter stands beside them."""
-    return re.search(rf"(?<![a-z])({words})(?![a-z])", text)
+    return re.search(_alone(words), text)
 
 
-def _number(words: str, text: str) -> int | None:
-    found = re.search(rf"(?<![a-z]){words}(?!\d)", text)
-    return int(found.group(1)) if found and int(found.group(1)) else None
+def _alone(words: str) -> str:
+    """Return the pattern of words beside which no letter stands; after a number another word may
+    begin that has one too: ``eagle3k5``."""
+    return rf"(?<![a-z])({words})(?:(?![a-z])|(?<=\d)(?=[a-z]{{1,4}}[-_=]?\d))"
+
+
+def _number(patterns: Sequence[str], text: str) -> int | None:
+    """Return the number that the most telling pattern finds, the nearest to the file's name."""
+    found = next(filter(None, (re.findall(one, text) for one in patterns)), None)
+    return int(found[-1]) or None if found else None
 
 
 def together(named: Sequence[Guess], read: Sequence[Guess]) -> tuple[Guess, ...]:
@@ -80,11 +131,12 @@ def resolved(files: Sequence[Guess]) -> tuple[Guess, ...]:
 
 
 def _over(name: Guess, content: Guess) -> Guess:
-    drafted = content.num_speculative_tokens
-    method = content.method or (None if drafted and name.method == BASELINE else name.method)
+    told = None if content.method == SOME_METHOD else content.method
+    drafted = content.num_speculative_tokens or content.method == SOME_METHOD
+    method = told or (None if drafted and name.method == BASELINE else name.method)
     return Guess(
         method or (SOME_METHOD if drafted else None),
-        drafted or name.num_speculative_tokens,
+        content.num_speculative_tokens or name.num_speculative_tokens,
         content.gpu or name.gpu,
         content.dataset or name.dataset,
         content.tensor_parallel_size or name.tensor_parallel_size,

@@ -12,12 +12,18 @@ _DATASET = re.compile(
     r"magic[-_ ]?coder|blaz?edit)(?![a-z0-9])",
     re.IGNORECASE,
 )
-_CONCURRENCY = re.compile(
-    r"(?<![a-z0-9])(?:cc?|conc|concurrency|concurrent|streams?|users?|bs|batch)[-_=]?"
-    r"(\d{1,6})(?![\da-z])",
+#: Words for requests at once, the most telling first: a batch may be the server's largest one.
+_AT_ONCE = (r"cc?|conc|concurrency|concurrent|streams?|users?", r"bs|batch")
+_CONCURRENCY = tuple(
+    re.compile(rf"(?<![a-z0-9])(?:{words})[-_=]?(\d{{1,6}})(?![\da-z])", re.IGNORECASE)
+    for words in _AT_ONCE
+)
+#: Requests per second; with its first group a rate of something else.
+_RATE = re.compile(
+    r"(?<![a-z0-9])((?:accept(?:ance|ed)?|hit|error|failure|success|sampling)[-_ ]?)?"
+    r"(?:qps|rps|rate)[-_=]?(\d+(?:\.\d+)?)(?![\da-z])",
     re.IGNORECASE,
 )
-_RATE = re.compile(r"(?<![a-z0-9])(?:qps|rps|rate)[-_=]?(\d+(?:\.\d+)?)(?![\da-z])", re.IGNORECASE)
 _REPEAT = re.compile(
     r"(?<![a-z0-9])(?:r|rep|repeat|run|launch|seed|try|iter)[-_=]?\d+(?![\da-z])", re.IGNORECASE
 )
@@ -89,15 +95,17 @@ def named(path: str) -> Guess:
 
 
 def concurrency(path: str) -> int | None:
-    """Return the requests at once that a path says, e.g. ``…-c16.json``."""
-    found = _CONCURRENCY.search(path)
-    return int(found[1]) or None if found else None
+    """Return the requests at once that a path says, e.g. ``…-c16.json``; of several the nearest to
+    the file's name."""
+    found = next(filter(None, (pattern.findall(path) for pattern in _CONCURRENCY)), None)
+    return int(found[-1]) or None if found else None
 
 
 def rate(path: str) -> float | None:
-    """Return the requests per second that a path says, e.g. ``qps2.5/…``."""
-    found = _RATE.search(_ENDS.sub("", path))
-    return float(found[1]) or None if found else None
+    """Return the requests per second that a path says, e.g. ``qps2.5/…``; of several the nearest to
+    the file's name."""
+    found = [one[2] for one in _RATE.finditer(_ENDS.sub("", path)) if not one[1]]
+    return float(found[-1]) or None if found else None
 
 
 def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:
@@ -132,7 +140,7 @@ def _words(path: str) -> list[str]:
     """Return the words of a path, each once, without those about the arm, the load, the repeat or
     the load generator."""
     text = _ENDS.sub("", path)
-    for pattern in (_DATASET, _CONCURRENCY, _RATE, _REPEAT):
+    for pattern in (_DATASET, *_CONCURRENCY, _RATE, _REPEAT):
         text = pattern.sub("/", text)
     words = (word for word in re.split(r"[^A-Za-z0-9]+", unexplained(text)) if word)
     return list(dict.fromkeys(w for w in words if not w.isdigit() and w.lower() not in _NO_DATASET))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from analysis.drafts.dynamic_k import dynamic_table
 from analysis.drafts.serve_line import speculative_config
 from analysis.search.belief import Belief
+from analysis.search.family import config_of, method_of
 from analysis.search.space import BASELINE, Floats, Seen, Space
 from answers.decide.words import k_by_batch
-from answers.search.family import config_of, method_of
 
 
 @dataclass(frozen=True)

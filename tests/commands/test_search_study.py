@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.search.family import config_of
 from analysis.search.space import Arm
 from answers.search.board import from_texts
-from answers.search.family import config_of
 from answers.search.live import Planned
 from commands.search_check import refused
 from commands.search_drops import good, lost_min

@@ -11,6 +11,10 @@ import pytest
 
 from analysis.matching.guess_paths import concurrency, datasets, named, rate
 
+OFFLINE = {
+    "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
+    "requests_per_second": 25.0, "tokens_per_second": 5000.0,
+}  # fmt: skip
 NO_COUNTS = dict.fromkeys(("spec_decode_num_drafts", "spec_decode_per_position_acceptance_rates"))
 
 
@@ -51,6 +55,53 @@ def test_a_path_says_its_load_and_no_other_number() -> None:
     assert [concurrency(p) for p in ("abc16", "c16k", "h100", "c0", "spec3")] == [None] * 5
     assert [rate(p) for p in ("qps2.5/x", "x-rate_4.json", "infqps")] == [2.5, 4.0, None]
     assert named("spec-bench/no-spec.json").method == "none"
+
+
+def test_of_several_loads_a_path_says_the_nearest_to_its_name() -> None:
+    paths = ("bs256/tp2-k3-c8.json", "c4-c16.json", "c1/c2.json", "bs4/bs8.json", "c8/bs16.json")
+    assert [concurrency(path) for path in paths] == [8, 16, 2, 8, 8]
+    assert [rate(path) for path in ("qps2/qps4.json", "accept-rate0.8/x", "hit_rate0.5/rate2")] == [
+        4.0, None, 2.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["bs16", "qps4", "c8"])
+def test_no_name_changes_that_all_were_sent_at_once(
+    run: Any, write: Any, bench: Any, tmp_path: Path, name: str
+) -> None:
+    write(f"in/k2-{name}.json", bench(max_concurrency=None))
+    (file,) = run(tmp_path / "in", "--guess", "--json").json["files"]
+    assert (file["loads"], file["loads_from"]) == (["as fast as it takes them"], "contents")
+    run(tmp_path / "in", "--guess", "--yes")
+    (cell,) = run.cells()
+    assert (cell["load_profile"], cell["concurrency"], cell["rate"]) == ("throughput", None, None)
+
+
+def test_the_load_shown_is_the_one_that_is_stored(run: Any, write: Any, tmp_path: Path) -> None:
+    """``vllm bench throughput`` says no load; a number at once limits it, a rate does not."""
+    for number, name in enumerate(("qps4", "c8")):
+        write(f"in/{name}.json", {**OFFLINE, "model_id": f"tiny-{number}"})
+    files = run(tmp_path / "in", "--guess", "--json").json["files"]
+    assert [file["loads"] for file in files] == [["8 at once"], ["as fast as it takes them"]]
+    assert [file["loads_from"] for file in files] == ["name", "contents"]
+    run(tmp_path / "in", "--guess", "--yes")
+    assert [(cell["concurrency"], cell["rate"]) for cell in run.cells()] == [
+        (8, None),
+        (None, None),
+    ]
+
+
+def test_a_server_that_was_told_to_draft_is_no_baseline_by_the_others(
+    run: Any, write: Any, bench: Any, tmp_path: Path
+) -> None:
+    for number, name in enumerate(("a", "eagle3-k2")):
+        write(f"in/{name}/c2.json", bench(duration=2.0 + number, **NO_COUNTS))
+    served = "vllm serve tiny --spec-model meta/draft"
+    write("in/a/meta.json", {"served_with": served})
+    files = run(tmp_path / "in", "--guess", "--json").json["files"]
+    assert [file["facts"]["spec_method"] for file in files] == [
+        {"value": "speculative", "from": "contents"}, {"value": "eagle3", "from": "name"},
+    ]  # fmt: skip
 
 
 def test_it_shows_what_it_would_take_and_takes_nothing(run: Any, results: Path) -> None:
