@@ -26,7 +26,11 @@ def read_again(
     for _ in intake.take_in(_units(known, options)):
         pass
     outcome = intake.outcome
-    lost = [source for source in known if not store.known(source.source_id)]
+    lost = [
+        source
+        for source in known
+        if not (store.known(source.source_id) or source.source_id in intake.superseded)
+    ]
     if lost:
         raise _incomplete(lost, len(known), outcome)
     outcome.generation = store.commit()
@@ -34,9 +38,14 @@ def read_again(
 
 
 def _units(known: Sequence[Known], options: Options) -> Iterator[tuple[Unit, Options]]:
+    read = set()
     for source in known:
         settings = checked_facts(source.settings | options.settings)
-        for unit in find_units([source.path]):
+        # The results of a collection are a source each.
+        place = source.path, repr(settings)
+        units = () if place in read else find_units([source.path])
+        read.add(place)
+        for unit in units:
             if isinstance(unit, Unit):
                 yield unit, replace(options, settings=settings)
 

@@ -1,26 +1,63 @@
-"""Which files belong to one result: some load generators write a summary and its requests apart."""
+"""Which files belong to one result, and which say what another one says already.
+
+Some load generators write a summary and its requests apart. The id of such a result begins as that
+of its main file alone and ends as the hash of all that belongs to it: so it is another one when more
+comes or something changes, and still known to be of the same run (``adopting``).
+"""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ingest.formats import FORMATS
-from ingest.meta_file import is_meta
+from ingest.meta_file import is_meta, meta_files
 from ingest.model import Content
 from ingest.read import open_content
-from ingest.sniff import recognised
+from ingest.sniff import is_report, recognised
+from warehouse.errors import InvalidInput
 
-_BY_PRODUCT = cast(
-    list[Callable[[Path], bool]],
-    [one.is_by_product for one in FORMATS if hasattr(one, "is_by_product")],
+_Files = Callable[[Path], tuple[Path, ...]]
+_HALF = 32
+
+
+def _all(name: str) -> list[Any]:
+    return [getattr(one, name) for one in FORMATS if hasattr(one, name)]
+
+
+_BY_PRODUCT = cast(list[Callable[[Path], bool]], _all("is_by_product"))
+_BESIDE, _MADE_OF, _STANDS_FOR = (
+    cast(list[_Files], _all(name)) for name in ("beside", "made_of", "stands_for")
 )
 
 
 def is_by_product(path: Path) -> bool:
-    """Return whether a file in a folder is no result of its own, as a format knows by its name."""
-    return is_meta(path) or any(says(path) for says in _BY_PRODUCT)
+    """Return whether a file in a folder is no result of its own: a format knows it by its name, or
+    what says the same lies beside it."""
+    if is_meta(path) or any(says(path) for says in _BY_PRODUCT):
+        return True
+    return any(_is_there(one) for says in _MADE_OF for one in says(path))
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() and (is_report(path) or is_by_product(path))
+
+
+def may_belong(path: Path) -> tuple[Path, ...]:
+    """Return the files that may belong to the result at ``path`` by their names, there or not;
+    those of its facts are among them."""
+    return (*(one for says in _BESIDE for one in says(path)), *meta_files(path))
+
+
+def bytes_beside(path: Path) -> int:
+    """Return how many bytes the files have that may belong to a result."""
+    total = 0
+    for one in set(may_belong(path)) - {path}:
+        with suppress(OSError):
+            total += one.stat().st_size
+    return total
 
 
 def with_companions(content: Content) -> Content:
@@ -32,13 +69,33 @@ def with_companions(content: Content) -> Content:
     beside = getattr(recognised(content.data), "beside", None)
     if beside is None:
         return content
-    named = cast(Callable[[Path], tuple[Path, ...]], beside)(content.path)
+    named = cast(_Files, beside)(content.path)
     companions = tuple(open_content(path) for path in named if path.is_file())
-    if not companions:
-        return content
+    whole = replace(content, beside=companions, alone=content.sha256)
 
     def sha256() -> str:
-        parts = (content, *companions)
-        return hashlib.sha256("\n".join(one.sha256() for one in parts).encode()).hexdigest()
+        return run_of(content.sha256()) + of_first(whole, len(companions))[_HALF:]
 
-    return replace(content, beside=companions, sha256=sha256)
+    return replace(whole, sha256=sha256)
+
+
+def run_of(source_id: str) -> str:
+    """Return the part of an id that all results of the same main file share."""
+    return source_id[:_HALF]
+
+
+def of_first(content: Content, count: int) -> str:
+    """Return the hash of a result and of the first ``count`` files that belong to it."""
+    own = (content.alone or content.sha256)()
+    parts = (own, *(one.sha256() for one in content.beside[:count]))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if count else own
+
+
+def stood_for(content: Content) -> Iterator[Content]:
+    """Yield the files in whose place a result stands, should they have been read before it."""
+    opened = {one.path: one for one in content.beside}
+    for path in (one for says in _STANDS_FOR for one in says(content.path)):
+        # What cannot be read was never taken in.
+        with suppress(InvalidInput, OSError):
+            if path.is_file():
+                yield opened.get(path) or open_content(path)

@@ -4,10 +4,9 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
-from ingest.belonging import is_by_product
+from ingest.belonging import bytes_beside, is_by_product
 from ingest.formats.drop import is_drop
 from ingest.sniff import is_report
 from warehouse.published import is_table
@@ -31,7 +30,8 @@ class Unit:
     path: Path
     is_drop: bool
     bytes: int
-    """As stored; for the progress bar."""
+    """As stored, with the files that belong to it; for the progress bar, and for what reading it
+    may take."""
 
 
 def find_units(paths: Iterable[Path]) -> Iterator[Unit | Rejection]:
@@ -57,22 +57,7 @@ def is_wanted(path: Path) -> bool:
         return True
     if path.name.endswith(SUFFIXES):
         return not is_by_product(path)
-    return path.name.endswith(MAYBE) and not is_by_product(path) and _is_result(path)
-
-
-def _is_result(path: Path) -> bool:
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and _looked_at(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4096)
-def _looked_at(path: Path, _written: int, _size: int) -> bool:
-    """Return whether a format recognises a file. The answer is remembered, since a watched folder
-    is looked at again and again."""
-    return is_report(path)
+    return path.name.endswith(MAYBE) and not is_by_product(path) and is_report(path)
 
 
 @dataclass
@@ -120,7 +105,7 @@ class _Search:
         elif path.name == "record.json":
             yield from self.visit(path.parent, named=True)
         elif not self._met(status):
-            yield Unit(path, False, status.st_size)
+            yield Unit(path, False, status.st_size + bytes_beside(path))
 
     def _met(self, status: os.stat_result) -> bool:
         key = (status.st_dev, status.st_ino)

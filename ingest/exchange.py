@@ -50,10 +50,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Read:
-    """A result, ready to be adopted. ``former``: contents that it replaces, since it has grown."""
+    """A result, ready to be adopted: a draft, or one for each of a collection that is not known yet.
+    ``former``: ids in whose place it stands; ``shorter``: those of files before they grew, often
+    many; ``replaced``: hashes of main files in whose place it stands. ``beside``: how many files
+    belong to it; None where none can."""
 
-    draft: Draft
+    drafts: tuple[Draft, ...]
     former: tuple[str, ...] = ()
+    shorter: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    beside: int | None = None
 
 
 @dataclass(frozen=True)

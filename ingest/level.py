@@ -39,6 +39,7 @@ _STATISTICS = {
     "average": "mean", "std": "std", "stddev": "std", "std_dev": "std", "min": "min", "max": "max",
 }  # fmt: skip
 
+FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
 NOT_COUNTED = Flag(
     "requests_not_counted",
     "info",
@@ -70,7 +71,7 @@ class Level:
     facts: Mapping[str, Any]
     reported: Iterable[Measurement]
     completed: int | None
-    errored: int = 0
+    errored: int | None = 0
     incomplete: int = 0
     version: str | None = None
     definition: str | None = None
@@ -83,12 +84,9 @@ class Level:
 
 
 def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
-    """Return the cell of a level. Raises InvalidInput where nothing succeeded or a fact is out of
-    range."""
-    if level.completed is not None and level.completed <= 0:
-        raise InvalidInput(
-            "This report has no successful request; look at its errors and run the benchmark again."
-        )
+    """Return the cell of a level, a failed one where nothing succeeded. Raises InvalidInput where a
+    fact is out of range."""
+    failed = level.completed is not None and level.completed <= 0
     cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
     full = None if level.requests is None else _columns(level.requests)
     said = {key: value for key, value in level.facts.items() if value is not None}
@@ -105,20 +103,26 @@ def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
         duration=level.duration,
         requests_made=_made(level),
         completed=level.completed or 0,
-        errored=level.errored,
+        errored=level.errored or 0,
         incomplete=level.incomplete,
         requests_complete=full is not None,
         stop_reason=None,
-        status="good",
-        measurements=(*_finite(level.reported), *_recomputed(level, full)),
-        acceptance=level.acceptance,
-        flags=level.flags if level.completed else (*level.flags, NOT_COUNTED),
+        status="failed" if failed else "good",
+        measurements=() if failed else (*_finite(level.reported), *_recomputed(level, full)),
+        acceptance=() if failed else level.acceptance,
+        flags=(*level.flags, *([FAILED] if failed else _uncounted(level))),
         requests=None if full is None else _table(cell_id, level.requests, full, context),
     )
 
 
 def _made(level: Level) -> int | None:
-    return None if level.completed is None else level.completed + level.errored + level.incomplete
+    if level.completed is None or level.errored is None:
+        return None
+    return level.completed + level.errored + level.incomplete
+
+
+def _uncounted(level: Level) -> tuple[Flag, ...]:
+    return () if _made(level) is not None else (NOT_COUNTED,)
 
 
 def reported(
@@ -199,7 +203,7 @@ def _recomputed(level: Level, full: Columns | None) -> Iterator[Measurement]:
     only."""
     if full is None or level.requests is None:
         return
-    for one in canonical(full, Window(None, None), level.errored, level.completed or 0):
+    for one in canonical(full, Window(None, None), level.errored or 0, level.completed or 0):
         if level.requests.timed or one.metric in REQUEST_METRICS:
             yield one
 

@@ -15,9 +15,12 @@ class Content:
     path: Path
     data: memoryview
     sha256: Callable[[], str]
-    """Hex digest of ``data``; computed beside the parsing, waits for the result when called."""
+    """Hex digest of ``data`` and of what lies beside it; computed beside the parsing, waits for the
+    result when called."""
     beside: tuple["Content", ...] = ()
     """Files that belong to the same result, e.g. its request records."""
+    alone: Callable[[], str] | None = None
+    """Hex digest of ``data`` alone, where other files may belong to the result."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,19 @@ class Parsed:
     former: tuple[str, ...] = ()
     """Hashes of the content that this file had before results were appended to it: it stands in
     place of what was read from it then."""
+    apart: tuple[tuple[str, Iterator[Cell]], ...] = ()
+    """The same cells where each result of a collection is a source of its own, by the hash of what
+    it says: it is known wherever it stands, collected or alone."""
 
 
 class Format(Protocol):
     """What a module in ``ingest/formats`` provides.
 
-    Two more functions it may have. ``beside(path)``: the files that belong to the result at
-    ``path`` by their names, there or not. ``is_by_product(path)``: whether a file in a folder is no
-    result of its own, but belongs to one or repeats it.
+    More functions it may have. ``beside(path)``: the files that belong to the result at ``path`` by
+    their names, there or not. ``is_by_product(path)``: whether a file in a folder is no result of
+    its own, but belongs to one or repeats it. ``made_of(path)``: files any of which says, if it is
+    there, all that the one at ``path`` says. ``stands_for(path)``: files in whose place the result
+    at ``path`` stands, of whatever format it is, should they have been read before it.
     """
 
     NAME: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from ingest.adopting import Adopting
 from ingest.clean import clean_text
 from ingest.discovery import Unit
 from ingest.exchange import Known, NotWritten, Options, Read, Refused, Result, Table, Task
@@ -132,9 +133,15 @@ class Intake:
     def __init__(self, store: Store, advance: Callable[[Unit], None] = _nothing) -> None:
         self.outcome = Outcome()
         self._store = store
+        self._adopting = Adopting(store)
         self._advance = advance
         self._rejected: dict[int, Rejection] = {}
         self._number = itertools.count()
+
+    @property
+    def superseded(self) -> set[str]:
+        """The ids of which something that was taken in is the whole."""
+        return self._adopting.superseded
 
     def take_in(self, found: Found) -> Iterator[None]:
         """Read every unit and adopt what it holds, or reject it; yields after each, and while it
@@ -165,10 +172,8 @@ class Intake:
     def _settle(self, task: Task, result: Result) -> None:
         path = str(task.unit.path)
         match result:
-            case Read(draft, former):
-                self._adopt(draft, task)
-                for shorter in filter(self._store.known, former):
-                    self._store.forget(shorter)
+            case Read():
+                self._take(result, task)
             case Known():
                 self._note_known(path)
             case Table(name, text):
@@ -179,17 +184,14 @@ class Intake:
                 raise DraftboardError(sentence)
         self._advance(task.unit)
 
-    def _adopt(self, draft: Draft, task: Task) -> None:
-        if self._store.known(draft.source_id):
-            if not task.options.replace:
-                # The same content under another name was read at the same time.
-                draft.discard()
-                self._note_known(str(task.unit.path))
-                return
-            self._store.forget(draft.source_id)
-        self.outcome.requests += draft.rows
-        self.outcome.cells += self._store.adopt(draft)
+    def _take(self, read: Read, task: Task) -> None:
+        new = self._adopting.take(read, task.options.replace)
+        if not new:
+            self._note_known(str(task.unit.path))
+            return
         self.outcome.accepted += 1
+        self.outcome.cells += sum(draft.cells for draft in new)
+        self.outcome.requests += sum(draft.rows for draft in new)
 
     def _keep(self, name: str, text: str, path: str) -> None:
         if self._store.keep_table(name, text):

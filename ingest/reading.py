@@ -6,14 +6,16 @@ DraftboardError.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 from pydantic import ValidationError
 
+from ingest import lines
 from ingest.acceptance import finished
 from ingest.attainment import with_attainment
-from ingest.belonging import with_companions
+from ingest.belonging import of_first, stood_for, with_companions
 from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import Unit, unreadable
@@ -28,7 +30,7 @@ from ingest.uncounted import without_uncounted
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.rows import Cell, Source
 from warehouse.secrets.values import scrub
-from warehouse.store_draft import write_draft
+from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import full_disk_explained
 
 #: Whether the warehouse holds the content of this hash.
@@ -75,7 +77,38 @@ def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
     if not small and is_known(source_id):
         return Known()
     source = _source(unit, source_id, content, parsed, options)
-    return replace(_draft(source, parsed.cells, options, root), former=tuple(parsed.former))
+    if parsed.apart:
+        return _apart(source, parsed, options, root, is_known)
+    draft = _draft(source, parsed.cells, options, root)
+    replaced = tuple(stood_for(content))
+    grown = (lines.former(one.data) for one in replaced if one.path.suffix == ".jsonl")
+    count = len(content.beside)
+    return Read(
+        (draft,),
+        # So were the ids of results of several files before they told the run.
+        former=(of_first(content, count),) if count else (),
+        shorter=(*parsed.former, *chain.from_iterable(grown)),
+        replaced=tuple(one.sha256() for one in replaced),
+        beside=None if content.alone is None else count,
+    )
+
+
+def _apart(
+    source: Source, parsed: Parsed, options: Options, root: Path, is_known: IsKnown
+) -> Read | Known:
+    """Return a draft for each result of a collection that is not known yet."""
+    drafts: list[Draft] = []
+    try:
+        for source_id, cells in parsed.apart:
+            if not is_known(source_id):
+                one = replace(source, source_id=source_id)
+                drafts.append(_draft(one, cells, options, root))
+    except BaseException:
+        for draft in drafts:
+            draft.discard()
+        raise
+    # The whole file was one source before its results were sources of their own.
+    return Read(tuple(drafts), (source.source_id,)) if drafts else Known()
 
 
 def _table(unit: Unit) -> Result:
@@ -99,7 +132,12 @@ def _drop(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
     except OSError as error:
         raise InvalidInput(unreadable(error)) from None
     content = None if drop.report is None else _open(drop.report)
-    source_id = drop.source_id(None if content is None else content.sha256())
+    count = 0 if content is None else len(content.beside)
+
+    def with_first(files: int) -> str:
+        return drop.source_id(None if content is None else of_first(content, files))
+
+    source_id = with_first(count)
     if is_known(source_id):
         return Known()
     facts = drop.facts() | options.settings
@@ -117,7 +155,8 @@ def _drop(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
         environment=drop.record.environment,
         report_config=scrub(parsed.report_config) | {"record": drops.how_it_went(drop.record)},
     )
-    return _draft(source, parsed.cells, options, root)
+    draft = _draft(source, parsed.cells, options, root)
+    return Read((draft,), former=tuple(map(with_first, range(count))))
 
 
 def _open(path: Path) -> Content:
@@ -129,9 +168,23 @@ def _open(path: Path) -> Content:
 
 def _parse(content: Content, context: Context) -> Parsed:
     try:
-        return sniff(content).parse(content, context)
+        parsed = sniff(content).parse(content, context)
     except BROKEN as error:
         raise InvalidInput(sentence(error)) from None
+    return replace(parsed, cells=_with_success(parsed.cells))
+
+
+def _with_success(cells: Iterator[Cell]) -> Iterator[Cell]:
+    """Yield the cells. Raise InvalidInput at their end where all of them failed: one that did is a
+    result among others."""
+    failed: set[bool] = set()
+    for cell in cells:
+        failed.add(cell.status == "failed")
+        yield cell
+    if failed == {True}:
+        raise InvalidInput(
+            "This report has no successful request; look at its errors and run the benchmark again."
+        )
 
 
 def _source(
@@ -147,10 +200,10 @@ def _source(
     )
 
 
-def _draft(source: Source, cells: Iterator[Cell], options: Options, root: Path) -> Read:
+def _draft(source: Source, cells: Iterator[Cell], options: Options, root: Path) -> Draft:
     try:
         with full_disk_explained(root):
-            return Read(write_draft(root, source, _ready(cells, options.keep_text)))
+            return write_draft(root, source, _ready(cells, options.keep_text))
     except OSError as error:
         raise DraftboardError(
             f"{root} could not be written ({error.strerror or error}): what was published stays; "

@@ -1,5 +1,7 @@
 """Which format a file is, by its structure; never by its name."""
 
+import stat
+from functools import lru_cache
 from pathlib import Path
 
 from ingest.formats import FORMATS
@@ -23,6 +25,17 @@ def sniff(content: Content) -> Format:
 def is_report(path: Path) -> bool:
     """Return whether a format recognises a file by its first bytes; False where it cannot be
     read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and _is_report(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _is_report(path: Path, _written: int, _size: int) -> bool:
+    """Return whether a format recognises a file. The answer is remembered, since a watched folder
+    is looked at again and again."""
     try:
         return recognised(head_of_file(path)) is not None
     except (OSError, InvalidInput):

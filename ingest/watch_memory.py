@@ -7,14 +7,14 @@ rejected is remembered (``watch_recall``): reading it may have taken all that a 
 
 from collections.abc import Callable, Iterable
 
-from ingest.watch_scan import Fingerprint, Mark, Sighting
+from ingest.watch_scan import Fingerprint, Sighting
 
 
 class Memory:
     """Paths that are settled (in the warehouse), rejected, or not yet read."""
 
     def __init__(self) -> None:
-        self._settled: dict[str, Mark] = {}
+        self._settled: dict[str, Fingerprint] = {}
         self._rejected: dict[str, Fingerprint] = {}
         self._waiting: dict[str, Fingerprint] = {}
         self.news = False
@@ -63,7 +63,7 @@ class Memory:
         if rejected and fingerprint is not None:
             self._rejected[path] = fingerprint
         else:
-            self._settled[path] = sighting.mark
+            self._settled[path] = sighting.marks
             self._rejected.pop(path, None)
 
     def forget(self) -> None:
@@ -73,7 +73,7 @@ class Memory:
 
     def _is_still(self, sighting: Sighting) -> bool:
         path = str(sighting.path)
-        if self._settled.get(path) == sighting.mark:
+        if self._settled.get(path) == sighting.marks:
             return False
         fingerprint = sighting.fingerprint()
         if self._rejected.get(path) == fingerprint:

@@ -5,11 +5,12 @@ Polling, because a network file system tells nobody what another machine wrote.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ingest.belonging import may_belong
 from ingest.discovery import is_wanted, unreadable
 from ingest.formats.drop import RECORD
 
@@ -24,17 +25,24 @@ _UNREADABLE: Mark = (-1, -1)
 
 @dataclass(frozen=True)
 class Sighting:
-    """A drop or a report as it lay there: its path, and the mark of its record or its file."""
+    """A drop or a report as it lay there: its path, the mark of its record or its file, and the
+    marks of the files that belong to a report."""
 
     path: Path
     is_drop: bool
     mark: Mark
+    beside: Fingerprint = ()
+
+    @property
+    def marks(self) -> Fingerprint:
+        """The marks by which it is known once it was read: of a drop only that of its record."""
+        return (("", self.mark), *self.beside)
 
     def fingerprint(self) -> Fingerprint:
-        """Return the marks of all files of a sighting, the hidden ones too: ``rsync`` writes under
-        hidden names."""
+        """Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
+        writes under hidden names."""
         if not self.is_drop:
-            return (("", self.mark),)
+            return self.marks
         try:
             with os.scandir(self.path) as members:
                 return tuple(sorted((member.name, _mark(member)) for member in members))
@@ -73,14 +81,21 @@ class Scan:
             return
         if record is not None:
             yield Sighting(path, True, record)
+        there = {member.name: member for member in members}
         for member in members:
-            yield from self._member(member)
+            yield from self._member(member, there)
 
-    def _member(self, member: os.DirEntry[str]) -> Iterator[Sighting]:
+    def _member(
+        self, member: os.DirEntry[str], there: Mapping[str, os.DirEntry[str]]
+    ) -> Iterator[Sighting]:
+        path = Path(member.path)
         if _is_folder(member):
-            yield from self._folder(Path(member.path))
-        elif is_wanted(Path(member.path)):
-            yield Sighting(Path(member.path), False, _mark(member))
+            yield from self._folder(path)
+        elif is_wanted(path):
+            # By the names that the folder lists: what is not there costs no look.
+            names = {one.name for one in may_belong(path)} & there.keys() - {path.name}
+            beside = tuple((name, _mark(there[name])) for name in sorted(names))
+            yield Sighting(path, False, _mark(member), beside)
 
     def _was_met(self, path: Path) -> bool:
         identity = _identity(path.stat())

@@ -18,7 +18,7 @@ from ingest import not_a_number
 from ingest.formats import aiperf_requests, genai_perf
 from ingest.formats.aiperf_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
-from ingest.lines import head_of, members, starts_object
+from ingest.lines import former, head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -66,6 +66,11 @@ def beside(path: Path) -> tuple[Path, ...]:
     return (found,) if aiperf_requests.is_file(found) else ()
 
 
+def stands_for(path: Path) -> tuple[Path, ...]:
+    """Return the requests of a summary, which are written before it and are a result without it."""
+    return beside(path)
+
+
 def is_by_product(path: Path) -> bool:
     """Return whether a file holds requests whose summary is there, or something else that AIPerf
     writes into its folder."""
@@ -88,7 +93,7 @@ def parse(content: Content, context: Context) -> Parsed:
             errored=found.errored, started_at=found.started_at, duration=found.duration,
             acceptance=found.acceptance, flags=found.flags, requests=found.requests,
         )  # fmt: skip
-        return Parsed(NAME, {}, iter([cell_of(alone, context)]))
+        return Parsed(NAME, {}, iter([cell_of(alone, context)]), former(content.data))
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

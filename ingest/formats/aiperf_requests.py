@@ -1,8 +1,10 @@
 """The requests of an AIPerf run: one line of JSON for each."""
 
+import stat
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,18 @@ def is_line(head: bytes) -> bool:
 def is_file(path: Path) -> bool:
     """Return whether a file with AIPerf's requests lies at ``path``."""
     try:
-        return path.is_file() and is_line(head_of(head_of_file(path)))
+        status = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and _is_file(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _is_file(path: Path, _written: int, _size: int) -> bool:
+    """Return whether a file holds AIPerf's requests. The answer is remembered, since a watched
+    folder is looked at again and again."""
+    try:
+        return is_line(head_of(head_of_file(path)))
     except (OSError, InvalidInput):
         return False
 

@@ -69,6 +69,17 @@ def beside(path: Path) -> tuple[Path, ...]:
     return (settings, requests, *(one for one in stages.values() if one != path))
 
 
+def stands_for(path: Path) -> tuple[Path, ...]:
+    """Return the summary of a stage, and the requests, each of which is a result without the
+    others."""
+    found = _NAMES.fullmatch(path.name)
+    if found is None:
+        return ()
+    names = ("summary_lifecycle_metrics.json", "per_request_lifecycle_metrics.json")
+    named = (path.with_name(f"{found['prefix']}{name}") for name in names)
+    return tuple(one for one in named if one != path)
+
+
 def is_by_product(path: Path) -> bool:
     """Return whether a file repeats the stages, or measures something else beside them."""
     found = _NAMES.fullmatch(path.name)

@@ -3,22 +3,25 @@
 ``agg_*.json`` of its runs holds flat rows, its public interface rows with ``metrics``. Both come
 from a ``vllm bench serve`` result whose milliseconds were turned into seconds and whose throughput
 was divided by the GPUs (``utils/process_result.py``): TPOT leaves out the first token and is our
-ITL, its ITL is the gap between chunks. How many requests were made is seldom passed on.
+ITL, its ITL is the gap between chunks. How many requests were made is seldom passed on. A download
+holds each row twice, alone and collected in ``agg_bmk.json``: a row is known by what it says.
 """
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from ingest.level import NOT_COUNTED, Level, cell_of, flat, is_number, positive, reported
+from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, is_number, positive, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Flag, Measurement
+from warehouse.rows import Cell, Measurement
 
 NAME, KIND = "inferencex", "an InferenceX result"
 
@@ -26,9 +29,6 @@ _LATENCIES = {"ttft": ("ttft", 1000.0), "itl": ("tpot", 1000.0), "chunk_gap": ("
               "request_latency": ("e2el", 1.0)}  # fmt: skip
 _METHODS = {"none": "none", "off": "none", "false": "none", "eagle": "eagle", "eagle3": "eagle3",
             "mtp": "mtp", "ngram": "ngram", "draft_model": "draft_model"}  # fmt: skip
-
-
-_FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
 
 
 def sniff(data: memoryview) -> bool:
@@ -45,21 +45,31 @@ def parse(content: Content, context: Context) -> Parsed:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"This InferenceX result cannot be read: {error}.") from None
     rows = said if isinstance(said, list) else [said]
-    return Parsed(NAME, {"rows": len(rows)}, _cells(rows, context))
+    cells = (_cell(row, context, index) for index, row in enumerate(rows))
+    return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))
 
 
-def _cells(rows: list[Any], context: Context) -> Iterator[Cell]:
+def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
+    """Return the cell of each row by the hash of what the row says, in whatever order."""
+    found = {}
     for index, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise InvalidInput(
-                f"Row {index + 1} of this InferenceX result is no object: export it again."
-            )
-        yield _cell(row, context, index)
+        said = msgspec.json.encode(row, order="deterministic")
+        own = hashlib.sha256(said).hexdigest()
+        found[own] = _one(row, replace(context, source_id=partial(str, own)), index)
+    return found
 
 
-def _cell(row: dict[str, Any], context: Context, index: int) -> Cell:
-    """Return the cell of a row; one of a run in which nothing succeeded is a failed one among
-    others."""
+def _one(row: Any, context: Context, index: int) -> Iterator[Cell]:
+    yield _cell(row, context, index)
+
+
+def _cell(row: Any, context: Context, index: int) -> Cell:
+    """Return the cell of a row; one of a run in which nothing succeeded is a failed one. Raises
+    InvalidInput."""
+    if not isinstance(row, dict):
+        raise InvalidInput(
+            f"Row {index + 1} of this InferenceX result is no object: export it again."
+        )
     found = cell_of(_level(row), context, index)
     done = _counted(row, "completed")
     if done is None:
@@ -69,7 +79,7 @@ def _cell(row: dict[str, Any], context: Context, index: int) -> Cell:
         found, completed=done, requests_made=max(made, done), errored=max(made - done, 0),
         flags=tuple(flag for flag in found.flags if flag != NOT_COUNTED),
     )  # fmt: skip
-    return found if done else replace(found, status="failed", measurements=(), flags=(_FAILED,))
+    return found if done else replace(found, status="failed", measurements=(), flags=(FAILED,))
 
 
 def _counted(row: dict[str, Any], name: str) -> int | None:

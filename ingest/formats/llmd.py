@@ -3,11 +3,16 @@
 A report keeps the meaning that its load generator gave TPOT and ITL (``native_to_br0_*.py``), so its
 values are compared only with those of the same one: GuideLLM's TPOT includes the first token, that
 of all others leaves it out and is our ITL. Units are stated and converted. No request is passed on.
+
+llm-d-benchmark writes a report of each version beside the file that it is made of
+(``analysis/__init__.py``): what that file is read for is not counted again.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,6 +30,13 @@ from warehouse.secrets.values import scrub
 NAME, KIND = "llm-d", "an llm-d benchmark report"
 
 _HEAD = 1 << 20
+#: Versions by their mark in a file's name, the later the better.
+_MARKS = ("", "_v0.2", "_v0.2.1")
+#: ``benchmark_report_v0.2,_results.json_0.yaml``: the first run of ``results.json``.
+_MADE = re.compile(
+    r"benchmark_report(?P<mark>(?:_v0\.2(?:\.1)?)?),_"
+    r"(?P<rest>(?P<source>.+?)(?:_\d+)?\.(?:ya?ml|json))"
+)
 _VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
 _SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
 #: What a unit must be multiplied with to become s.
@@ -53,6 +65,37 @@ def sniff(data: memoryview) -> bool:
     of_requests = b"\nscenario:" in head or b"request_performance:" in head
     sections = of_requests and _SECTIONS.search(head) is not None
     return sections and _VERSION.search(head) is not None
+
+
+def made_of(path: Path) -> tuple[Path, ...]:
+    """Return the file of which a report was made, and the reports of later versions."""
+    found = _MADE.fullmatch(path.name)
+    if found is None:
+        return ()
+    later = _MARKS[_MARKS.index(found["mark"]) + 1 :]
+    names = (found["source"], *(_name(mark, found["rest"]) for mark in later))
+    return tuple(map(path.with_name, names))
+
+
+def stands_for(path: Path) -> tuple[Path, ...]:
+    """Return the reports that are made of a result; those of a report are of earlier versions."""
+    found = _MADE.fullmatch(path.name)
+    if found is not None:
+        earlier = _MARKS[: _MARKS.index(found["mark"])]
+        return tuple(path.with_name(_name(mark, found["rest"])) for mark in earlier)
+    return tuple(one for mark in _MARKS for one in _reports(path, mark))
+
+
+def _reports(path: Path, mark: str) -> Iterator[Path]:
+    """Yield the report that is made of a result, and those of its levels as far as they are
+    there."""
+    yield path.with_name(f"{_name(mark, path.name)}.yaml")
+    levels = (f"{_name(mark, path.name)}_{level}.yaml" for level in itertools.count())
+    yield from itertools.takewhile(Path.is_file, map(path.with_name, levels))
+
+
+def _name(mark: str, rest: str) -> str:
+    return f"benchmark_report{mark},_{rest}"
 
 
 def parse(content: Content, context: Context) -> Parsed:
@@ -96,17 +139,15 @@ def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
             "This llm-d benchmark report has no results of requests: it describes the servers or a "
             "run that failed; give the report of the run's load."
         )
-    # AIPerf's total is what succeeded; its failures are kinds of errors.
-    failed = 0 if tool == "aiperf" else _count(requests, "failures")
-    cut = 0 if tool == "aiperf" else _count(requests, "incomplete")
+    cut = _count(requests, "incomplete") or 0
     time = _object(told.get("time")) or _object(_object(said.get("run")).get("time"))
-    completed = int(requests["total"]) - failed - cut
+    completed, failed = _counted(said, told, requests, tool)
     return Level(
         generator=NAME,
         definition=f"llm-d: {tool}" if tool else "unknown",
         facts=facts_of(said),
-        reported=_reported(told, requests, tool, (completed, failed)),
-        completed=completed,
+        reported=_reported(told, requests, tool, (completed - cut, failed)),
+        completed=completed - cut,
         errored=failed,
         incomplete=cut,
         version=str(said.get("version")),
@@ -116,7 +157,7 @@ def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
 
 
 def _reported(
-    told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int]
+    told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
 ) -> Iterator[Measurement]:
     latencies, rates = _object(told.get("latency")), _object(told.get("throughput"))
     for metric, name in _METRICS.get(tool, _WITHOUT_FIRST).items():
@@ -133,13 +174,38 @@ def _reported(
     yield from reported("prompt_tokens", _object(requests.get("input_length")))
     yield from reported("output_tokens", _object(requests.get("output_length")))
     completed, failed = counts
-    if completed + failed > 0:
+    if failed is not None and completed + failed > 0:
         yield from reported("error_rate", failed / (completed + failed))
 
 
-def _count(requests: dict[str, Any], name: str) -> int:
-    value = requests.get(name)
-    return int(value) if is_number(value) else 0
+def _counted(
+    said: dict[str, Any], told: dict[str, Any], requests: dict[str, Any], tool: str
+) -> tuple[int, int | None]:
+    """Return how many requests did not fail, and how many did; None where nobody says it."""
+    total, failed = int(requests["total"]), _count(requests, "failures")
+    if failed is None:
+        # Version 0.1 has of vLLM and InferenceMAX what succeeded, and what was asked for elsewhere.
+        load = _object(_object(said.get("scenario")).get("load"))
+        asked = _count(_object(load.get("args")), "num_prompts")
+        return total, None if asked is None else max(asked - total, 0)
+    if tool == "aiperf" and _succeeded(told, total, failed):
+        return total, None
+    return total - failed, failed
+
+
+def _succeeded(told: dict[str, Any], total: int, failed: int) -> bool:
+    """Return whether all of AIPerf's total succeeded, as its rate of successes says: its failures
+    are kinds of errors then. Later converters add what failed; so does one that cannot be told."""
+    rate = _object(told.get("throughput")).get("requests_per_sec")
+    length = _object(told.get("time")).get("duration")
+    if not (failed and is_number(rate) and is_number(length)):
+        return False
+    return abs(rate * length - total) < abs(rate * length - (total - failed))
+
+
+def _count(section: dict[str, Any], name: str) -> int | None:
+    value = section.get(name)
+    return int(value) if is_number(value) else None
 
 
 _ISO = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$")

@@ -18,6 +18,7 @@ from analysis.canonical import Window, canonical
 from ingest import not_a_number
 from ingest.formats import vllm_facts
 from ingest.formats.vllm_requests import Columns, request_columns, request_table
+from ingest.level import FAILED
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
 from ingest.window import activity, outlived
@@ -165,15 +166,13 @@ def _check(bench: Bench) -> None:
         raise InvalidInput(
             "This vllm bench result has a duration or a count below zero; run the benchmark again."
         )
-    if bench.completed == 0:
-        raise InvalidInput(
-            "This vllm bench result has no successful request; look at its errors and run it again."
-        )
 
 
 def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int = 0) -> Cell:
-    """Return the cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+    """Return the cell of a result, a failed one where no request succeeded; ``extra`` facts (of a
+    sweep) override the result's own."""
     bench = result.bench
+    failed = bench.completed == 0
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     columns, started = request_columns(bench), vllm_facts.started_at(bench)
     cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
@@ -194,9 +193,9 @@ def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int 
         incomplete=0,
         requests_complete=columns is not None,
         stop_reason=None,
-        status="good",
-        measurements=(*_reported(result, errored), *_recomputed(bench, columns, errored)),
-        acceptance=tuple(_acceptance(bench)),
+        status="failed" if failed else "good",
+        measurements=() if failed else _measurements(result, columns, errored),
+        acceptance=() if failed else tuple(_acceptance(bench)),
         flags=(*result.flags, *_doubts(bench, columns, started)),
         requests=request_table(cell_id, bench, columns, context.keep_text),
     )
@@ -205,10 +204,16 @@ def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int 
 def _doubts(bench: Bench, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
     if started is not None:
         yield vllm_facts.LOCAL_TIME
-    if columns is not None and bench.start_times:
+    if bench.completed == 0:
+        yield FAILED
+    elif columns is not None and bench.start_times:
         first, last = activity(columns)
         cut = outlived(bench.duration, min(last - first, bench.duration))
         yield from () if cut is None else (cut,)
+
+
+def _measurements(result: Result, columns: Columns | None, errored: int) -> tuple[Measurement, ...]:
+    return (*_reported(result, errored), *_recomputed(result.bench, columns, errored))
 
 
 def _recomputed(bench: Bench, columns: Columns | None, errored: int) -> tuple[Measurement, ...]:

@@ -70,6 +70,7 @@ def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tal
         for number in range(BATCH):
             change = changed(source, SAMPLES[name].parts)
             SAMPLES[name].write(folder / "in" / f"{number:03d}", change)
+            _told_apart(folder / "in" / f"{number:03d}", number)
             tally.tried += 1
         problem = _problem(_ingest(folder / "in", folder / "w"), BATCH, _seen(name))
         if problem:
@@ -81,6 +82,15 @@ def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tal
             tally.accepted, tally.rejected = answer["accepted"], len(answer["rejected"])
     tally.cpu_s = cpu_seconds() - began
     return tally
+
+
+def _told_apart(sample: Path, number: int) -> None:
+    """Of results of several files those of one main file are one: each gets blank lines of its
+    own."""
+    if sample.is_dir() and not (sample / "record.json").exists():
+        for path in sample.iterdir():
+            with path.open("ab") as file:
+                file.write(b"\n" * number)
 
 
 def known(name: str) -> Known:

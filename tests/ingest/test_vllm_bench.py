@@ -61,6 +61,33 @@ def test_with_detail_every_request_is_a_row(run: Any, write: Any, bench: Any) ->
     assert measured(run, "canonical")["output_throughput", "mean"] == pytest.approx(27.0)
 
 
+@pytest.mark.parametrize("detailed", [False, True])
+def test_a_run_without_success_is_a_failed_cell_among_those_appended(
+    run: Any, write: Any, bench: Any, detailed: bool
+) -> None:
+    nothing = {"completed": 0, "failed": 4, "total_output_tokens": 0}
+    if detailed:
+        nothing |= {"errors": ["HTTP 500"] * 4, "output_lens": [0] * 4, "ttfts": [0.0] * 4,
+                    "itls": [[]] * 4, "latencies": [0.0] * 4}  # fmt: skip
+    runs = [bench(detailed, max_concurrency=n, **(nothing if n == 4 else {})) for n in (2, 4, 8)]
+    done = run(write("appended.json", "\n".join(map(json.dumps, runs))), "--json")
+    assert (done.status, done.json["cells"]) == (0, 3)
+    found = {one["concurrency"]: one for one in run.cells()}
+    assert [found[n]["status"] for n in (2, 4, 8)] == ["good", "failed", "good"]
+    assert (found[4]["completed"], found[4]["errored"]) == (0, 4)
+    flags = run.flags(found[4]["cell_id"])
+    assert {"failed", "no_completed_requests"} <= flags
+    assert "failed" not in run.flags(found[2]["cell_id"])
+
+
+def test_where_none_of_the_runs_appended_succeeded_the_file_is_refused(
+    run: Any, write: Any, bench: Any
+) -> None:
+    runs = [bench(max_concurrency=n, completed=0, failed=4) for n in (2, 4)]
+    done = run(write("appended.json", "\n".join(map(json.dumps, runs))), "--json")
+    assert "no successful request" in done.reason
+
+
 def test_outputs_are_kept_only_if_asked(run: Any, write: Any, bench: Any) -> None:
     path = write("bench.json", bench(True))
     assert run(path).status == 0

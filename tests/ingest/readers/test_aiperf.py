@@ -80,7 +80,8 @@ def test_a_run_is_one_result_whatever_lies_beside(tmp_path: Path) -> None:
     ):
         written(tmp_path / name, {"data": []})
     (tmp_path / "profile_export_aiperf.csv").write_text("Metric,avg,min,max\n")
-    assert list(find_units([tmp_path])) == [Unit(path, False, path.stat().st_size)]
+    size = path.stat().st_size + (tmp_path / REQUESTS).stat().st_size
+    assert list(find_units([tmp_path])) == [Unit(path, False, size)]
 
 
 def test_under_a_name_of_its_own_it_has_its_requests_too(tmp_path: Path) -> None:

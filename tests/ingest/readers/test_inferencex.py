@@ -1,5 +1,6 @@
 """InferenceX: rows written after its ``utils/process_result.py``, and as its public interface has them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,52 @@ def test_a_row_without_a_successful_request_is_a_failed_cell(tmp_path: Path) -> 
     assert (good.status, good.completed, good.requests_made, good.flags) == ("good", 160, 160, ())
     assert (failed.status, failed.completed, failed.measurements) == ("failed", 0, ())
     assert [flag.name for flag in failed.flags] == ["failed"]
+
+
+def download(folder: Path, alone: bool = True, collected: bool = True) -> Path:
+    """What ``gh run download`` makes of a run: each row alone, and all of them collected."""
+    rows = [ROW, ROW | {"conc": 32, "tput_per_gpu": 1500.0}]
+    if alone:
+        for row in rows:
+            written(folder / f"bmk_{row['conc']}" / f"agg_{row['conc']}.json", row)
+    if collected:
+        written(folder / "results_bmk" / "agg_bmk.json", rows)
+    return folder
+
+
+def test_a_row_alone_and_collected_is_one_result(run: Any, tmp_path: Path) -> None:
+    done = run(download(tmp_path / "run"), "--json")
+    assert (done.status, done.json["cells"]) == (0, 2)
+    assert (done.json["accepted"], done.json["known"]) in {(2, 1), (1, 2)}
+    assert sorted(one["concurrency"] for one in run.cells()) == [16, 32]
+
+
+@pytest.mark.parametrize("first", ["alone", "collected"])
+def test_a_row_is_known_wherever_it_was_read_first(run: Any, tmp_path: Path, first: str) -> None:
+    ways = [{"collected": False}, {"alone": False}]
+    for number, way in enumerate(ways if first == "alone" else ways[::-1]):
+        assert run(download(tmp_path / f"{number}", **way)).status == 0
+    assert sorted(one["concurrency"] for one in run.cells()) == [16, 32]
+
+
+def test_of_a_collection_that_grew_only_the_new_rows_are_read(run: Any, tmp_path: Path) -> None:
+    folder = download(tmp_path / "run", alone=False)
+    assert run(folder).status == 0
+    rows = json.loads((folder / "results_bmk" / "agg_bmk.json").read_text())
+    written(folder / "results_bmk" / "agg_bmk.json", [ROW | {"conc": 64}, *rows])
+    done = run(folder, "--json")
+    assert (done.json["accepted"], done.json["cells"]) == (1, 1)
+    assert sorted(one["concurrency"] for one in run.cells()) == [16, 32, 64]
+
+
+def test_the_rows_of_a_collection_are_read_again_together(run: Any, tmp_path: Path) -> None:
+    assert run(download(tmp_path / "run", alone=False), "--set", "dataset=random").status == 0
+    done = run("--rebuild", "--json")
+    assert (done.status, done.json["accepted"], done.json["cells"]) == (0, 1, 2)
+    assert {one["dataset"] for one in run.cells()} == {"random"}
+
+
+def test_a_row_that_cannot_be_refuses_the_collection_by_its_place(run: Any, tmp_path: Path) -> None:
+    path = written(tmp_path / "agg_bmk.json", [ROW, ROW | {"conc": 32, "mean_ttft": -1.0}])
+    assert "Benchmark 1 of this report" in run(path, "--json").reason
+    assert not list(run.root.rglob("tmp-*"))

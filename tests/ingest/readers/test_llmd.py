@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.ingest.readers.reading import cell, load, values
+from ingest.discovery import Unit, find_units
+from tests.ingest.readers import test_inference_perf
+from tests.ingest.readers.reading import cell, load, values, written
 from warehouse.errors import InvalidInput
 
 ONE: dict[str, Any] = {
@@ -132,6 +134,123 @@ def test_the_meaning_of_tpot_is_that_of_its_load_generator(write: Any) -> None:
     assert ("tpot", "mean") not in values(found, "reported")
     assert found.reported_definition == "llm-d: inference-perf"
     assert cell(write(TWO)).reported_definition == "llm-d: guidellm"
+
+
+def _aiperf(told: dict[str, Any], version: int = 1) -> dict[str, Any]:
+    """A report of AIPerf's: 600 requests succeeded in 10 s."""
+    if version == 1:
+        said = copy.deepcopy(ONE)
+        said["scenario"]["load"] = {"name": "aiperf", "args": {}}
+        said["metrics"]["time"] = {"duration": 10.0}
+        said["metrics"]["throughput"]["requests_per_sec"] = 60.0
+        said["metrics"]["requests"] = told
+        return said
+    said = copy.deepcopy(TWO)
+    said["scenario"]["load"]["standardized"]["tool"] = "aiperf"
+    said["results"]["request_performance"]["aggregate"]["requests"] = told
+    return said
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_failures_of_aiperf_are_counted(write: Any, version: int) -> None:
+    """``import_aiperf`` adds what failed to what succeeded: 400 of 1,000."""
+    found = cell(write(_aiperf({"total": 1000, "failures": 400}, version)))
+    assert (found.completed, found.errored, found.requests_made) == (600, 400, 1000)
+    assert values(found, "reported")["error_rate", "mean"] == 0.4
+
+
+def test_where_aiperf_counted_kinds_of_errors_nobody_knows_how_many_failed(write: Any) -> None:
+    """Before, it gave what succeeded, and how many kinds of errors there were."""
+    found = cell(write(_aiperf({"total": 600, "failures": 2})))
+    assert (found.completed, found.errored, found.requests_made) == (600, 0, None)
+    assert ("error_rate", "mean") not in values(found, "reported")
+    assert [flag.name for flag in found.flags] == ["requests_not_counted"]
+
+
+def test_without_errors_both_ways_of_aiperf_say_the_same(write: Any) -> None:
+    found = cell(write(_aiperf({"total": 600, "failures": 0})))
+    assert (found.completed, found.errored, found.requests_made, found.flags) == (600, 0, 600, ())
+
+
+@pytest.mark.parametrize("tool", ["vllm-benchmark", "inferencemax"])
+def test_what_failed_is_what_was_asked_for_less_what_succeeded(write: Any, tool: str) -> None:
+    said = copy.deepcopy(ONE)
+    said["scenario"]["load"]["name"] = tool
+    said["metrics"]["requests"] = {"total": 20}
+    found = cell(write(said))
+    assert (found.completed, found.errored, found.requests_made) == (20, 12, 32)
+    assert values(found, "reported")["error_rate", "mean"] == 12 / 32
+
+
+def test_where_nobody_says_how_many_failed_there_is_no_share_of_errors(write: Any) -> None:
+    said = copy.deepcopy(ONE)
+    said["metrics"]["requests"] = {"total": 20}
+    del said["scenario"]["load"]["args"]["num_prompts"]
+    found = cell(write(said))
+    assert (found.completed, found.errored, found.requests_made) == (20, 0, None)
+    assert ("error_rate", "mean") not in values(found, "reported")
+    assert [flag.name for flag in found.flags] == ["requests_not_counted"]
+
+
+STAGE, SESSION = "stage_0_lifecycle_metrics.json", "stage_0_session_lifecycle_metrics.json"
+
+
+def reports(folder: Path, source: str) -> tuple[Path, Path]:
+    """The reports of versions 0.1 and 0.2 that are made of a file."""
+    paths = (folder / f"benchmark_report{mark},_{source}.yaml" for mark in ("", "_v0.2"))
+    first, second = paths
+    folder.mkdir(parents=True, exist_ok=True)
+    first.write_text(yaml.safe_dump(ONE), encoding="utf-8")
+    second.write_text(yaml.safe_dump(TWO), encoding="utf-8")
+    return first, second
+
+
+def stage(folder: Path) -> Path:
+    """A stage of inference-perf."""
+    said = test_inference_perf.stage(test_inference_perf.STAGES[0], concurrency=4)
+    return written(folder / STAGE, said)
+
+
+def found_in(folder: Path) -> list[str]:
+    return [unit.path.name for unit in find_units([folder]) if isinstance(unit, Unit)]
+
+
+def test_reports_of_a_result_that_lies_beside_them_are_passed_over(tmp_path: Path) -> None:
+    stage(tmp_path)
+    reports(tmp_path, STAGE)
+    written(tmp_path / SESSION, {"num_sessions": 1})
+    reports(tmp_path, SESSION)
+    assert found_in(tmp_path) == [STAGE]
+
+
+def test_a_report_for_each_level_is_passed_over_too(tmp_path: Path, report: Any) -> None:
+    written(tmp_path / "results.json", report(levels=(2, 4)))
+    for level in range(2):
+        for path in reports(tmp_path, "results.json"):
+            path.rename(path.with_name(f"{path.stem}_{level}.yaml"))
+    assert found_in(tmp_path) == ["results.json"]
+
+
+def test_of_two_versions_the_later_one_is_read(tmp_path: Path) -> None:
+    _, later = reports(tmp_path, STAGE)
+    assert found_in(tmp_path) == [later.name]
+
+
+def test_a_report_of_what_cannot_be_read_is_read_itself(tmp_path: Path) -> None:
+    _, later = reports(tmp_path, "fmperf.json")
+    written(tmp_path / "fmperf.json", {"ours": "not"})
+    assert later.name in found_in(tmp_path)
+
+
+def test_what_a_report_was_made_of_stands_in_its_place(run: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first, second = reports(folder, STAGE)
+    for path in (first, second):
+        assert run(path).status == 0
+    assert [one["path"] for one in run.cells()] == [str(second)]
+    whole = stage(folder)
+    assert run(folder).status == 0
+    assert [one["path"] for one in run.cells()] == [str(whole)]
 
 
 @pytest.mark.parametrize(

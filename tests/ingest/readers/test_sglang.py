@@ -206,9 +206,25 @@ def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
         cells(path)
 
 
-def test_a_run_without_success_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no successful request"):
-        cells(written(tmp_path / "r.jsonl", line(completed=0), lines=True))
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_file_without_success_is_refused(run: Any, tmp_path: Path, runs: int) -> None:
+    failed = [line(completed=0, max_concurrency=n + 1) for n in range(runs)]
+    done = run(written(tmp_path / "r.jsonl", *failed, lines=True), "--json")
+    assert "no successful request" in done.reason
+
+
+def test_a_run_without_success_is_a_failed_cell_among_the_others(run: Any, tmp_path: Path) -> None:
+    nothing = {"output_lens": [0] * 4, "ttfts": [0.0] * 4, "itls": [[]] * 4,
+               "errors": ["HTTP 500"] * 4}  # fmt: skip
+    runs = [line(), line(max_concurrency=4, completed=0),
+            line(detailed=True, max_concurrency=8, completed=0, **nothing)]  # fmt: skip
+    done = run(written(tmp_path / "r.jsonl", *runs, lines=True), "--json")
+    assert (done.status, done.json["cells"]) == (0, 3)
+    found = {one["concurrency"]: one for one in run.cells()}
+    assert [found[n]["status"] for n in (2, 4, 8)] == ["good", "failed", "failed"]
+    assert [found[n]["errored"] for n in (2, 4, 8)] == [0, 0, 4]
+    for n in (4, 8):
+        assert {"failed", "no_completed_requests"} <= run.flags(found[n]["cell_id"])
 
 
 def test_lists_of_different_length_are_refused(tmp_path: Path) -> None:
