@@ -67,7 +67,7 @@ def _place(study: Path, arms: list[str]) -> tuple[str, int]:
             break
         there = yaml.safe_load(path.read_text(encoding="utf-8"))
         if [arm["name"] for arm in there["arms"]] == arms:
-            return ending, int(there["repeats"])
+            return ending, int(there.get("repeats", 0))
     return ending, 0
 
 

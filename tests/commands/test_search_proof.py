@@ -79,6 +79,12 @@ def test_more_repeats_that_somebody_asked_for_stay(tmp_path: Path) -> None:
     assert read_study(proven(tmp_path)).repeats == 6
 
 
+def test_a_study_of_a_proof_whose_repeats_somebody_removed_has_them_again(tmp_path: Path) -> None:
+    path = proven(tmp_path)
+    path.write_text(path.read_text().replace("repeats: 2\n", ""))
+    assert read_study(proven(tmp_path)).repeats == 2
+
+
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "mine-proof.yaml").mkdir()
     with pytest.raises(RunnerError, match="cannot be written beside"):
