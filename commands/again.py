@@ -1,8 +1,6 @@
 """The drops of a cell and of its repetition, compared in a warehouse that is gone afterwards."""
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.ours import asked, rejected
 from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,17 +31,12 @@ def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path])
 
 
 def _ingest(root: Path, drops: Sequence[Path]) -> None:
-    program = (sys.executable, "-P", "-m", "draftboard", "ingest")
-    options = ("--warehouse", str(root), "--keep-text", "--json")
-    done = subprocess.run(
-        [*program, *map(str, drops), *options], capture_output=True, text=True, check=False
-    )
-    try:
-        rejected = json.loads(done.stdout)["rejected"]
-    except (ValueError, KeyError, TypeError):
-        raise InvalidInput(f"The results cannot be read: {done.stderr.strip()[-300:]}") from None
-    if rejected:
-        raise InvalidInput(f"{rejected[0]['path']} cannot be compared: {rejected[0]['reason']}")
+    done = asked("ingest", *map(str, drops), "--warehouse", str(root), "--keep-text", "--json")
+    told = rejected(done)
+    if told is None:
+        raise InvalidInput(f"The results cannot be read: {done.stderr.strip()[-300:]}")
+    for one in told:
+        raise InvalidInput(f"{one.path} cannot be compared: {one.reason}")
 
 
 def show(found: "Again", as_json: bool) -> None:

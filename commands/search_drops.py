@@ -25,8 +25,7 @@ def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
 
     done = {key_of(path) for path in good(folder)}
     found: dict[str, Out] = {}
-    for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
-        name, attempt = failed_of(path.parent.name) or ("", 0)
+    for path, name, attempt in _failed(folder):
         cell = _key(path.parent.with_name(name)) if name else ""
         if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
@@ -40,13 +39,19 @@ def lost_min(folder: Path) -> float:
     """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
     to the end of the last: they are spent like those of good ones."""
     spans: dict[tuple[str, int], list[datetime]] = {}
-    for path in folder.glob("*/tp*/*/c*.failed-*/record.json"):
+    for path, _, attempt in _failed(folder):
         said = json.loads(path.read_bytes())
-        _, attempt = failed_of(path.parent.name) or ("", 0)
         told = [said.get(name) for name in ("started_at", "ended_at")]
         moments = [datetime.fromisoformat(one) for one in told if isinstance(one, str)]
         spans.setdefault((str(said.get("launch")), attempt), []).extend(moments)
     return sum((max(one) - min(one)).total_seconds() / 60 for one in spans.values() if one)
+
+
+def _failed(folder: Path) -> Iterator[tuple[Path, str, int]]:
+    """Yield the records of failed cells, the names of their cells' folders, and which attempts they
+    were."""
+    for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
+        yield path, *(failed_of(path.parent.name) or ("", 0))
 
 
 def key_of(record: Path) -> str:

@@ -7,7 +7,6 @@ made anew. So a search that was killed anywhere goes on from what lies there.
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 from filelock import FileLock, Timeout
 
+from commands.ours import PROGRAM, asked, rejected
 from commands.search_check import check, refused
 from commands.search_drops import given_up, good, key_of, lost_min
 from commands.search_plan import dataset_and_load, planned
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from commands.search_board import Telling
     from warehouse.store import Reader
 
-#: ``-P``: a folder of the user's called like one of our packages must not hide it.
-PROGRAM = (sys.executable, "-P", "-m", "draftboard")
 _GRACE_S = 180.0
 #: How long a machine gets to be itself again, and how often in a row.
 _PAUSE_S, _PAUSES = 120.0, 3
@@ -256,7 +254,7 @@ def _child(words: list[str]) -> int:
 
 def _ours(*words: str) -> str:
     """Run another command of ours; return what it prints. Raises RunnerError with its sentence."""
-    done = _asked(*words)
+    done = asked(*words)
     if done.returncode:
         raise RunnerError(_last_words(done))
     return done.stdout
@@ -265,23 +263,15 @@ def _ours(*words: str) -> str:
 def _ingest(drops: Path, warehouse: Path) -> None:
     """Take the drops of a study into a warehouse. Raises RunnerError with the first that is rejected:
     a search cannot tell what it does not see."""
-    done = _asked("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
+    done = asked("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
     if not done.returncode:
         return
-    try:
-        path, reason = next(
-            (one["path"], one["reason"]) for one in json.loads(done.stdout)["rejected"]
+    for one in rejected(done) or ():
+        raise RunnerError(
+            f"A result of this search cannot be taken in, {one.path}: {one.reason} Mend it, or move it "
+            f"out of {drops}; the same command goes on from here."
         )
-    except (ValueError, LookupError, TypeError, StopIteration):
-        raise RunnerError(_last_words(done)) from None
-    raise RunnerError(
-        f"A result of this search cannot be taken in, {path}: {reason} Mend it, or move it out of "
-        f"{drops}; the same command goes on from here."
-    )
-
-
-def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
+    raise RunnerError(_last_words(done))
 
 
 def _last_words(done: "subprocess.CompletedProcess[str]") -> str:

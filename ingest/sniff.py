@@ -1,12 +1,11 @@
 """Which format a file is, by its structure; never by its name."""
 
-import stat
-from functools import lru_cache
 from pathlib import Path
 
 from ingest.formats import FORMATS
 from ingest.model import Content, Format
 from ingest.read import head_of_file, json_bytes
+from ingest.remembered import remembered
 from warehouse.errors import InvalidInput
 
 
@@ -22,24 +21,11 @@ def sniff(content: Content) -> Format:
     )
 
 
+@remembered
 def is_report(path: Path) -> bool:
     """Return whether a format recognises a file by its first bytes; False where it cannot be
     read."""
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and _is_report(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4096)
-def _is_report(path: Path, _written: int, _size: int) -> bool:
-    """Return whether a format recognises a file. The answer is remembered, since a watched folder
-    is looked at again and again."""
-    try:
-        return recognised(head_of_file(path)) is not None
-    except (OSError, InvalidInput):
-        return False
+    return recognised(head_of_file(path)) is not None
 
 
 def recognised(data: memoryview) -> Format | None:

@@ -10,7 +10,7 @@ from analysis.search.belief import Belief, believe
 from analysis.search.company import in_company
 from analysis.search.outlook import chance_of_deciding
 from analysis.search.settling import Settling, settling
-from analysis.search.space import BASELINE, Aim, Launch, Seen, Space
+from analysis.search.space import BASELINE, Aim, Seen, Space
 from analysis.search.standing import Standing, standing
 from analysis.search.worth import options
 
@@ -67,15 +67,16 @@ class State:
         return (self.step, *self.beside) if isinstance(self.step, Next) else ()
 
 
-def spent(space: Space, launches: tuple[Launch, ...]) -> float:
-    """Return the minutes that launches took, by what the space says of their costs."""
-    return sum(space.minutes(launch.measured) for launch in launches)
+def spent(space: Space, seen: Seen) -> float:
+    """Return the minutes that launches took, by what the space says of their costs, and those of what
+    failed."""
+    return sum(space.minutes(launch.measured) for launch in seen.launches) + seen.lost_min
 
 
 def state(space: Space, seen: Seen, aim: Aim, at_once: int = 1) -> State:
     """Return what is known and what to do next, with up to ``at_once`` launches side by side. It
     depends on what was measured alone, so that a search that was killed goes on where it stopped."""
-    left = aim.budget_min - spent(space, seen.launches) - seen.lost_min
+    left = aim.budget_min - spent(space, seen)
     screen = _lacking(space, seen)
     if screen:
         step, beside = _fitting(screen, left, at_once)
@@ -104,10 +105,10 @@ def _checked(
 ) -> tuple[Next | End, tuple[Next, ...]]:
     """Return the winners to measure where they were only reckoned so far, or the end: decided where there
     is none left, and open where one cannot be measured any more."""
+    if not steps:
+        return End(True, "settled"), ()
     able = [one for one in steps if one.arm not in seen.closed]
-    if able or not steps:
-        return _fitting(able, *room) if able else (End(True, "settled"), ())
-    return End(False, "nothing left"), ()
+    return _fitting(able, *room) if able else (End(False, "nothing left"), ())
 
 
 def _opened(seen: Seen) -> Seen:

@@ -241,7 +241,7 @@ def _told(
         planned.study, None, terms, steps, found_at(space, aim, now),
         isinstance(now.step, End) and now.step.decided,
         ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
-        spent(space, seen.launches) + seen.lost_min, space.grid_minutes(GRID_REPEATS),
+        spent(space, seen), space.grid_minutes(GRID_REPEATS),
         () if now.now is None else tuple(
             space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
         (), "", chance=now.chance, out=tuple(f"{arm} ({why})" for arm, why in gone.items()),

@@ -1,6 +1,6 @@
 """Recorded launches as a search takes them: every arm's server starts over the datasets and loads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,8 +73,10 @@ def recorded(known: Ground, read: Read) -> tuple[Recorded, ...]:
     pairs = known.found.pairs
     mine = pairs[(pairs["metric"] == read.line[0]) & (pairs["statistic"] == read.line[1])]
     mine = mine[mine["speculative_id"].isin(known.shown)]
-    made = [_recorded(known, read, mine[mine["setting"].isin(group)])
-            for group in _groups(known.found.keys)]  # fmt: skip
+    keys = known.found.keys
+    words = configurations(keys)
+    made = [_recorded(known, read, mine[mine["setting"].isin(group)], words)
+            for group in _groups(keys)]  # fmt: skip
     return tuple(one for one in made if one is not None)
 
 
@@ -86,7 +88,10 @@ def _groups(keys: pd.DataFrame) -> Iterator[list[int]]:
         yield [int(setting) for setting in group.index]
 
 
-def _recorded(known: Ground, read: Read, pairs: pd.DataFrame) -> Recorded | None:
+def _recorded(
+    known: Ground, read: Read, pairs: pd.DataFrame, words: Mapping[int, str]
+) -> Recorded | None:
+    """``words``: setting -> what tells it apart from another of the same name."""
     loads = known.found.loads
     closed = [at for at, load in enumerate(loads) if load.kind == "concurrency" and load.value]
     pairs = pairs[pairs["load"].isin(closed)]
@@ -111,7 +116,7 @@ def _recorded(known: Ground, read: Read, pairs: pd.DataFrame) -> Recorded | None
     space = Space(arms.arms, places, START_MIN, np.zeros(len(places)))
     cells = _cells(known, pairs, arms, space)
     return Recorded(
-        _system(known, int(pairs["setting"].iloc[0])), timed(space, cells), _by_arm(units, space),
+        _system(known, int(pairs["setting"].iloc[0]), words), timed(space, cells), _by_arm(units, space),
         own_lengths(known.acceptance, cells, space),
         rates_by_position(read.positions, cells, space), left_out,
         None if read.slo is None or read.bounds is None
@@ -119,12 +124,11 @@ def _recorded(known: Ground, read: Read, pairs: pd.DataFrame) -> Recorded | None
     )  # fmt: skip
 
 
-def _system(known: Ground, setting: int) -> Subject:
+def _system(known: Ground, setting: int, words: Mapping[int, str]) -> Subject:
     """Return what a decision on the same launches is about."""
-    keys = known.found.keys
-    row = keys.xs(setting, level=0).iloc[0]
+    row = known.found.keys.xs(setting, level=0).iloc[0]
     facts = {str(name): plain(value) for name, value in row.items()}
-    return subject_of(facts, configurations(keys).get(setting))
+    return subject_of(facts, words.get(setting))
 
 
 @dataclass(frozen=True)

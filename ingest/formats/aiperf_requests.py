@@ -1,10 +1,8 @@
 """The requests of an AIPerf run: one line of JSON for each."""
 
-import stat
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from analysis.drafts.acceptance import from_requests
 from ingest.level import Requests
 from ingest.lines import decoded, head_of, starts_object
 from ingest.read import head_of_file
+from ingest.remembered import remembered
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag
@@ -77,23 +76,10 @@ def is_line(head: bytes) -> bool:
     return starts_object(head, b"metadata", b"metrics", b"request_start_ns", b"benchmark_phase")
 
 
+@remembered
 def is_file(path: Path) -> bool:
     """Return whether a file with AIPerf's requests lies at ``path``."""
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and _is_file(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4096)
-def _is_file(path: Path, _written: int, _size: int) -> bool:
-    """Return whether a file holds AIPerf's requests. The answer is remembered, since a watched
-    folder is looked at again and again."""
-    try:
-        return is_line(head_of(head_of_file(path)))
-    except (OSError, InvalidInput):
-        return False
+    return is_line(head_of(head_of_file(path)))
 
 
 def read(data: memoryview) -> Found:

@@ -172,7 +172,7 @@ def searched(family: SearchFamily, server: Server) -> Searched:
                                       {one.arm for one in launches}))  # fmt: skip
         now = state(space, seen, aim, family.at_once)
         clock += max((step.minutes for step in now.batch), default=0.0)
-        if spent(space, launches) <= aim.budget_min / 2:
+        if spent(space, seen) <= aim.budget_min / 2:
             foreseen = now.chance
         if isinstance(now.step, End):
             break
@@ -181,7 +181,7 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     assert now.now is not None
     places = np.arange(len(space.places))
     lost = server.truth.max(axis=0) - server.truth[now.now.lead, places]
-    used = spent(space, launches) / aim.budget_min
+    used = spent(space, seen) / aim.budget_min
     found = Searched(
         used, now.step.decided, bool((lost > np.log1p(family.stake)).any()),
         float(-np.expm1(-lost).mean()), foreseen, (), (), None, clock / aim.budget_min,
