@@ -132,11 +132,16 @@ def title(page: Page) -> str:
     return heading.inner_text()
 
 
-def settle(page: Page) -> None:
-    """Wait until the page is drawn: its heading stands and nothing runs any more."""
+def ran(page: Page) -> None:
+    """Wait until the page's heading stands and its script runs no more."""
     title(page)
     app = page.get_by_test_id("stApp")
     expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=DRAWN_MS)
+
+
+def settle(page: Page) -> None:
+    """Wait until the page is drawn: its script has run and no placeholder is left."""
+    ran(page)
     # Charts, code and tables come after the rest, each with a placeholder until then.
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=DRAWN_MS)
     page.wait_for_timeout(400)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from dashboard.links import cell_link
-from tests.dashboard.browser.seen import fresh, keep, settle, shared, title, visit
+from tests.dashboard.browser.seen import fresh, keep, ran, settle, shared, title, visit
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -86,7 +86,9 @@ def test_a_click_before_the_filters_are_drawn_does_not_lose_them(page: Page, add
         lambda route: route.continue_() if clicked.is_set() else waiting.append(route),
     )
     page.goto(f"{address}/data?dataset=structured")
-    settle(page)
+    # The placeholders of the controls stay for as long as their code is held back.
+    ran(page)
+    expect(page.get_by_test_id("stSidebar").get_by_test_id("stSkeleton")).not_to_have_count(0)
     assert waiting
 
     page.get_by_role("link", name="Trends").click()
