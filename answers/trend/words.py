@@ -38,11 +38,11 @@ def percent(ratio: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval in words: ``-65.9 % to -58.0 %``, ``25.5 to 8.7 times worse``."""
+    """Return an interval in words: ``-65.9 % to -58.0 %``, ``8.7 to 25.5 times worse``."""
     if low is None or high is None:
         return UNKNOWN
     if high <= -1:
-        return f"{size(low).removesuffix(' times')} to {size(high)} worse"
+        return f"{size(high).removesuffix(' times')} to {size(low)} worse"
     return f"{percent(low)} to {percent(high)}"
 
 

@@ -171,10 +171,9 @@ def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
         axis=alt.Axis(tickCount=4, format="~s" if max(high, -low) >= 10_000 else ",~r", grid=False, titleAnchor="start"),
     )  # fmt: skip
     base = alt.Chart(marks).encode(y=y)
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(x=alt.X(field="zero", type="quantitative"))
+    # A mark in each row rather than one line through all of them, which would cross their words.
+    zero = base.mark_tick(orient="vertical", size=14, thickness=1.5, opacity=1, color=QUIET).encode(
+        x=alt.datum(0, type="quantitative")
     )
     drawn = [
         zero,

@@ -24,7 +24,7 @@ _FAINT = 0.3
 #: A path's name at its end; longer ones would leave the chart.
 _LONGEST = 34
 #: How far apart names of paths stand, as a share of what a small chart needs.
-_LINE = 0.5
+_LINE = 0.7
 #: Whether the name of a path stands at the right edge: on a phone it would run into the axis, and
 #: above the front is nothing.
 _RIGHT = f"{NARROW} && scale('x', datum.user) < width / 2"

@@ -1,6 +1,7 @@
 """Small words that many answers say."""
 
 from answers.compare.words import counted, metric_name
+from answers.trend import words as trend
 from answers.wording import directed, interval, markdown, percent, size
 
 
@@ -25,6 +26,11 @@ def test_what_is_twice_as_much_is_told_as_a_factor_and_thousands_of_percent_with
     assert percent(-13.88) == "-1,388\u202f%"
     assert percent(13.88, sign=False) == "1,388\u202f%"
     assert interval(-12.5, -9.5) == "-1,250 to -950.0\u202f%"
+
+
+def test_an_interval_of_losses_of_more_than_everything_begins_with_the_smaller_one() -> None:
+    assert trend.interval(-24.5, -7.7) == "8.7 to 25.5 times worse"
+    assert trend.interval(-0.659, -0.58) == "-65.9 % to -58.0 %"
 
 
 def test_what_is_larger_than_anything_means_is_cut() -> None:
