@@ -12,6 +12,8 @@ from warehouse.rows import Cell, Flag, Severity
 Flags = Iterator[Flag]
 
 STOPPED_EARLY = ("requests_exhausted", "over_saturation", "max_errors", "max_error_rate")
+#: What interpolating between two looks at the counters may add to a ratio of them.
+_COUNTED = 0.05
 BEFORE_REASONING = ("G1", "G2a", "G2b", "G3a")
 EVIDENCE = {
     "cpu": "These numbers come from a CPU, so they say nothing about the speed of a GPU.",
@@ -185,6 +187,23 @@ def _acceptance(cell: Cell) -> Flags:
             )
 
 
+def _drafted(cell: Cell) -> Flags:
+    """Yield a flag where a draft holds less than one token or more than K, by the server's counters:
+    vLLM counts no empty draft. Requests count steps without a draft, too."""
+    k = cell.facts.num_speculative_tokens
+    for a in cell.acceptance:
+        if a.source == "requests" or not a.drafts or a.draft_tokens is None:
+            continue
+        held = a.draft_tokens / a.drafts
+        if held < 1 - _COUNTED or (k is not None and held > k * (1 + _COUNTED)):
+            most = "" if k is None else f" and at most K = {k}"
+            yield _flag(
+                "drafts_do_not_fit",
+                "error",
+                f"A draft holds {held:.2f} tokens by {a.source}; it holds at least one{most}.",
+            )
+
+
 def _positions(cell: Cell) -> Flags:
     for a in cell.acceptance:
         r = a.by_position
@@ -215,6 +234,6 @@ def _list(values: Sequence[float]) -> str:
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
     _counts, _stopping, _load, *machine.CHECKS, _speed, _lengths, _reading, _evidence,
-    validity.verification, validity.caching, validity.drafting, _acceptance, _positions, drifting,
+    validity.verification, validity.caching, validity.drafting, _acceptance, _drafted, _positions, drifting,
     *numbers.CHECKS, spread, *agreeing.CHECKS,
 )  # fmt: skip

@@ -95,9 +95,16 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("never_speculated", "error",
      {"acceptance": accepted(drafts=0, rate=None, mean_length=None, by_position=())}, "eagle3"),
     # K = 2 allows at most 3 tokens a step.
-    ("acceptance_too_long", "error", {"facts": {"num_speculative_tokens": 2}}, "3.10"),
+    ("acceptance_too_long", "error",
+     {"facts": {"num_speculative_tokens": 2},
+      "acceptance": accepted(draft_tokens=200, accepted_tokens=None)}, "3.10"),
     ("acceptance_near_zero", "warning",
      {"acceptance": accepted(rate=0.004, mean_length=1.012, by_position=())}, "0.40%"),
+    # 40 tokens in 100 drafts: a draft that proposes nothing is not counted.
+    ("drafts_do_not_fit", "error",
+     {"acceptance": accepted(draft_tokens=40, accepted_tokens=None)}, "holds 0.40 tokens"),
+    ("drafts_do_not_fit", "error",
+     {"acceptance": accepted(draft_tokens=700, accepted_tokens=None)}, "at most K = 3"),
     ("positions_increase", "error",
      {"acceptance": accepted(by_position=(0.7, 0.9, 0.5))}, "0.700, 0.900, 0.500"),
     ("acceptance_near_one", "warning",
