@@ -1,6 +1,7 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -145,7 +146,8 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     if given["dry_run"]:
         now = look(place, planned, terms)
     else:
-        telling = Telling(warehouse_path(given["warehouse"]))
+        named = given["warehouse"] or os.environ.get("DRAFTBOARD_WAREHOUSE")
+        telling = Telling(warehouse_path(given["warehouse"]), bool(named))
         with ended_by_signals("stopped; the same command goes on from here"), telling:
             now = search_on(place, planned, terms, telling)
     if given["as_json"]:

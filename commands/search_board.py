@@ -1,7 +1,8 @@
 """How a search that measures says what it is at: on stderr, and in a file of the warehouse that dashboards
 show.
 
-Where there is no warehouse yet, or its file cannot be written, the search goes on all the same.
+Where nobody named a warehouse and none is there, nothing is kept; where its file cannot be written,
+the search goes on all the same.
 """
 
 from dataclasses import replace
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 class Telling:
     """Tells how a search stands. Around a search (``with``) it tells of its unforeseen end too.
 
-    ``root``: the warehouse whose dashboards show it.
+    ``root``: the warehouse whose dashboards show it. ``named``: whether somebody named it; then the
+    first ingest may be still to come.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._warned = root, False
+    def __init__(self, root: Path, named: bool = False) -> None:
+        self._root, self._named, self._warned = root, named, False
         self._last: Board | None = None
 
     def next(self, now: "Live") -> None:
@@ -66,11 +68,12 @@ class Telling:
     def _keep(self, one: "Board") -> None:
         from answers.search.board import as_text
         from warehouse import searches
-        from warehouse.store_files import pointer
+        from warehouse.store_files import REMOTE, pointer
 
         self._last = one
         try:
-            if pointer(self._root) is not None:
+            begun = pointer(self._root) is not None
+            if begun or (self._named and not (self._root / REMOTE).exists()):
                 searches.write(self._root, str(one.told.study), as_text(one))
         except (OSError, DraftboardError) as error:
             if not self._warned:

@@ -80,6 +80,19 @@ def test_where_there_is_no_warehouse_none_is_begun(tmp_path: Path, now: Live) ->
     assert not (tmp_path / "none").exists()
 
 
+def test_a_warehouse_that_is_named_shows_the_search_from_its_first_ingest_on(
+    tmp_path: Path, now: Live
+) -> None:
+    place = tmp_path / "later"
+    Telling(place, named=True).next(now)
+
+    with open_writer(place) as writer:
+        writer.reject(Rejection("results/broken.json", "Not a result: the file is empty."))
+        writer.commit()
+
+    assert kept(place).phase == "measuring"
+
+
 def test_a_file_that_cannot_be_written_is_said_once_and_ends_nothing(
     place: Path, now: Live, capsys: pytest.CaptureFixture[str]
 ) -> None:
