@@ -1,6 +1,6 @@
 """A search in words and as rows of text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,11 @@ def where(space: Space, places: NDArray[np.bool_]) -> str:
     alike = {tuple(loads) for loads in by.values()}
     if len(alike) == 1 and len(by) == len({place.traffic for place in space.places}):
         return f"at {', '.join(alike.pop())}"
-    return "; ".join(f"{name} at {', '.join(loads)}" for name, loads in by.items())
+    return _by_traffic(by)
+
+
+def _by_traffic(loads: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{name} at {', '.join(some)}" for name, some in loads.items())
 
 
 def headline(one: Played, more: Settling | None) -> str:
@@ -78,8 +82,10 @@ def _decided(one: Played, stake: str) -> str:
         return best
     if len(beyond) == len(one.found):
         return f"no arm meets the SLO {one.terms.slo} at any load, so none is to be taken"
-    told = "; ".join(f"{place.dataset} at {place.load:g}" for place in beyond)
-    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {told}"
+    loads: dict[str, list[str]] = {}
+    for place in beyond:
+        loads.setdefault(place.dataset, []).append(f"{place.load:g}")
+    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {_by_traffic(loads)}"
 
 
 def _out(one: Played) -> str:

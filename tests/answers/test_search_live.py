@@ -250,7 +250,7 @@ def test_a_decision_says_which_arms_it_did_not_compare_and_where_none_meets_the_
     limit = OUTPUT * 0.01 * 0.75
     now, _ = searched(node, Terms(stake=0.1, slo=f"latency:p50<{limit}s"))
     assert (
-        f"where one meets the SLO latency:p50<{limit}s, and none does on code at 1; code at 8; prose at 8"
+        f"where one meets the SLO latency:p50<{limit}s, and none does on code at 1, 8; prose at 8"
         in (now.told.headline)
     )
     gone = (Out("k1", "code at 8: out of memory"),)
