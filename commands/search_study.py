@@ -262,8 +262,12 @@ def _ours(*words: str) -> str:
 
 def _ingest(drops: Path, warehouse: Path) -> None:
     """Take the drops of a study into a warehouse. Raises RunnerError with the first that is rejected:
-    a search cannot tell what it does not see."""
-    done = asked("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
+    a search cannot tell what it does not see. Where a drop was set aside or measured again the
+    warehouse begins anew: what the drop said before would count, too."""
+    words = ("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
+    done = asked(*words)
+    if not done.returncode and _outlived(warehouse):
+        done = asked(*words, "--rebuild")
     if not done.returncode:
         return
     for one in rejected(done) or ():
@@ -272,6 +276,14 @@ def _ingest(drops: Path, warehouse: Path) -> None:
             f"out of {drops}; the same command goes on from here."
         )
     raise RunnerError(_last_words(done))
+
+
+def _outlived(warehouse: Path) -> bool:
+    """Return whether a warehouse holds something of which the drop is gone, or two of one place."""
+    from warehouse.store_known import known_sources
+
+    paths = [one.path for one in known_sources(warehouse)]
+    return len(set(paths)) < len(paths) or not all(path.exists() for path in paths)
 
 
 def _last_words(done: "subprocess.CompletedProcess[str]") -> str:
