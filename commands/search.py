@@ -134,7 +134,7 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from commands.interrupts import ended_by_signals
     from commands.search_board import Telling
     from commands.search_study import Place, laid_out, look, search_on
-    from warehouse.store_files import warehouse_path
+    from warehouse.store_files import split_url, warehouse_path
 
     where = [word for name in ("on", "cluster") if given[name] is not None
              for word in (f"--{name}", str(given[name]))]  # fmt: skip
@@ -147,7 +147,8 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
         now = look(place, planned, terms)
     else:
         named = given["warehouse"] or os.environ.get("DRAFTBOARD_WAREHOUSE")
-        telling = Telling(warehouse_path(given["warehouse"]), bool(named))
+        here = bool(named) and split_url(Path(named)) is None
+        telling = Telling(warehouse_path(given["warehouse"]), named=here)
         with ended_by_signals("stopped; the same command goes on from here"), telling:
             now = search_on(place, planned, terms, telling)
     if given["as_json"]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Telling:
     """Tells how a search stands. Around a search (``with``) it tells of its unforeseen end too.
 
-    ``root``: the warehouse whose dashboards show it. ``named``: whether somebody named it; then the
-    first ingest may be still to come.
+    ``root``: the warehouse whose dashboards show it. ``named``: whether somebody named it, a folder on
+    this machine; then its first ingest may be still to come.
     """
 
     def __init__(self, root: Path, named: bool = False) -> None:
@@ -68,12 +68,11 @@ class Telling:
     def _keep(self, one: "Board") -> None:
         from answers.search.board import as_text
         from warehouse import searches
-        from warehouse.store_files import REMOTE, pointer
+        from warehouse.store_files import pointer
 
         self._last = one
         try:
-            begun = pointer(self._root) is not None
-            if begun or (self._named and not (self._root / REMOTE).exists()):
+            if self._named or pointer(self._root) is not None:
                 searches.write(self._root, str(one.told.study), as_text(one))
         except (OSError, DraftboardError) as error:
             if not self._warned:
