@@ -16,6 +16,7 @@ from warehouse.filters import FILTER_FIELDS
 if TYPE_CHECKING:
     from answers.search.live import Live
     from answers.search.values import Played, Proof, Terms
+    from commands.search_board import Telling
 
 _WIDTH = 80
 #: Options of a search that measures.
@@ -132,9 +133,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
     from commands.interrupts import ended_by_signals
-    from commands.search_board import Telling
     from commands.search_study import Place, laid_out, look, search_on
-    from warehouse.store_files import split_url, warehouse_path
 
     where = [word for name in ("on", "cluster") if given[name] is not None
              for word in (f"--{name}", str(given[name]))]  # fmt: skip
@@ -146,9 +145,7 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     if given["dry_run"]:
         now = look(place, planned, terms)
     else:
-        named = given["warehouse"] or os.environ.get("DRAFTBOARD_WAREHOUSE")
-        here = bool(named) and split_url(Path(named)) is None
-        telling = Telling(warehouse_path(given["warehouse"]), named=here)
+        telling = _telling(given["warehouse"])
         with ended_by_signals("stopped; the same command goes on from here"), telling:
             now = search_on(place, planned, terms, telling)
     if given["as_json"]:
@@ -163,6 +160,17 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     elif not now.orders:
         click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
                    f"--study {now.told.study}")  # fmt: skip
+
+
+def _telling(warehouse: Path | None) -> "Telling":
+    """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
+    from commands.search_board import Telling
+    from warehouse.store_files import split_url, warehouse_path
+
+    named = warehouse or os.environ.get("DRAFTBOARD_WAREHOUSE") or None
+    return Telling(
+        warehouse_path(warehouse), named=named is not None and split_url(Path(named)) is None
+    )
 
 
 def _stands(now: "Live") -> None:
