@@ -1,7 +1,6 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -165,12 +164,11 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
 def _telling(warehouse: Path | None) -> "Telling":
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
     from commands.search_board import Telling
-    from warehouse.store_files import split_url, warehouse_path
+    from warehouse.store_files import named_warehouse, warehouse_path
 
-    named = warehouse or os.environ.get("DRAFTBOARD_WAREHOUSE") or None
-    return Telling(
-        warehouse_path(warehouse), named=named is not None and split_url(Path(named)) is None
-    )
+    # What a URL names is not the folder itself.
+    root = warehouse_path(warehouse)
+    return Telling(root, named=root == named_warehouse(warehouse))
 
 
 def _stands(now: "Live") -> None:

@@ -41,13 +41,20 @@ def warehouse_path(given: str | Path | None) -> Path:
     For a URL (``s3://bucket/prefix``) the folder in which this machine keeps what it read of it.
     Raises InvalidInput for a URL that can be none.
     """
-    found = Path(given or os.environ.get("DRAFTBOARD_WAREHOUSE") or "data/warehouse")
+    found = named_warehouse(given) or Path("data/warehouse")
     url = split_url(found)
     if url is None:
         return found
     from warehouse.store_cache import folder_of
 
     return folder_of(*url)
+
+
+def named_warehouse(given: str | Path | None) -> Path | None:
+    """Return the warehouse that somebody named, by an option or by ``DRAFTBOARD_WAREHOUSE``; None for
+    nobody."""
+    named = given or os.environ.get("DRAFTBOARD_WAREHOUSE")
+    return Path(named) if named else None
 
 
 def split_url(given: Path) -> tuple[str, str] | None:

@@ -234,6 +234,6 @@ def _list(values: Sequence[float]) -> str:
 
 CHECKS: tuple[Callable[[Cell], Flags], ...] = (
     _counts, _stopping, _load, *machine.CHECKS, _speed, _lengths, _reading, _evidence,
-    validity.verification, validity.caching, validity.drafting, _acceptance, _drafted, _positions, drifting,
-    *numbers.CHECKS, spread, *agreeing.CHECKS,
+    validity.verification, validity.caching, validity.drafting, _acceptance, _drafted, _positions,
+    drifting, *numbers.CHECKS, spread, *agreeing.CHECKS,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """A search in words and as rows of text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,22 @@ def where(space: Space, places: NDArray[np.bool_]) -> str:
     """Return datasets and loads in words: ``code at 1, 4; prose at 16``; ``everywhere`` for all."""
     if places.all():
         return "everywhere"
-    by: dict[str, list[str]] = {}
-    for at in np.flatnonzero(places):
-        place = space.places[int(at)]
-        by.setdefault(place.traffic, []).append(f"{place.load:g}")
+    chosen = (space.places[int(at)] for at in np.flatnonzero(places))
+    by = _by_traffic((place.traffic, place.load) for place in chosen)
     alike = {tuple(loads) for loads in by.values()}
     if len(alike) == 1 and len(by) == len({place.traffic for place in space.places}):
         return f"at {', '.join(alike.pop())}"
-    return _by_traffic(by)
+    return _listed(by)
 
 
-def _by_traffic(loads: Mapping[str, Sequence[str]]) -> str:
+def _by_traffic(places: Iterable[tuple[str, float]]) -> dict[str, list[str]]:
+    by: dict[str, list[str]] = {}
+    for traffic, load in places:
+        by.setdefault(traffic, []).append(f"{load:g}")
+    return by
+
+
+def _listed(loads: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{name} at {', '.join(some)}" for name, some in loads.items())
 
 
@@ -82,10 +87,8 @@ def _decided(one: Played, stake: str) -> str:
         return best
     if len(beyond) == len(one.found):
         return f"no arm meets the SLO {one.terms.slo} at any load, so none is to be taken"
-    loads: dict[str, list[str]] = {}
-    for place in beyond:
-        loads.setdefault(place.dataset, []).append(f"{place.load:g}")
-    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {_by_traffic(loads)}"
+    told = _listed(_by_traffic((place.dataset, place.load) for place in beyond))
+    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {told}"
 
 
 def _out(one: Played) -> str:

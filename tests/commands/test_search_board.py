@@ -8,6 +8,7 @@ from analysis.search.space import Arm, Place
 from answers.search.board import Board, from_texts
 from answers.search.live import Live, Planned, live
 from answers.search.values import Terms
+from commands.search import _telling
 from commands.search_board import Telling
 from warehouse import searches
 from warehouse.errors import RunnerError
@@ -91,6 +92,23 @@ def test_a_warehouse_that_is_named_shows_the_search_from_its_first_ingest_on(
         writer.commit()
 
     assert kept(place).phase == "measuring"
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"), [("{}/later", True), ("", False), ("s3://nobody/there", False)]
+)
+def test_a_search_is_kept_in_a_folder_that_is_named_and_nowhere_else(
+    tmp_path: Path, now: Live, monkeypatch: pytest.MonkeyPatch, named: str, shown: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("DRAFTBOARD_WAREHOUSE", named.format(tmp_path))
+
+    _telling(None).next(now)
+
+    assert [path.parent.parent for path in tmp_path.rglob("searches/*.json")] == (
+        [tmp_path / "later"] if shown else []
+    )
 
 
 def test_a_file_that_cannot_be_written_is_said_once_and_ends_nothing(

@@ -19,7 +19,7 @@ def drops(tmp_path: Path) -> Path:
     """Two drops of a study, of three loads each."""
     place = tmp_path / "results" / "mine"
     for name, drop in zip(
-        ("first", "second"), sorted((RECORDED / "baseline").iterdir()), strict=False
+        ("first", "second"), sorted((RECORDED / "baseline").iterdir()), strict=True
     ):
         shutil.copytree(drop, place / name)
     return place
