@@ -3,7 +3,9 @@
 import copy
 import json
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Path = tuple[Any, ...]
@@ -21,10 +23,22 @@ _OTHERS: tuple[Any, ...] = (None, [], {}, "", 0, [None], {"": None}, [[[]]], Tru
 def mutated(sample: Any, source: random.Random) -> bytes:
     """The sample with one to four changes, as bytes; sometimes damaged as bytes too."""
     value = copy.deepcopy(sample)
-    for _ in range(source.choice((1, 1, 1, 2, 4))):
-        value = _change(value, source)
-    data = json.dumps(value).encode()
+    with _deep_values():
+        for _ in range(source.choice((1, 1, 1, 2, 4))):
+            value = _change(value, source)
+        data = json.dumps(value).encode()
     return _damaged(data, source) if source.random() < 0.1 else data
+
+
+@contextmanager
+def _deep_values() -> Iterator[None]:
+    """Let Python walk through what was made deep four times over; what reads it keeps its limit."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _change(value: Any, source: random.Random) -> Any:
