@@ -22,8 +22,8 @@ _OTHERS: tuple[Any, ...] = (None, [], {}, "", 0, [None], {"": None}, [[[]]], Tru
 
 def mutated(sample: Any, source: random.Random) -> bytes:
     """The sample with one to four changes, as bytes; sometimes damaged as bytes too."""
-    value = copy.deepcopy(sample)
     with _deep_values():
+        value = copy.deepcopy(sample)
         for _ in range(source.choice((1, 1, 1, 2, 4))):
             value = _change(value, source)
         data = json.dumps(value).encode()
