@@ -3,7 +3,7 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ LABELS = {
 _MARKS = {"name": "*", "others": "+", "contents": "", "you": "", "nobody": ""}
 _LEGEND = "* from its path   + since the other files are what they are"
 _WIDTH = 80
+#: Of those that tell repeats apart.
+_MOST_WORDS = 6
 
 
 def with_told(unit: "Unit | Rejection", options: "Options", more: Told) -> "Options":
@@ -107,6 +109,7 @@ def _told(path: Path, options: "Options") -> dict[str, Any]:
 def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
     """Show what all files share in one line, what tells them apart in a table, and what nobody
     says."""
+    from ingest.guess_repeats import named_apart
     from ingest.guessing import missing
 
     for rejection in outcome.rejected:
@@ -129,6 +132,16 @@ def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
         told = (name if n == every else f"{name} of {n} files" for name, n in lacking.items())
         text = f"Nobody says: {', '.join(told)}."
         click.echo(click.wrap_text(text, _WIDTH, subsequent_indent="     "))
+    for arm, words in named_apart(files).items():
+        click.echo(click.wrap_text(_apart(arm, words), _WIDTH, subsequent_indent="     "))
+
+
+def _apart(arm: str, words: Sequence[str]) -> str:
+    said = ", ".join(words[:_MOST_WORDS]) + (", …" if len(words) > _MOST_WORDS else "")
+    return (
+        f"Taken for repeats of {arm}, though their names differ: {said}. If they are different "
+        "runs, tell them apart in --facts, by draft_model, num_speculative_tokens or dataset."
+    )
 
 
 def _table(files: Sequence["Guessed"], rows: list[dict[str, str]], names: list[str]) -> None:
@@ -169,10 +182,14 @@ def _arm(facts: Mapping[str, "Found"]) -> str:
 
     method, k = facts["spec_method"], facts["num_speculative_tokens"]
     mark = _MARKS[method.by] or (_MARKS[k.by] if method.value != "none" else "")
-    return arm_label(method.value, k.value) + mark
+    draft = facts["draft_model"]
+    named = f" ({draft.value})" if draft.by == "name" else ""
+    return arm_label(method.value, k.value) + named + mark
 
 
-def _as_json(files: Iterable["Guessed"], outcome: "Outcome") -> dict[str, Any]:
+def _as_json(files: Sequence["Guessed"], outcome: "Outcome") -> dict[str, Any]:
+    from ingest.guess_repeats import named_apart
+
     return {
         "files": [
             {
@@ -182,6 +199,7 @@ def _as_json(files: Iterable["Guessed"], outcome: "Outcome") -> dict[str, Any]:
             }
             for one in files
         ],
+        "repeats_named_apart": {arm: list(words) for arm, words in named_apart(files).items()},
         "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
     }  # fmt: skip
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from analysis.matching.guess import SOME_METHOD, Guess, together
-from analysis.matching.guess_paths import concurrency, datasets, named, rate
+from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate
 from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, the other files, or nobody.
 By = Literal["contents", "you", "name", "others", "nobody"]
 #: What two files must share, or be known for, to be compared; in this order they are shown.
-SHOWN = ("spec_method", "num_speculative_tokens", "dataset", "model", "engine", "gpu", "gpu_count",
-         "tensor_parallel_size")  # fmt: skip
+SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "model", "engine", "gpu",
+         "gpu_count", "tensor_parallel_size")  # fmt: skip
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
 #: What a server was told to draft with, though not by which method.
 _DRAFTS = ("speculative_config", "draft_model")
@@ -59,11 +59,12 @@ def guessed(
     names, contents = _named(list(files), below), list(map(_content, seen, files.values()))
     arms = together(names, contents)
     alone = [_named_or_read(*pair) for pair in zip(names, contents, strict=True)]
-    sets = datasets(below, [one.method for one in arms])
+    methods = [one.method for one in arms]
+    sets, sizes = datasets(below, methods), drafts(below, methods)
     return tuple(
-        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, name))
-        for (path, cells), facts, arm, by, dataset, name in zip(
-            files.items(), seen, arms, alone, sets, below, strict=True
+        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, size, name))
+        for (path, cells), facts, arm, by, dataset, size, name in zip(
+            files.items(), seen, arms, alone, sets, sizes, below, strict=True
         )
     )
 
@@ -72,7 +73,7 @@ def missing(files: Sequence[Guessed]) -> dict[str, int]:
     """Return the facts that nobody states, and of how many files."""
     counted = Counter(
         key for one in files for key, found in one.facts.items()
-        if found.value is None and not _is_of_a_baseline(key, one)
+        if found.value is None and key != "draft_model" and not _is_of_a_baseline(key, one)
     )  # fmt: skip
     return {key: counted[key] for key in SHOWN if counted[key]}
 
@@ -134,11 +135,14 @@ def _own(name: Guess, content: Guess) -> str | None:
     return alone.method
 
 
-def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tuple[Any, By]]:
+def _offers(
+    arm: Guess, by: By, dataset: str | None, size: str | None, path: str
+) -> dict[str, tuple[Any, By]]:
     """Return what can be guessed of a file, and from what."""
     return {
         "spec_method": (arm.method, by),
         "num_speculative_tokens": (arm.num_speculative_tokens, "name"),
+        "draft_model": (size, "name"),
         "dataset": (dataset, "name"),
         "gpu": (arm.gpu, "name"),
         "tensor_parallel_size": (arm.tensor_parallel_size, "name"),

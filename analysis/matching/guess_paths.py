@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from analysis.matching.guess import Guess, from_name, unexplained
+from analysis.matching.guess import BASELINE, Guess, from_name, unexplained
 
 #: Names of datasets in which a ``-`` or a word would be taken for something else.
 _DATASET = re.compile(
@@ -27,6 +27,8 @@ _RATE = re.compile(
 _REPEAT = re.compile(
     r"(?<![a-z0-9])(?:r|rep|repeat|run|launch|seed|try|iter)[-_=]?\d+(?![\da-z])", re.IGNORECASE
 )
+#: How large a model is; not the 1k of a length.
+_SIZE = re.compile(r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm](?![a-z0-9])", re.IGNORECASE)
 _ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
 #: Words that stand in names of files for what wrote them or for what they are.
 _NO_DATASET = frozenset(
@@ -114,7 +116,7 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
     It is what is left of a path when all that says something else is taken away, where it tells
     files apart and, with several arms, is there in more than one of them.
     """
-    left = [_words(path) for path in paths]
+    left = [left_words(path) for path in paths]
     several = len(set(arms)) > 1
     there: dict[str, set[str | None]] = {}
     for words, arm in zip(left, arms, strict=True):
@@ -136,7 +138,26 @@ def _known(path: str) -> str | None:
     return found[1] if found else None
 
 
-def _words(path: str) -> list[str]:
+def drafts(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Return the size of each path's draft, ``eagle3-1b/…``; None where nothing says one.
+
+    It is told where drafts of one method differ by it. A size that stands in the path of a baseline
+    too is that of the model.
+    """
+    sizes = [tuple(one.lower() for one in _SIZE.findall(path)) for path in paths]
+    of_model = {
+        size for own, arm in zip(sizes, arms, strict=True) if arm == BASELINE for size in own
+    }
+    said = ["-".join(size for size in own if size not in of_model) or None for own in sizes]
+    by_method: dict[str | None, set[str | None]] = {}
+    for arm, size in zip(arms, said, strict=True):
+        by_method.setdefault(arm, set()).add(size)
+    speculative = {arm for arm in by_method if arm not in (None, BASELINE)}
+    told = {arm for arm in speculative if len(by_method[arm]) > 1} if BASELINE in arms else set()
+    return tuple(size if arm in told else None for arm, size in zip(arms, said, strict=True))
+
+
+def left_words(path: str) -> list[str]:
     """Return the words of a path, each once, without those about the arm, the load, the repeat or
     the load generator."""
     text = _ENDS.sub("", path)

@@ -51,8 +51,8 @@ def test_what_was_made_deep_three_times_can_be_changed_again() -> None:
     deep: Any = 1
     for _ in range(1200):
         deep = [deep]
-    made = {mutated(deep, random.Random(seed)) for seed in range(50)}
-    assert len(made) > 20
+    made = {mutated(deep, random.Random(seed)) for seed in range(10)}
+    assert len(made) > 5
 
 
 def test_of_a_result_of_many_files_and_lines_one_value_is_changed(tmp_path: Path) -> None:

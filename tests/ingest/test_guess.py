@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.matching.guess_paths import concurrency, datasets, named, rate
+from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate
 
 OFFLINE = {
     "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
@@ -102,6 +102,53 @@ def test_a_server_that_was_told_to_draft_is_no_baseline_by_the_others(
     assert [file["facts"]["spec_method"] for file in files] == [
         {"value": "speculative", "from": "contents"}, {"value": "eagle3", "from": "name"},
     ]  # fmt: skip
+
+
+def test_two_sizes_of_a_draft_are_two_arms(
+    run: Any, write: Any, bench: Any, tmp_path: Path
+) -> None:
+    for number, arm in enumerate(("base", "eagle3-1.5B", "eagle3-8b", "ngram")):
+        write(f"in/{arm}/70b-c2.json", bench(duration=2.0 + number, **NO_COUNTS))
+    shown = run(tmp_path / "in", "--guess", "--yes").out
+    assert "eagle3 K=? (1.5b)*" in shown
+    assert "Taken for repeats" not in shown
+    found = {(one["spec_method"], one["draft_model"]) for one in run.cells()}
+    assert found == {("none", None), ("eagle3", "1.5b"), ("eagle3", "8b"), ("ngram", None)}
+
+
+@pytest.mark.parametrize(
+    ("paths", "arms", "found"),
+    [
+        # One size tells nothing apart, and one that a baseline has is the model's.
+        (["base", "eagle3-1b"], ["none", "eagle3"], [None, None]),
+        (["8b/base", "8b/eagle3", "70b/base", "70b/eagle3"], ["none", "eagle3"] * 2, [None] * 4),
+        (["8b/base", "8b/draft-68m", "8b/draft"], ["none", "draft_model", "draft_model"],
+         [None, "68m", None]),
+        # Without a baseline nothing says whose size it is.
+        (["eagle3-1b", "eagle3-8b"], ["eagle3"] * 2, [None, None]),
+    ],
+)  # fmt: skip
+def test_a_size_is_that_of_the_draft_where_only_drafts_have_it(
+    paths: list[str], arms: list[str], found: list[str | None]
+) -> None:
+    assert list(drafts(paths, arms)) == found
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_repeats_whose_names_differ_in_a_word_are_told(
+    run: Any, write: Any, bench: Any, tmp_path: Path, said: bool
+) -> None:
+    """Repeats that a number, a hash or a time tells apart are nothing to ask about."""
+    own = (
+        ("eagle3-fp8", "eagle3-bf16") if said else ("eagle3-r1-0badcafe", "eagle3-20260101T101010Z")
+    )
+    for number, arm in enumerate(("base", *own)):
+        write(f"in/{arm}/c2.json", bench(duration=2.0 + number, **NO_COUNTS))
+    shown = " ".join(run(tmp_path / "in", "--guess").out.split())
+    told = "Taken for repeats of eagle3 K=?, though their names differ: bf16, fp8."
+    assert (told in shown, "Taken for repeats" in shown) == (said, said)
+    answer = run(tmp_path / "in", "--guess", "--json").json["repeats_named_apart"]
+    assert answer == ({"eagle3 K=?": ["bf16", "fp8"]} if said else {})
 
 
 def test_it_shows_what_it_would_take_and_takes_nothing(run: Any, results: Path) -> None:
