@@ -8,6 +8,7 @@ import msgspec
 
 from ingest import not_a_number
 from ingest.read import json_bytes
+from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
 
@@ -54,9 +55,9 @@ def decoded(
     for number, line in lines(data):
         try:
             yield not_a_number.decoded(line, decode)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise InvalidInput(
-                f"Line {number} of this file, {kind}, cannot be read ({error}): the run that wrote "
+                f"Line {number} of this file, {kind}, cannot be read ({why(error)}): the run that wrote "
                 "it was cut off or the line was altered; remove it or run that one again."
             ) from None
 

@@ -12,6 +12,7 @@ from statistics import fmean
 
 import msgspec
 
+from ingest.unreadable import UNREADABLE
 from warehouse.catalogue import METRICS
 from warehouse.rows import Measurement, Sample
 
@@ -81,7 +82,7 @@ def _moments(data: bytes) -> Iterator[tuple[float, dict[str, float]]]:
     for line in data.splitlines():
         try:
             told = _LINE.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             continue
         if told[:1] == ["at"]:
             names = [str(name) for name in told[1:]]

@@ -11,6 +11,7 @@ from typing import Any
 from ingest.served_with import served_with
 from ingest.settings import checked_facts
 from ingest.speculation import completed
+from ingest.unreadable import why
 from warehouse.contract import FACT_KEYS
 from warehouse.errors import InvalidInput, UnknownKey
 
@@ -47,7 +48,9 @@ def _read(path: Path) -> dict[str, Any]:
             raise InvalidInput(f"{path} is larger than 1 MB: it holds more than facts; rename it.")
         said = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} cannot be read ({error}): mend it, or rename it.") from None
+        raise InvalidInput(
+            f"{path} cannot be read ({why(error)}): mend it, or rename it."
+        ) from None
     if not isinstance(said, dict):
         return {}
     command = said.get("served_with")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ingest.prometheus import Snapshot, parse_exposition
+from ingest.unreadable import UNREADABLE
 
 _LINE = msgspec.json.Decoder(tuple[float, list[str]])
 
@@ -29,7 +30,7 @@ def read_series(data: bytes) -> Series:
     for line in data.splitlines():
         try:
             at, texts = _LINE.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             continue
         found.append((at, parse_exposition(texts)))
     found.sort(key=lambda sample: sample[0])

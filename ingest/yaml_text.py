@@ -4,6 +4,7 @@ from typing import Any
 
 import yaml
 
+from ingest.unreadable import why
 from warehouse.errors import InvalidInput
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -21,7 +22,7 @@ def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
     try:
         said = yaml.load(bytes(data), Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        place = " ".join(str(error).split())[:200]
+        place = " ".join(why(error).split())[:200]
         raise InvalidInput(f"This YAML, {kind}, cannot be read: {place}.") from None
     if not isinstance(said, dict):
         raise InvalidInput(f"This YAML is not {kind}: it holds no names with values.")

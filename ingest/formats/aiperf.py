@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ingest import not_a_number
 from ingest.formats import aiperf_requests, genai_perf
 from ingest.formats.aiperf_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import former, head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.texts import scrub_text
@@ -96,8 +95,8 @@ def parse(content: Content, context: Context) -> Parsed:
         return Parsed(NAME, {}, iter([cell_of(alone, context)]), former(content.data))
     try:
         said, flags = not_a_number.decoded(content.data, members)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This AIPerf report cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This AIPerf report cannot be read: {why(error)}.") from None
     config = {key: said[key] for key in ("input_config", "run_info", "metadata") if key in said}
     return Parsed(NAME, scrub(config), iter([cell_of(_level(said, flags, content), context)]))
 

@@ -25,6 +25,7 @@ from ingest.read import open_content
 from ingest.samples import Series, read_series
 from ingest.server_cache import cache_measurements
 from ingest.speculation import completed
+from ingest.unreadable import why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag
@@ -222,7 +223,7 @@ def _record(path: Path) -> Record:
     try:
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{RECORD} is not readable JSON: {error}.") from None
+        raise InvalidInput(f"{RECORD} is not readable JSON: {why(error)}.") from None
     try:
         return Record.model_validate(scrub(stated))
     except ValidationError as error:

@@ -8,12 +8,11 @@ own tokenizer. Failed requests are not counted.
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, positive, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
@@ -43,8 +42,8 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     try:
         said, flags = not_a_number.decoded(content.data, members)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This GenAI-Perf report cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This GenAI-Perf report cannot be read: {why(error)}.") from None
     config = _object(said.get("input_config"))
     count = _object(said.get("request_count")).get("avg")
     level = Level(

@@ -20,6 +20,7 @@ from ingest.formats.guidellm_requests import asked, columns_of, records_of, tabl
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
+from ingest.unreadable import UNREADABLE, why
 from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
@@ -59,9 +60,9 @@ def parse(content: Content, context: Context) -> Parsed:
 def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
     try:
         return not_a_number.decoded(json_bytes(content.data), _decode)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(
-            f"The GuideLLM report cannot be read ({error}): it is cut off, damaged or lacks a "
+            f"The GuideLLM report cannot be read ({why(error)}): it is cut off, damaged or lacks a "
             "section; copy it again or run it again."
         ) from None
 

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ingest import not_a_number
 from ingest.formats import inference_perf_requests as records
 from ingest.formats.inference_perf_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
@@ -177,9 +176,9 @@ def _own(content: Content, stage: int | None) -> records.Found | None:
 def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     try:
         return not_a_number.decoded(content.data, members)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(
-            f"{content.path.name} of inference-perf cannot be read: {error}."
+            f"{content.path.name} of inference-perf cannot be read: {why(error)}."
         ) from None
 
 

@@ -9,6 +9,7 @@ import msgspec
 from ingest.level import Requests
 from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
+from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import hash_text, prompt_set_hash
 
@@ -70,9 +71,9 @@ def read(data: memoryview, place: tuple[int, int] | None = None, total: int = 0)
     """
     try:
         entries = _entries(json_bytes(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(
-            f"The requests of this inference-perf run cannot be read: {error}."
+            f"The requests of this inference-perf run cannot be read: {why(error)}."
         ) from None
     entries.sort(key=lambda entry: entry.start_time)
     if place is not None:

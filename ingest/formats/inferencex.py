@@ -20,6 +20,7 @@ from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, is_number, p
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
+from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Measurement
 
@@ -42,8 +43,8 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     try:
         said = msgspec.json.decode(json_bytes(content.data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This InferenceX result cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This InferenceX result cannot be read: {why(error)}.") from None
     rows = said if isinstance(said, list) else [said]
     cells = (_cell(row, context, index) for index, row in enumerate(rows))
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))

@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ingest import not_a_number
 from ingest.formats.llmd_facts import facts_of
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
@@ -128,8 +127,8 @@ def _read(content: Content) -> dict[str, Any]:
         return load_yaml(content.data, KIND)
     try:
         return not_a_number.decoded(content.data, members)[0]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This llm-d benchmark report cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This llm-d benchmark report cannot be read: {why(error)}.") from None
 
 
 def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:

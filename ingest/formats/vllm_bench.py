@@ -21,6 +21,7 @@ from ingest.formats.vllm_requests import Columns, request_columns, request_table
 from ingest.level import FAILED
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
 from warehouse.contract import Facts
@@ -147,8 +148,8 @@ def read(data: memoryview) -> Result:
     """Read the typed result. Raises InvalidInput with what is missing or out of range."""
     try:
         (bench, members), flags = not_a_number.decoded(data, _decode, infinity=b'"inf"')
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This vllm bench result cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This vllm bench result cannot be read: {why(error)}.") from None
     _check(bench)
     return Result(bench, members, flags)
 

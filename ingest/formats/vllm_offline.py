@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.unreadable import UNREADABLE, why
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -42,8 +41,8 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read a result, which is one cell. Raises InvalidInput."""
     try:
         said, flags = not_a_number.decoded(content.data, members)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"This vllm bench result cannot be read: {error}.") from None
+    except UNREADABLE as error:
+        raise InvalidInput(f"This vllm bench result cannot be read: {why(error)}.") from None
     level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)
     config = {key: value for key, value in said.items() if key != "latencies"}
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))

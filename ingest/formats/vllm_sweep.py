@@ -13,6 +13,7 @@ import msgspec
 from ingest.formats import vllm_bench
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import facts_of
+from ingest.unreadable import UNREADABLE
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "vllm-sweep", "a run of a vllm bench sweep"
@@ -65,7 +66,7 @@ def check_not_failure(content: Content) -> None:
         return
     try:
         failure = msgspec.json.decode(content.data, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return
     said = " ".join(f"{failure.get('error_type', 'error')}: {failure.get('error', '')}".split())
     raise InvalidInput(f"The sweep recorded that this run failed ({said[:300]}); run it again.")

@@ -1,5 +1,6 @@
 """The fuzzer finds what breaks ingest, and what broke it once does so no more."""
 
+import copy
 import json
 import random
 import subprocess
@@ -35,6 +36,23 @@ def test_what_broke_ingest_once_is_one_answer(run: Any, path: Path) -> None:
     for refused in answer["rejected"]:
         assert refused["reason"].endswith(".")
         assert not any(word in refused["reason"] for word in OURS)
+
+
+def test_what_is_nested_too_deeply_is_said_so_in_every_format(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, sample in enumerate(SAMPLES.values()):
+        sample.write(tmp_path / "in" / f"{number:03d}", _too_deep)
+    refused = run(tmp_path / "in", "--json").json["rejected"]
+    assert len(refused) > 25
+    assert not [one for one in refused if any(word in one["reason"] for word in OURS)]
+
+
+def _too_deep(value: Any) -> bytes:
+    """The sample with a list nested 2,000 times in place of its first value."""
+    whole, place = copy.deepcopy(value), "in place of the first value"
+    holder = whole[0] if isinstance(whole, list) and isinstance(whole[0], dict) else whole
+    holder[0 if isinstance(holder, list) else next(iter(holder))] = place
+    return json.dumps(whole).replace(json.dumps(place), "[" * 2000 + "]" * 2000).encode()
 
 
 def test_the_same_seed_makes_the_same_changes() -> None:
