@@ -235,3 +235,15 @@ def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         return pa.array(values, from_pandas=True).cast(one.type)
     return pa.array(list(values)).cast(one.type)
+
+
+def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
+    """Yield a flag where a mean is not the one that what the file holds gives, in the metric's
+    unit."""
+    if is_number(said) and counted is not None and not math.isclose(said, counted, rel_tol=0.02):
+        label, unit = METRICS[metric].label, METRICS[metric].unit
+        yield Flag(
+            "reported_differs",
+            "warning",
+            f"{label}: the result says {said:,.4g}, what it holds gives {counted:,.4g} {unit}.",
+        )

@@ -17,8 +17,8 @@ import msgspec
 from analysis.canonical import Window, canonical
 from ingest import not_a_number
 from ingest.formats import vllm_facts
-from ingest.formats.vllm_requests import Columns, request_columns, request_table
-from ingest.level import FAILED
+from ingest.formats.vllm_requests import Columns, mean_gap, request_columns, request_table
+from ingest.level import FAILED, contradicted
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, why
@@ -197,17 +197,21 @@ def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int 
         status="failed" if failed else "good",
         measurements=() if failed else _measurements(result, columns, errored),
         acceptance=() if failed else tuple(_acceptance(bench)),
-        flags=(*result.flags, *_doubts(bench, columns, started)),
+        flags=(*result.flags, *_doubts(result, columns, started)),
         requests=request_table(cell_id, bench, columns, context.keep_text),
     )
 
 
-def _doubts(bench: Bench, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
+def _doubts(result: Result, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
+    bench = result.bench
     if started is not None:
         yield vllm_facts.LOCAL_TIME
     if bench.completed == 0:
         yield FAILED
-    elif columns is not None and bench.start_times:
+        return
+    if columns is not None:
+        yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), mean_gap(bench))
+    if columns is not None and bench.start_times:
         first, last = activity(columns)
         cut = outlived(bench.duration, min(last - first, bench.duration))
         yield from () if cut is None else (cut,)

@@ -5,16 +5,14 @@ the run; latency is that of whole batches: every request of a batch waits as lon
 each has less to say than ``vllm bench serve``, and nothing of a first token.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from ingest import not_a_number
-from ingest.level import Level, cell_of, is_number, reported
+from ingest.level import Level, cell_of, contradicted, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, why
-from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -59,7 +57,7 @@ def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
         reported=_rates(said),
         completed=int(said["num_requests"]),
         duration=elapsed,
-        flags=(*flags, *_apart("total_throughput", said.get("tokens_per_second"), counted)),
+        flags=(*flags, *contradicted("total_throughput", said.get("tokens_per_second"), counted)),
     )
 
 
@@ -82,7 +80,7 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
         flags=(
             *flags,
             _BATCHES,
-            *_apart("request_latency", said["avg_latency"], _mean(batches)),
+            *contradicted("request_latency", said["avg_latency"], _mean(batches)),
         ),
     )
 
@@ -90,17 +88,6 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
 def _mean(values: list[Any]) -> float | None:
     numbers = [float(value) for value in values if is_number(value)]
     return sum(numbers) / len(numbers) if numbers else None
-
-
-def _apart(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
-    """Yield a flag where a mean is not the one that the file itself gives."""
-    if is_number(said) and counted is not None and not math.isclose(said, counted, rel_tol=0.02):
-        label, unit = METRICS[metric].label, METRICS[metric].unit
-        yield Flag(
-            "reported_differs",
-            "warning",
-            f"{label}: the result says {said:,.4g}, what it holds gives {counted:,.4g} {unit}.",
-        )
 
 
 def _facts(said: dict[str, Any]) -> dict[str, Any]:

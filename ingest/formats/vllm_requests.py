@@ -104,6 +104,14 @@ def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
     return latency
 
 
+def mean_gap(bench: "Bench") -> float | None:
+    """Return the mean time between two chunks of the requests that succeeded, ms; None where none
+    is known."""
+    done = _completed(bench)
+    gaps = [gap for own, good in zip(bench.itls or (), done, strict=False) if good for gap in own]
+    return 1000 * sum(gaps) / len(gaps) if gaps else None
+
+
 def _numbers(values: list[Any] | None, n: int, missing: float) -> np.ndarray[Any, Any]:
     return np.full(n, missing) if values is None else np.asarray(values, dtype=np.float64)
 

@@ -61,6 +61,25 @@ def test_with_detail_every_request_is_a_row(run: Any, write: Any, bench: Any) ->
     assert measured(run, "canonical")["output_throughput", "mean"] == pytest.approx(27.0)
 
 
+@pytest.mark.parametrize(("factor", "told"), [(1.0, False), (0.7, True), (1.5, True)])
+def test_a_gap_between_chunks_is_held_against_the_gaps_of_the_requests(
+    run: Any, write: Any, bench: Any, factor: float, told: bool
+) -> None:
+    """A request that failed has gaps too, which the generator leaves out."""
+    errors = ["", "", "", "HTTP 500"]
+    gaps = [[0.05] * 8, [0.05] * 8, [0.1] * 4, [9.0]]
+    true_ms = 1000 * (16 * 0.05 + 4 * 0.1) / 20
+    run(
+        write(
+            "bench.json",
+            bench(True, errors=errors, completed=3, itls=gaps, mean_itl_ms=true_ms * factor),
+        )
+    )
+    (cell,) = run.cells()
+    told_of = [row["sentence"] for row in run.of_cell(queries.flags, [cell["cell_id"]])]
+    assert any("the result says" in one for one in told_of) is told
+
+
 @pytest.mark.parametrize("detailed", [False, True])
 def test_a_run_without_success_is_a_failed_cell_among_those_appended(
     run: Any, write: Any, bench: Any, detailed: bool
