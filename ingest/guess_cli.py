@@ -183,7 +183,7 @@ def _arm(facts: Mapping[str, "Found"]) -> str:
     method, k = facts["spec_method"], facts["num_speculative_tokens"]
     mark = _MARKS[method.by] or (_MARKS[k.by] if method.value != "none" else "")
     draft = facts["draft_model"]
-    named = f" ({draft.value})" if draft.by == "name" else ""
+    named = f" ({draft.value})" if draft.by in ("name", "you") else ""
     return arm_label(method.value, k.value) + named + mark
 
 

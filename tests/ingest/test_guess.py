@@ -134,6 +134,18 @@ def test_a_size_is_that_of_the_draft_where_only_drafts_have_it(
     assert list(drafts(paths, arms)) == found
 
 
+def test_drafts_that_the_user_tells_apart_are_shown(
+    run: Any, write: Any, bench: Any, tmp_path: Path
+) -> None:
+    for number, arm in enumerate(("base", "eagle3-fp8", "eagle3-bf16")):
+        write(f"in/{arm}/c2.json", bench(duration=2.0 + number, **NO_COUNTS))
+    facts = tmp_path / "facts.yaml"
+    facts.write_text('paths: ["eagle3-{draft_model}/*"]', "utf-8")
+    shown = run(tmp_path / "in", "--guess", "--facts", facts).out
+    assert "eagle3 K=? (fp8)*" in shown
+    assert "Taken for repeats" not in shown
+
+
 @pytest.mark.parametrize("said", [True, False])
 def test_repeats_whose_names_differ_in_a_word_are_told(
     run: Any, write: Any, bench: Any, tmp_path: Path, said: bool
