@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ingest.formats.inferencex_checks import doubts
 from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, is_number, positive, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
@@ -97,25 +98,37 @@ def _level(row: dict[str, Any]) -> Level:
             "it has no load that could be compared; give the results of its fixed lengths."
         )
     numbers = nested if isinstance(nested, dict) else row
+    total, output = _rates(row, numbers)
     return Level(
-        generator=NAME, facts=_facts(row), reported=_reported(row, numbers), completed=None
+        generator=NAME,
+        facts=_facts(row),
+        reported=_reported(numbers, total, output),
+        completed=None,
+        flags=tuple(doubts(row, numbers, output, total)),
     )
 
 
-def _reported(row: dict[str, Any], numbers: dict[str, Any]) -> Iterator[Measurement]:
+def _reported(
+    numbers: dict[str, Any], total: float | None, output: float | None
+) -> Iterator[Measurement]:
     for metric, (name, factor) in _LATENCIES.items():
         yield from reported(metric, flat(numbers, name), factor)
+    for metric, rate in (("total_throughput", total), ("output_throughput", output)):
+        if rate is not None:
+            yield from reported(metric, rate)
+
+
+def _rates(row: dict[str, Any], numbers: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Return all tokens and output tokens per second of all GPUs."""
     gpus = _gpus(row)
-    if gpus is None:
-        return
     # With prefill and decode apart, output is counted per GPU that decodes.
     decoding = positive(row.get("num_decode_gpu")) if _is_split(row) else gpus
-    for metric, name, count in (
-        ("total_throughput", "tput_per_gpu", gpus),
-        ("output_throughput", "output_tput_per_gpu", decoding or gpus),
-    ):
-        if is_number(numbers.get(name)):
-            yield from reported(metric, numbers[name] * count)
+    counts = {"tput_per_gpu": gpus, "output_tput_per_gpu": decoding or gpus}
+    total, output = (
+        numbers[name] * count if count is not None and is_number(numbers.get(name)) else None
+        for name, count in counts.items()
+    )
+    return total, output
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ ROW: dict[str, Any] = {
     "infmax_model_prefix": "gptoss120b", "framework": "vllm", "precision": "fp4",
     "spec_decoding": "none", "disagg": False, "recipe_fingerprint": "", "isl": 1024, "osl": 1024,
     "is_multinode": False, "tp": 2, "pp": 1, "dcp_size": 1, "pcp_size": 1, "ep": 1,
-    "dp_attention": "false", "tput_per_gpu": 1000.0, "output_tput_per_gpu": 500.0,
-    "input_tput_per_gpu": 500.0,
+    "dp_attention": "false", "tput_per_gpu": 1400.0, "output_tput_per_gpu": 700.0,
+    "input_tput_per_gpu": 700.0,
     "mean_ttft": 0.25, "median_ttft": 0.2, "std_ttft": 0.1, "p99_ttft": 0.9,
     "mean_tpot": 0.010, "mean_intvty": 100.0, "median_tpot": 0.009, "median_intvty": 111.1,
     "mean_itl": 0.020, "p99_itl": 0.05, "mean_e2el": 10.5, "p99_e2el": 12.0,
@@ -39,8 +39,8 @@ def test_its_seconds_and_its_throughput_per_gpu_become_ours(tmp_path: Path) -> N
     assert told["itl", "mean"] == 10.0
     assert told["chunk_gap", "mean"] == 20.0
     assert told["request_latency", "p99"] == 12.0
-    assert told["total_throughput", "mean"] == 2000.0
-    assert told["output_throughput", "mean"] == 1000.0
+    assert told["total_throughput", "mean"] == 2800.0
+    assert told["output_throughput", "mean"] == 1400.0
     facts = found.facts
     assert (facts.gpu, facts.gpu_count, facts.tensor_parallel_size) == ("h200", 2, 2)
     assert (facts.engine, facts.precision, facts.spec_method) == ("vllm", "fp4", "none")
@@ -69,8 +69,32 @@ def test_with_prefill_apart_output_is_counted_per_gpu_that_decodes(tmp_path: Pat
             "decode_tp": 8}  # fmt: skip
     found = cell(written(tmp_path / "agg_x.json", row))
     assert found.facts.gpu_count == 32
-    assert values(found, "reported")["total_throughput", "mean"] == 32_000.0
-    assert values(found, "reported")["output_throughput", "mean"] == 12_000.0
+    assert values(found, "reported")["total_throughput", "mean"] == 44_800.0
+    assert values(found, "reported")["output_throughput", "mean"] == 16_800.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, []),
+        ({"mean_e2el": 10.5 * 0.7}, ["latencies_disagree"]),
+        ({"mean_e2el": 10.5 * 1.5}, ["latencies_disagree", "rates_disagree"]),
+        ({"mean_tpot": 0.010 * 1.5}, ["latencies_disagree"]),
+        ({"mean_ttft": 5.0}, ["latencies_disagree"]),
+        ({"output_tput_per_gpu": 700.0 * 0.5}, ["rates_disagree", "rates_disagree"]),
+        ({"tput_per_gpu": 1400.0 * 1.5}, ["rates_disagree"]),
+        # Of other lengths all of it may be true.
+        ({"isl": None, "osl": None, "mean_e2el": 1.0}, []),
+        # Lengths are drawn between 80 and 100 % of what is asked for, or are all the same.
+        ({"mean_e2el": 0.25 + 0.010 * 1024 * 0.89, "output_tput_per_gpu": 712.0, "tput_per_gpu": 1420.0}, []),
+        ({"mean_e2el": 0.25 + 0.010 * 1023, "output_tput_per_gpu": 760.0, "tput_per_gpu": 1520.0}, []),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_the_lengths_asked_for_is_told(
+    tmp_path: Path, changed: dict[str, Any], told: list[str]
+) -> None:
+    found = cell(written(tmp_path / "agg_x.json", ROW | changed))
+    assert [one.name for one in found.flags if one.name.endswith("disagree")] == told
 
 
 def test_it_is_never_taken_for_a_result_of_vllm(tmp_path: Path, bench: Any) -> None:
