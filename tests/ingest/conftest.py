@@ -125,7 +125,7 @@ def bench() -> Callable[..., dict[str, Any]]:
             "completed": 4, "failed": 0, "total_input_tokens": 40, "total_output_tokens": 36,
             "request_throughput": 2.0, "request_goodput": None, "output_throughput": 18.0,
             "total_token_throughput": 38.0, "mean_ttft_ms": 100.0, "median_ttft_ms": 100.0,
-            "p99_ttft_ms": 110.0, "mean_tpot_ms": 50.0, "mean_itl_ms": 75.0, "p99_itl_ms": 80.0,
+            "p99_ttft_ms": 110.0, "mean_tpot_ms": 50.0, "mean_itl_ms": 80.0, "p99_itl_ms": 80.0,
             "mean_e2el_ms": 500.0, "spec_decode_acceptance_rate": 65.0,
             "spec_decode_acceptance_length": 2.3, "spec_decode_num_drafts": 10,
             "spec_decode_draft_tokens": 20, "spec_decode_accepted_tokens": 13,
@@ -134,7 +134,7 @@ def bench() -> Callable[..., dict[str, Any]]:
         if detailed:
             result |= {
                 "input_lens": [10] * 4, "output_lens": [9] * 4, "ttfts": [0.1] * 4,
-                "itls": [[0.1, 0.1, 0.2]] * 4, "latencies": [0.5] * 4,
+                "itls": [[0.08] * 5] * 4, "latencies": [0.5] * 4,
                 "start_times": [10.0, 10.0, 10.5, 10.5], "errors": [""] * 4,
                 "generated_texts": [f"kept only if asked {i}" for i in range(4)],
             }  # fmt: skip

@@ -20,7 +20,7 @@ def test_its_words_and_units_become_ours(run: Any, write: Any, bench: Any) -> No
     assert run(write("bench.json", bench(p90_e2el_ms=600.0))).status == 0
     values = measured(run)
     assert values["itl", "mean"] == 50.0
-    assert values["chunk_gap", "mean"] == 75.0
+    assert values["chunk_gap", "mean"] == 80.0
     assert values["ttft", "p50"] == 100.0
     assert values["request_latency", "p90"] == pytest.approx(0.6)
     assert values["output_throughput", "mean"] == 18.0
