@@ -238,8 +238,7 @@ def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
 
 
 def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
-    """Yield a flag where a mean is not the one that what the file holds gives, in the metric's
-    unit."""
+    """Yield a flag where a file states another mean, in the metric's unit, than its values have."""
     if is_number(said) and counted is not None and not math.isclose(said, counted, rel_tol=0.02):
         label, unit = METRICS[metric].label, METRICS[metric].unit
         yield Flag(

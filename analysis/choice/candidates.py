@@ -53,13 +53,11 @@ def _told_apart(alike: list[Candidate]) -> list[Candidate]:
     """Add what they draft with to the labels of arms that are alike: ``eagle3 K=3 (small)``."""
     labels = Counter(one.label for one in alike)
     return [
-        replace(one, label="".join([one.label, *_drafted_with(one.family)]))
-        if labels[one.label] > 1
-        else one
+        replace(one, label=one.label + _drafted_with(one.family)) if labels[one.label] > 1 else one
         for one in alike
     ]
 
 
-def _drafted_with(family: str) -> tuple[str, str]:
+def _drafted_with(family: str) -> str:
     """Return what follows the method: `` (small)`` of ``eagle3 (small)``; empty where nothing does."""
-    return family.partition(" (")[1:]
+    return "".join(family.partition(" (")[1:])

@@ -108,8 +108,9 @@ def mean_gap(bench: "Bench") -> float | None:
     """Return the mean time between two chunks of the requests that succeeded, ms; None where none
     is known."""
     done = _completed(bench)
-    gaps = [gap for own, good in zip(bench.itls or (), done, strict=False) if good for gap in own]
-    return 1000 * sum(gaps) / len(gaps) if gaps else None
+    gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
+    count = sum(map(len, gaps))
+    return 1000 * sum(map(sum, gaps)) / count if count else None
 
 
 def _numbers(values: list[Any] | None, n: int, missing: float) -> np.ndarray[Any, Any]:
