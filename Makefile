@@ -14,11 +14,11 @@ export PYTHONDONTWRITEBYTECODE :=
 
 install: .venv/.installed
 
-# The stamp makes every later start a matter of seconds.
+# The stamp makes every later start a matter of seconds. What is imported is compiled then: all of it takes a minute.
 .venv/.installed: pyproject.toml requirements-dev.txt
 	@echo "installing into .venv: about 1.6 GB of disk, a third of it to fetch, one to five minutes"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -38,9 +38,9 @@ check: install
 quick: install
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
-# Forty minutes with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
-test: lint lab-test-envs sbom
-	$(BIN)/pytest -n 2 --dist worksteal -m "not alone and not long" --durations 10
+# Half an hour and more with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
+test: check lab-test-envs sbom
+	$(BIN)/pytest -n 2 --dist worksteal -m "(slow or browser) and not alone and not long" --durations 10
 	$(BIN)/pytest tests/nightly tests/runners -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
 

@@ -117,6 +117,7 @@ def schedule_of_vllm() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SCHEDULE.exists(), reason="vLLM is not installed in the lab")
 @settings(max_examples=100)
 @given(worth=measured)

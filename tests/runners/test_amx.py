@@ -57,6 +57,7 @@ def python_of_engine() -> Path:
     return lab_executable("python", "vllm")
 
 
+@pytest.mark.slow
 def test_the_engines_python_asks_for_the_tiles_before_a_program_runs_and_bears_a_refusal(
     python_of_engine: Path,
 ) -> None:
@@ -67,11 +68,13 @@ def test_the_engines_python_asks_for_the_tiles_before_a_program_runs_and_bears_a
     assert last == "the program"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernel_offers_tiles(), reason="this processor or kernel has no AMX")
 def test_the_kernel_has_granted_the_tiles_to_the_engines_python(python_of_engine: Path) -> None:
     assert run(python_of_engine, "-c", READ.format(PERMITTED)) == "1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(kernel_offers_tiles(), reason="this processor and kernel have AMX")
 def test_without_amx_the_engines_python_starts_as_ever_and_is_granted_nothing(
     python_of_engine: Path,

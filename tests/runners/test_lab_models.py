@@ -182,6 +182,7 @@ def test_a_disk_without_room_is_said_before_anything_is_fetched(lab_of_its_own: 
     assert not (lab_of_its_own / ".lab" / "vllm").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not all((LAB / name / ".made").exists() for name in ("vllm", "guidellm-0.8.1")),
     reason="`make lab-envs` was not run here",

@@ -28,6 +28,7 @@ def lab_study(study_of: StudyOf, vllm: Path) -> Study:
     return study_of(executables={"vllm": str(vllm), "guidellm": str(guidellm)})
 
 
+@pytest.mark.slow
 def test_versions_are_those_of_each_executables_own_environment(lab_study: Study) -> None:
     found = provenance.versions(lab_study)
     assert (found.vllm, found.guidellm) == ("0.32.0+cpu", "0.5.3")
@@ -43,6 +44,7 @@ def test_a_missing_executable_leaves_versions_unknown(study_of: StudyOf) -> None
     assert tool(study, "guidellm").problem == "there is no executable no-such-guidellm"
 
 
+@pytest.mark.slow
 def test_an_environment_is_json_and_says_what_the_machine_is(lab_study: Study) -> None:
     said = json.loads(json.dumps(provenance.environment(lab_study), allow_nan=False))
     assert said["versions"]["vllm"] == "0.32.0+cpu"
@@ -52,6 +54,7 @@ def test_an_environment_is_json_and_says_what_the_machine_is(lab_study: Study) -
     assert said["memory_bytes"] > 1 << 28
 
 
+@pytest.mark.slow
 def test_a_cpu_build_runs_on_the_processor_even_beside_gpus(
     lab_study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
