@@ -7,6 +7,7 @@ import click
 
 from analysis.matching.guess import BASELINE, SOME_METHOD
 from ingest.guess_cli import LABELS
+from ingest.guess_repeats import told_apart
 from ingest.guessing import Guessed, answered, missing
 from ingest.settings import checked_facts
 from warehouse.errors import UnknownKey
@@ -16,7 +17,7 @@ _SHARED = ("dataset", "model", "gpu", "gpu_count", "tensor_parallel_size")
 
 def asked(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
     """Ask for what is missing, and return the files with the user's answers."""
-    files = _arms(tuple(files))
+    files = told_apart(_arms(tuple(files)))
     for key in _SHARED:
         number = missing(files).get(key)
         if number:

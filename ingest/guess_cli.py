@@ -79,6 +79,7 @@ def _looked_at(
     """Read everything into a warehouse that is removed before this returns."""
     from commands.progress import progress
     from ingest.discovery import Unit, find_units
+    from ingest.guess_repeats import told_apart
     from ingest.guessing import guessed
     from ingest.pipeline import ingest_units
     from warehouse import queries
@@ -94,7 +95,7 @@ def _looked_at(
             return (), outcome
         with Reader(Path(place)) as reader:
             rows = queries.cells(reader, Filters()).to_pylist()
-    return guessed(rows, lambda path: _told(path, options)), outcome
+    return told_apart(guessed(rows, lambda path: _told(path, options))), outcome
 
 
 def _told(path: Path, options: "Options") -> dict[str, Any]:

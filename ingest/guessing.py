@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os.path import commonpath
 from pathlib import Path
 from typing import Any, Literal
 
 from analysis.matching.guess import SOME_METHOD, Guess, together
-from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate
+from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate, without_sizes
 from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, the other files, or nobody.
@@ -60,7 +60,9 @@ def guessed(
     arms = together(names, contents)
     alone = [_named_or_read(*pair) for pair in zip(names, contents, strict=True)]
     methods = [one.method for one in arms]
-    sets, sizes = datasets(below, methods), drafts(below, methods)
+    # A size is no dataset where every report says its model.
+    places = list(map(without_sizes, below)) if all(one["model"] for one in seen) else below
+    sets, sizes = datasets(places, methods), drafts(below, methods)
     return tuple(
         _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, size, name))
         for (path, cells), facts, arm, by, dataset, size, name in zip(
@@ -81,7 +83,18 @@ def missing(files: Sequence[Guessed]) -> dict[str, int]:
 def answered(one: Guessed, key: str, value: Any) -> Guessed:
     """Return the file with a fact that the user added."""
     facts = {**one.facts, key: Found(value, "you")}
-    return Guessed(one.path, one.format, facts, one.loads, one.load_by, {**one.more, key: value})
+    return replace(one, facts=facts, more={**one.more, key: value})
+
+
+def reguessed(one: Guessed, key: str, value: Any) -> Guessed:
+    """Return the file with another guess of a fact; None: nobody says it."""
+    by: By = "nobody" if value is None else "name"
+    more = {name: told for name, told in one.more.items() if name != key}
+    return replace(
+        one,
+        facts={**one.facts, key: Found(value, by)},
+        more=more if value is None else {**more, key: value},
+    )
 
 
 def _is_of_a_baseline(key: str, one: Guessed) -> bool:

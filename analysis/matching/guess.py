@@ -9,29 +9,41 @@ SOME_METHOD = "speculative"
 BASELINE = "none"
 #: What names say, the most telling first -> the method.
 _METHODS: tuple[tuple[str, str], ...] = (
-    (r"eagle[-_ ]?3", "eagle3"), (r"eagle", "eagle"), (r"n[-_ ]?gram|prompt[-_ ]?lookup", "ngram"),
-    (r"medusa", "medusa"), (r"mtp", "mtp"), (r"suffix", "suffix"),
-    (r"draft([-_ ]?model)?", "draft_model"), (r"spec(ulative|ulation)?", SOME_METHOD),
+    (r"p[-_ ]?eagle", "p-eagle"), (r"eagle[-_ ]?3", "eagle3"), (r"eagle", "eagle"),
+    (r"n[-_ ]?gram|prompt[-_ ]?lookup", "ngram"), (r"medusa", "medusa"), (r"mtp", "mtp"),
+    (r"suffix", "suffix"), (r"dflash", "dflash"), (r"dspark", "dspark"), (r"pard", "pard"),
+    (r"mlp[-_ ]?speculator", "mlp_speculator"), (r"lookahead", "lookahead"), (r"hydra", "hydra"),
+    (r"draft(?:[-_ ]?model)?", "draft_model"), (r"spec(?:ulative|ulation)?|sd", SOME_METHOD),
 )  # fmt: skip
 _ANY_METHOD = "|".join(words for words, _ in _METHODS)
 #: What says a baseline whatever else is said.
-_OFF = r"(no|without)[-_ ]?spec(ulation|ulative)?|baseline|spec[-_ ]?off"
+_OFF = r"(no|non|without|wo)[-_ ]?spec(ulation|ulative)?|baseline|spec[-_ ]?off"
 #: What says one where no method stands beside it or nearer to the file: "without-cudagraph" does not.
 _PLAIN = r"vanilla|without(?![-_ ]?[a-z]{2})"
 #: What says one where no method stands at all.
-_WEAK = r"base|vanilla|without"
-_DENIED = rf"(no|without)[-_ ]?({_ANY_METHOD})"
+_WEAK = r"base|vanilla|without|none|autoregressive|target[-_ ]?only"
+_DENIED = (
+    rf"(no|non|without|wo)[-_ ]?({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(off|false)|(spec|mtp|sd)0(?!\d)"
+    r"|(spec(ulative)?|draft)[-_]?tokens[-_=]?0(?!\d)"
+)
+_AFFIRMED = rf"(with|w)[-_ ]?({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(on|true)"
 #: Not the k of a length (1k1k, 8k-1k), of top-k or of k8s.
 _K_OF_DRAFTS = (
     r"(?:(?:(?<![a-z\d])(?<!top[-_ ])|(?<=eagle3)|(?<=eagle[-_ ]3))k[-_=]?"
     r"|(?:(?<=[a-jl-z]\d)|(?<=[a-jl-z]\d\d)|(?<=[a-jl-z]\d\d\d))k)"
     r"(\d{1,2})(?!\d|k(?!\d)|s(?![a-z\d]))"
 )
-#: What says how many tokens are drafted, the most telling first. "spec-1b" says a model's size.
+#: What says how many tokens are drafted, the most telling first. "spec-1b" says a model's size, "mtp-2"
+#: perhaps the second repeat.
 _K = (
     r"(?<![a-z])(?:spec(?:ulative)?|draft)[-_]?tokens[-_=]?(\d{1,2})(?!\d)",
     _K_OF_DRAFTS,
-    r"(?<![a-z])spec[-_=]?(\d{1,2})(?!\d|\.\d+[bm]|[a-z]+(?![a-z\d]))",
+    rf"(?<![a-z])(?:{_ANY_METHOD})[-_=]?(\d{{1,2}})[-_]?tok(?:en)?s?(?![a-z])",
+    r"(?<![a-z])(?:spec[-_=]?|mtp)(\d{1,2})(?!\d|\.\d+[bm]|[a-z]+(?![a-z\d]))",
+)
+#: The 3 of eagle3 is no number of its own.
+_NUMBERED = (
+    rf"(?<![a-z])(?>{_OFF}|{_ANY_METHOD}|{_WEAK})[-_=]?(\d{{1,2}}(?:[-_]\d{{1,2}})*)(?![\d.a-z])"
 )
 _TP = r"(?<![a-z])tp[-_=]?(\d{1,2})(?!\d)"
 _GPU = r"gb300|gb200|b300|b200|h200|h100|h20|a100|l40s|l40|l4|a10g|a10|t4|mi\d{3}x"
@@ -63,8 +75,15 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
 def unexplained(text: str) -> str:
     """Return the text with a ``/`` in place of every word that says the arm, the GPU or the
     parallelism."""
-    words = (_GPU, _OFF, _DENIED, _WEAK, _ANY_METHOD)
+    words = (_GPU, _OFF, _DENIED, _WEAK, _AFFIRMED, _ANY_METHOD)
     return re.sub("|".join((*_K, _TP, *map(_alone, words))), "/", text, flags=re.IGNORECASE)
+
+
+def numbers_of_arms(text: str) -> list[str]:
+    """Return the numbers that follow a word for an arm and say no draft tokens: the 5 of ``ngram5``,
+    ``eagle3_5``, ``base-5``, the 4_2 of ``ngram_4_2``."""
+    text = re.sub("|".join(_K), "/", text.lower())
+    return [found[-1] for found in re.findall(_NUMBERED, text)]
 
 
 def _method(text: str) -> str | None:

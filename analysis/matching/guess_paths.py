@@ -13,7 +13,7 @@ _DATASET = re.compile(
     re.IGNORECASE,
 )
 #: Words for requests at once, the most telling first: a batch may be the server's largest one.
-_AT_ONCE = (r"cc?|conc|concurrency|concurrent|streams?|users?", r"bs|batch")
+_AT_ONCE = (r"cc?|conc?|concurrency|concurrent|streams?|users?|clients?", r"bs|batch")
 _CONCURRENCY = tuple(
     re.compile(rf"(?<![a-z0-9])(?:{words})[-_=]?(\d{{1,6}})(?![\da-z])", re.IGNORECASE)
     for words in _AT_ONCE
@@ -116,7 +116,7 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
     It is what is left of a path when all that says something else is taken away, where it tells
     files apart and, with several arms, is there in more than one of them.
     """
-    left = [left_words(path) for path in paths]
+    left = [[w for w in left_words(path) if w.lower() not in _NO_DATASET] for path in paths]
     several = len(set(arms)) > 1
     there: dict[str, set[str | None]] = {}
     for words, arm in zip(left, arms, strict=True):
@@ -157,11 +157,15 @@ def drafts(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None
     return tuple(size if arm in told else None for arm, size in zip(arms, said, strict=True))
 
 
+def without_sizes(path: str) -> str:
+    """Return the path with a ``/`` in place of what says how large a model is."""
+    return _SIZE.sub("/", path)
+
+
 def left_words(path: str) -> list[str]:
-    """Return the words of a path, each once, without those about the arm, the load, the repeat or
-    the load generator."""
+    """Return the words of a path, each once, without those about the arm, the load or the repeat."""
     text = _ENDS.sub("", path)
     for pattern in (_DATASET, *_CONCURRENCY, _RATE, _REPEAT):
         text = pattern.sub("/", text)
     words = (word for word in re.split(r"[^A-Za-z0-9]+", unexplained(text)) if word)
-    return list(dict.fromkeys(w for w in words if not w.isdigit() and w.lower() not in _NO_DATASET))
+    return list(dict.fromkeys(word for word in words if not word.isdigit()))

@@ -27,6 +27,10 @@ from analysis.matching.guess_paths import datasets, named
         ("sweep-k3-k5/eagle3-k5.json", "eagle3", 5),
         ("k8s/eagle3-k5.json", "eagle3", 5),
         ("spec2/k5.json", SOME_METHOD, 5),
+        ("mtp3/c8.json", "mtp", 3),
+        ("num_spec_tokens_3.json", SOME_METHOD, 3),
+        ("eagle3-5tok/c8.json", "eagle3", 5),
+        ("eagle3_2_tokens.json", "eagle3", 2),
     ],
 )
 def test_a_name_says_method_and_draft_tokens(name: str, method: str, k: int) -> None:
@@ -67,6 +71,22 @@ def test_the_size_of_a_draft_model_is_not_its_draft_tokens(name: str) -> None:
         ("without.json", "none"),
         ("vanilla/c8.json", "none"),
         ("base/c8.json", "none"),
+        ("none-c8.json", "none"),
+        ("target_only/c8.json", "none"),
+        ("mtp-off/c8.json", "none"),
+        ("sd-off/c8.json", "none"),
+        ("wo_spec/c8.json", "none"),
+        ("non-spec/c8.json", "none"),
+        ("spec0/c8.json", "none"),
+        ("mtp0.json", "none"),
+        ("num_spec_tokens=0.json", "none"),
+        ("sd-on/c8.json", SOME_METHOD),
+        ("w_spec/c8.json", SOME_METHOD),
+        ("mtp-off-study/eagle3/c8.json", "eagle3"),
+        # Perhaps the first of several repeats.
+        ("spec_0/c8.json", SOME_METHOD),
+        ("dflash/c8.json", "dflash"),
+        ("p-eagle/c8.json", "p-eagle"),
     ],
 )
 def test_a_word_for_a_baseline_is_no_more_than_that_of_its_place(path: str, method: str) -> None:
@@ -74,8 +94,10 @@ def test_a_word_for_a_baseline_is_no_more_than_that_of_its_place(path: str, meth
 
 
 @pytest.mark.parametrize(
-    "name", ["eagle3k5", "eagle3_k5", "k5h200", "spec5tp2", "tp2k3", "no-mtp", "without", "h100k3"]
-)
+    "name",
+    ["eagle3k5", "eagle3_k5", "k5h200", "spec5tp2", "tp2k3", "no-mtp", "without", "h100k3", "mtp-on",
+     "mtp-off", "with-sd", "wo_spec", "spec0", "mtp3", "eagle3-5tok"],
+)  # fmt: skip
 def test_what_a_name_says_is_no_word_that_is_left(name: str) -> None:
     assert not any(map(str.isalnum, unexplained(name)))
 

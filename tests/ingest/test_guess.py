@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,18 @@ def results(write: Any, bench: Any, tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.fixture
+def in_folders(write: Any, bench: Any, tmp_path: Path) -> Callable[..., Path]:
+    """One report in a folder of its own for each name; no report says its arm."""
+
+    def make(*arms: str, name: str = "c2") -> Path:
+        for number, arm in enumerate(arms):
+            write(f"in/{arm}/{name}.json", bench(duration=2.0 + number, **NO_COUNTS))
+        return tmp_path / "in"
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("paths", "arms", "found"),
     [
@@ -49,8 +62,8 @@ def test_a_dataset_is_what_is_left_of_a_path(
 
 
 def test_a_path_says_its_load_and_no_other_number() -> None:
-    assert [concurrency(p) for p in ("x-c16.json", "conc_8", "openai-infqps-concurrency4-t")] == [
-        16, 8, 4,
+    assert [concurrency(p) for p in ("x-c16.json", "conc_8", "openai-infqps-concurrency4-t", "isl8_con2")] == [
+        16, 8, 4, 2,
     ]  # fmt: skip
     assert [concurrency(p) for p in ("abc16", "c16k", "h100", "c0", "spec3")] == [None] * 5
     assert [rate(p) for p in ("qps2.5/x", "x-rate_4.json", "infqps")] == [2.5, 4.0, None]
@@ -104,12 +117,15 @@ def test_a_server_that_was_told_to_draft_is_no_baseline_by_the_others(
     ]  # fmt: skip
 
 
-def test_two_sizes_of_a_draft_are_two_arms(
-    run: Any, write: Any, bench: Any, tmp_path: Path
-) -> None:
-    for number, arm in enumerate(("base", "eagle3-1.5B", "eagle3-8b", "ngram")):
-        write(f"in/{arm}/70b-c2.json", bench(duration=2.0 + number, **NO_COUNTS))
-    shown = run(tmp_path / "in", "--guess", "--yes").out
+def test_the_size_of_a_model_that_reports_say_is_no_dataset(run: Any, in_folders: Any) -> None:
+    folder = in_folders("8b/base", "8b/eagle3", "70b/base", "70b/eagle3")
+    files = run(folder, "--guess", "--json").json["files"]
+    assert {file["facts"]["dataset"]["value"] for file in files} == {None}
+
+
+def test_two_sizes_of_a_draft_are_two_arms(run: Any, in_folders: Any) -> None:
+    folder = in_folders("base", "eagle3-1.5B", "eagle3-8b", "ngram", name="70b-c2")
+    shown = run(folder, "--guess", "--yes").out
     assert "eagle3 K=? (1.5b)*" in shown
     assert "Taken for repeats" not in shown
     found = {(one["spec_method"], one["draft_model"]) for one in run.cells()}
@@ -135,32 +151,66 @@ def test_a_size_is_that_of_the_draft_where_only_drafts_have_it(
 
 
 def test_drafts_that_the_user_tells_apart_are_shown(
-    run: Any, write: Any, bench: Any, tmp_path: Path
+    run: Any, in_folders: Any, tmp_path: Path
 ) -> None:
-    for number, arm in enumerate(("base", "eagle3-fp8", "eagle3-bf16")):
-        write(f"in/{arm}/c2.json", bench(duration=2.0 + number, **NO_COUNTS))
+    folder = in_folders("base", "eagle3-fp8", "eagle3-bf16")
     facts = tmp_path / "facts.yaml"
     facts.write_text('paths: ["eagle3-{draft_model}/*"]', "utf-8")
-    shown = run(tmp_path / "in", "--guess", "--facts", facts).out
+    shown = run(folder, "--guess", "--facts", facts).out
     assert "eagle3 K=? (fp8)*" in shown
     assert "Taken for repeats" not in shown
 
 
+@pytest.mark.parametrize(
+    ("arms", "drafts_of"),
+    [
+        (["base", "eagle3-fp8", "eagle3-bf16"], {"eagle3": {"fp8", "bf16"}}),
+        (["base", "eagle3-1b-fp8", "eagle3-1b-bf16"], {"eagle3": {"fp8", "bf16"}}),
+        (["base", "ngram_4_2", "ngram_4_3"], {"ngram": {"4_2", "4_3"}}),
+        (["base", "eagle3_3", "eagle3_5", "medusa"], {"eagle3": {"3", "5"}, "medusa": {None}}),
+        (["base", "eagle3/steps5-topk8", "eagle3/steps3-topk1"],
+         {"eagle3": {"steps5-topk8", "steps3-topk1"}}),
+        (["base", "new-head", "old-head"], {"speculative": {"new", "old"}}),
+        # A baseline's number is that of a repeat.
+        (["base-1", "base-2", "eagle3-1", "eagle3-2"], {"eagle3": {None}}),
+        (["base-fp8", "base-bf16", "eagle3-fp8", "eagle3-bf16"], {"eagle3": {None}}),
+        (["base", "eagle3-r1-0badcafe", "eagle3-20260101T101010Z"], {"eagle3": {None}}),
+        (["base", "eagle3-c0ffee00-0a0b-4a7e-8bd1-0123456789ab", "eagle3"], {"eagle3": {None}}),
+    ],
+)  # fmt: skip
+def test_what_only_names_of_one_arm_say_tells_its_drafts_apart(
+    run: Any, in_folders: Any, arms: list[str], drafts_of: Any
+) -> None:
+    """Two drafts that are averaged as if they were repeats decide wrongly."""
+    run(in_folders(*arms), "--guess", "--yes")
+    drafts: dict[str, set[str | None]] = {}
+    for one in run.cells():
+        drafts.setdefault(one["spec_method"], set()).add(one["draft_model"])
+    assert drafts == {"none": {None}} | drafts_of
+
+
+def test_files_that_no_name_tells_are_a_baseline_if_they_are_one_arm(
+    run: Any, in_folders: Any
+) -> None:
+    """An arm of a method that nobody knows yet is no baseline."""
+    folder = in_folders("ar", "newest", "eagle3")
+    files = run(folder, "--guess", "--json").json["files"]
+    assert [file["facts"]["spec_method"]["value"] for file in files] == [None, "eagle3", None]
+    assert "Nobody says: arm of 2 files" in run(folder, "--guess").out
+
+
 @pytest.mark.parametrize("said", [True, False])
 def test_repeats_whose_names_differ_in_a_word_are_told(
-    run: Any, write: Any, bench: Any, tmp_path: Path, said: bool
+    run: Any, in_folders: Any, said: bool
 ) -> None:
     """Repeats that a number, a hash or a time tells apart are nothing to ask about."""
-    own = (
-        ("eagle3-fp8", "eagle3-bf16") if said else ("eagle3-r1-0badcafe", "eagle3-20260101T101010Z")
-    )
-    for number, arm in enumerate(("base", *own)):
-        write(f"in/{arm}/c2.json", bench(duration=2.0 + number, **NO_COUNTS))
-    shown = " ".join(run(tmp_path / "in", "--guess").out.split())
-    told = "Taken for repeats of eagle3 K=?, though their names differ: bf16, fp8."
+    own = ("base-fp8", "base-bf16") if said else ("base-r1-0badcafe", "base-20260101T101010Z")
+    folder = in_folders("eagle3", *own)
+    shown = " ".join(run(folder, "--guess").out.split())
+    told = "Taken for repeats of baseline, though their names differ: bf16, fp8."
     assert (told in shown, "Taken for repeats" in shown) == (said, said)
-    answer = run(tmp_path / "in", "--guess", "--json").json["repeats_named_apart"]
-    assert answer == ({"eagle3 K=?": ["bf16", "fp8"]} if said else {})
+    answer = run(folder, "--guess", "--json").json["repeats_named_apart"]
+    assert answer == ({"baseline": ["bf16", "fp8"]} if said else {})
 
 
 def test_it_shows_what_it_would_take_and_takes_nothing(run: Any, results: Path) -> None:
