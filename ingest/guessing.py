@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from analysis.matching.guess import SOME_METHOD, Guess, together
-from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate, without_sizes
+from analysis.matching.guess_paths import concurrency, datasets, named, rate, without_sizes
 from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, the other files, or nobody.
@@ -62,11 +62,11 @@ def guessed(
     methods = [one.method for one in arms]
     # A size is no dataset where every report says its model.
     places = list(map(without_sizes, below)) if all(one["model"] for one in seen) else below
-    sets, sizes = datasets(places, methods), drafts(below, methods)
+    sets = datasets(places, methods)
     return tuple(
-        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, size, name))
-        for (path, cells), facts, arm, by, dataset, size, name in zip(
-            files.items(), seen, arms, alone, sets, sizes, below, strict=True
+        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, name))
+        for (path, cells), facts, arm, by, dataset, name in zip(
+            files.items(), seen, arms, alone, sets, below, strict=True
         )
     )
 
@@ -148,14 +148,11 @@ def _own(name: Guess, content: Guess) -> str | None:
     return alone.method
 
 
-def _offers(
-    arm: Guess, by: By, dataset: str | None, size: str | None, path: str
-) -> dict[str, tuple[Any, By]]:
+def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tuple[Any, By]]:
     """Return what can be guessed of a file, and from what."""
     return {
         "spec_method": (arm.method, by),
         "num_speculative_tokens": (arm.num_speculative_tokens, "name"),
-        "draft_model": (size, "name"),
         "dataset": (dataset, "name"),
         "gpu": (arm.gpu, "name"),
         "tensor_parallel_size": (arm.tensor_parallel_size, "name"),

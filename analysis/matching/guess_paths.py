@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from analysis.matching.guess import BASELINE, Guess, from_name, unexplained
+from analysis.matching.guess import Guess, from_name, unexplained
 
 #: Names of datasets in which a ``-`` or a word would be taken for something else.
 _DATASET = re.compile(
@@ -138,23 +138,9 @@ def _known(path: str) -> str | None:
     return found[1] if found else None
 
 
-def drafts(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the size of each path's draft, ``eagle3-1b/…``; None where nothing says one.
-
-    It is told where drafts of one method differ by it. A size that stands in the path of a baseline
-    too is that of the model.
-    """
-    sizes = [tuple(one.lower() for one in _SIZE.findall(path)) for path in paths]
-    of_model = {
-        size for own, arm in zip(sizes, arms, strict=True) if arm == BASELINE for size in own
-    }
-    said = ["-".join(size for size in own if size not in of_model) or None for own in sizes]
-    by_method: dict[str | None, set[str | None]] = {}
-    for arm, size in zip(arms, said, strict=True):
-        by_method.setdefault(arm, set()).add(size)
-    speculative = {arm for arm in by_method if arm not in (None, BASELINE)}
-    told = {arm for arm in speculative if len(by_method[arm]) > 1} if BASELINE in arms else set()
-    return tuple(size if arm in told else None for arm, size in zip(arms, said, strict=True))
+def sizes_in(path: str) -> tuple[str, ...]:
+    """Return what a path says of how large models are: ``("70b", "1.5b")``."""
+    return tuple(one.lower() for one in _SIZE.findall(path))
 
 
 def without_sizes(path: str) -> str:

@@ -20,7 +20,7 @@ from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store_read import Reader
 
-_TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label")
+_TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model")
 _NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "completed", "errored")
 
 
@@ -39,6 +39,7 @@ class Read:
     completed: int | None
     errored: int | None
     load: Load | None
+    draft: str | None
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def _read_of(row: dict[str, Any], load: Load | None) -> Read:
     size, k, completed, errored = (
         None if row[name] is None else int(row[name]) for name in _NUMBERS
     )
-    path, model, gpu, dataset, method, arm = (row[name] for name in _TEXTS)
-    return Read(path, model, gpu, dataset, method, arm, size, k, completed, errored, load)
+    path, model, gpu, dataset, method, arm, draft = (row[name] for name in _TEXTS)
+    return Read(path, model, gpu, dataset, method, arm, size, k, completed, errored, load, draft)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from warehouse.filters import Filters
 from warehouse.store import Reader
 
 BASELINE, DRAFT = recorded_drop("code", "none"), recorded_drop("code", "draft_model", 3)
+OTHER = recorded_drop("structured", "draft_model", 3)
 HOSTILE = "../../<b onmouseover=alert(1)>.json"
 
 
@@ -208,6 +209,22 @@ def test_what_nobody_tells_is_asked_and_one_answer_is_enough() -> None:
 
     assert "speculation is the best so far" in page.subheader[0].value
     assert any("results do not say which method" in text.value for text in page.caption)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_files_of_one_method_whose_names_differ_are_two_drafts_and_not_repeats_of_one() -> None:
+    page = _dropped(
+        ("baseline.json.zst", BASELINE.report.read_bytes()),
+        ("draft-model-small.json.zst", DRAFT.report.read_bytes()),
+        ("draft-model-large.json.zst", OTHER.report.read_bytes()),
+    )
+
+    assert any("different drafts \\(small, large\\)" in text.value for text in page.caption)
+    read = page.dataframe[-1].value
+    assert set(read["arm"]) == {"baseline", "draft_model K=? (small)", "draft_model K=? (large)"}
+    # Its prompts are others; the table names the file that was dropped, not where it lay.
+    alone = next(one.value for one in page.dataframe if "why it is not compared" in one.value)
+    assert set(alone["from"]) == {"draft-model-large.json.zst"}
 
 
 @pytest.mark.usefixtures("warehouse")

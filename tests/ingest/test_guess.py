@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis.matching.guess_paths import concurrency, datasets, drafts, named, rate
+from analysis.matching.guess_drafts import Named, drafts
+from analysis.matching.guess_paths import concurrency, datasets, named, rate
 
 OFFLINE = {
     "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
@@ -147,7 +148,8 @@ def test_two_sizes_of_a_draft_are_two_arms(run: Any, in_folders: Any) -> None:
 def test_a_size_is_that_of_the_draft_where_only_drafts_have_it(
     paths: list[str], arms: list[str], found: list[str | None]
 ) -> None:
-    assert list(drafts(paths, arms)) == found
+    files = [Named(path, arm, None, None) for path, arm in zip(paths, arms, strict=True)]
+    assert list(drafts(files)) == found
 
 
 def test_drafts_that_the_user_tells_apart_are_shown(

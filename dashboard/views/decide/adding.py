@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from analysis.matching.guess import Guess, from_name, together
-from answers.compare.uploaded import Told, told
+from analysis.matching.guess_drafts import Named, drafts
+from answers.compare.uploaded import Read, Told, told
 from answers.compare.values import Question
 from dashboard.access import may_edit, require_editor
 from dashboard.components import plain
@@ -27,6 +28,10 @@ from warehouse.filters import Filters
 
 _TYPES = ("json", "gz", "zst")
 _KEPT = "what was read of the dropped files"
+_APART = (
+    "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
+    "If they are repeats, give all of them the same draft_model under Other facts."
+)
 Made = TypeVar("Made")
 
 
@@ -82,19 +87,38 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     if any(one.method is None for one in facts):
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
         return
+    said = _drafts(there, names, facts, seen.held.read)
+    if any(said):
+        st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
     more = known_facts([files[at] for at in there])
     reports = [
-        Report(names[at], files[at].getvalue(), (*_facts(one), *own_facts))
-        for at, one, own_facts in zip(there, facts, more, strict=True)
+        Report(names[at], files[at].getvalue(), (*_facts(one, draft), *own_facts))
+        for at, one, draft, own_facts in zip(there, facts, said, more, strict=True)
     ]
     _verdict(shelf, filters, reports)
 
 
-def _facts(one: Guess) -> tuple[str, ...]:
+def _drafts(
+    there: Sequence[int], names: Sequence[str], facts: Sequence[Guess], read: Sequence[Read]
+) -> list[str | None]:
+    """Return the draft of each file that its name alone says; None where its report says one."""
+    cells = {at: [one for one in read if place(one) == at] for at in there}
+    named = [
+        Named(names[at], one.method, one.num_speculative_tokens,
+              (one.dataset, one.gpu, one.tensor_parallel_size,
+               frozenset((cell.model, cell.load) for cell in cells[at])))
+        for at, one in zip(there, facts, strict=True)
+    ]  # fmt: skip
+    stated = (any(cell.draft for cell in cells[at]) for at in there)
+    return [None if known else draft for known, draft in zip(stated, drafts(named), strict=True)]
+
+
+def _facts(one: Guess, draft: str | None) -> tuple[str, ...]:
     """Return the facts of a file as ``draftboard ingest --set`` takes them."""
     given = {
         "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
         "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
+        "draft_model": draft,
     }  # fmt: skip
     return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
 

@@ -1,11 +1,14 @@
 """The verdict on a reader's own files, within the page."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
+from analysis.matching.names import short
 from answers.compare import words
-from answers.compare.uploaded import Told
+from answers.compare.uploaded import Read, Told
+from answers.compare.values import Comparison
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import known
@@ -29,11 +32,22 @@ def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
         st.info(plain(told.decisions.why_none or ""))
     if told.comparison.unmatched:
         st.markdown("**Without a partner**")
-        table(texts(words.UNMATCHED_HEADER, words.unmatched_rows(told.comparison)), "rows")
+        rows = words.unmatched_rows(_with_names(told.comparison, mine, names))
+        table(texts(words.UNMATCHED_HEADER, rows), "rows")
     _compared(told)
     _read(mine, names)
     flags = (f"{one.severity}: {one.sentence}" for one in told.flags)
     pieces.bullets(flags)
+
+
+def _with_names(found: Comparison, mine: Uploaded, names: Sequence[str]) -> Comparison:
+    """Return the comparison with the names of the files in place of where they lay for a moment."""
+    read = () if mine.held is None else mine.held.read
+    dropped = {one.file: names[place(one)] for one in read}
+    unmatched = (
+        replace(one, path=dropped.get(one.path or "", one.path)) for one in found.unmatched
+    )
+    return replace(found, unmatched=tuple(unmatched))
 
 
 def refused(mine: Uploaded) -> None:
@@ -73,9 +87,13 @@ def _read(mine: Uploaded, names: Sequence[str]) -> None:
     rows = [] if mine.held is None else [
         [
             names[place(one)], known(one.model), known(one.gpu), known(one.dataset),
-            known(one.tensor_parallel_size), known(one.arm),
+            known(one.tensor_parallel_size), _arm(one),
             known(one.load and one.load.text), known(one.completed), known(one.errored),
         ]
         for one in mine.held.read
     ]  # fmt: skip
     table(texts(_READ, rows), "cells")
+
+
+def _arm(one: Read) -> str:
+    return known(one.arm) if one.draft is None else f"{known(one.arm)} ({short(one.draft)})"

@@ -1,0 +1,92 @@
+"""Drafts of one method that nothing but the names of their files tells apart."""
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.matching.guess import BASELINE, numbers_of_arms
+from analysis.matching.guess_paths import left_words, sizes_in
+
+Arm = tuple[str | None, int | None]
+#: What tells one file of a writer from the next and says nothing of the run: hashes and times.
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_NO_WORD = re.compile(r"[0-9a-f]{6,}|\d+t\d+z?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Named:
+    """One file: its path, its arm, and in ``known`` all else that is known of it, which repeats of
+    one run share."""
+
+    path: str
+    method: str | None
+    k: int | None
+    known: Hashable
+
+    @property
+    def arm(self) -> Arm:
+        """Its method and draft tokens."""
+        return self.method, self.k
+
+
+def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
+    """Return what the path of each file says of its draft; None where it tells nothing apart.
+
+    An average over two drafts decides wrongly. So drafts of one method are told apart by their sizes,
+    ``eagle3-1b/`` and ``eagle3-8b/``, and files that would be repeats by the words and numbers that
+    differ: ``eagle3-fp8/`` and ``eagle3-bf16/``, ``ngram2/`` and ``ngram5/``. What the path of a
+    baseline has too says nothing of a draft; without a baseline nothing is told apart.
+    """
+    baselines = [one for one in files if one.method == BASELINE]
+    if not baselines:
+        return (None,) * len(files)
+    sizes = _sizes(files, baselines)
+    sized = [replace(one, known=(one.known, size)) for one, size in zip(files, sizes, strict=True)]
+    # Where baselines are numbered too, numbers are those of repeats.
+    numbered = not any(map(_numbers, baselines))
+    telling = words_apart(sized, numbered=numbered)
+    of_baselines = set().union(*map(_words, baselines))
+    said = ([*_words(one), *_numbers(one)] if one.method != BASELINE else [] for one in files)
+    return tuple(
+        "-".join([*([size] if size else []),
+                  *(w for w in words if w in telling.get(one.arm, ()) and w not in of_baselines)]) or None
+        for one, size, words in zip(files, sizes, said, strict=True)
+    )  # fmt: skip
+
+
+def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, tuple[str, ...]]:
+    """Return, by arm, the words that tell names of repeats apart: they may say what ran. ``numbered``:
+    also the numbers beside the words for arms."""
+    alike: dict[Hashable, list[Named]] = {}
+    for one in files:
+        alike.setdefault((one.arm, one.known), []).append(one)
+    found: dict[Arm, set[str]] = {}
+    for repeats in alike.values():
+        words = [{*_words(one), *(_numbers(one) if numbered else ())} for one in repeats]
+        different = set().union(*words) - words[0].intersection(*words)
+        found.setdefault(repeats[0].arm, set()).update(different)
+    return {arm: tuple(sorted(words)) for arm, words in found.items() if words}
+
+
+def _sizes(files: Sequence[Named], baselines: Sequence[Named]) -> list[str | None]:
+    """Return the size of each draft whose method has several; a size that the path of a baseline has
+    too is the model's."""
+    of_models = {size for one in baselines for size in sizes_in(one.path)}
+    said = ["-".join(s for s in sizes_in(one.path) if s not in of_models) or None for one in files]
+    by_method: dict[str | None, set[str | None]] = {}
+    for one, size in zip(files, said, strict=True):
+        by_method.setdefault(one.method, set()).add(size)
+    return [
+        size if one.method is not None and len(by_method[one.method]) > 1 else None
+        for one, size in zip(files, said, strict=True)
+    ]
+
+
+def _words(one: Named) -> list[str]:
+    words = left_words(_UUID.sub("/", one.path))
+    return [word for word in words if not _NO_WORD.fullmatch(word)]
+
+
+def _numbers(one: Named) -> list[str]:
+    """Return the numbers beside the words for arms, where nobody says the draft tokens."""
+    return numbers_of_arms(one.path) if one.k is None else []
