@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Told = Mapping[str, dict[str, Any]]
 
 LABELS = {
+    "repeat": "repeat",
     "spec_method": "arm", "num_speculative_tokens": "draft tokens K", "dataset": "dataset",
     "model": "model", "engine": "engine", "gpu": "GPU", "gpu_count": "number of GPUs",
     "tensor_parallel_size": "tensor parallel size",
@@ -170,7 +171,7 @@ def _row(one: "Guessed") -> dict[str, str]:
     shown = {"arm": _arm(facts), "dataset": _marked(facts["dataset"])}
     shown["load"] = (", ".join(one.loads) or "unknown") + _MARKS[one.load_by]
     shown["from"] = one.format
-    others = ("model", "engine", "gpu", "gpu_count", "tensor_parallel_size")
+    others = ("repeat", "model", "engine", "gpu", "gpu_count", "tensor_parallel_size")
     return shown | {LABELS[key]: _marked(facts[key]) for key in others}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.matching.guess import BASELINE
 from analysis.matching.guess_drafts import Named, drafts, words_apart
-from ingest.guessing import Guessed, reguessed
+from ingest.guessing import SHOWN, Guessed, reguessed
 from warehouse.arms import arm_label
 
 
@@ -28,7 +28,7 @@ def named_apart(files: Sequence[Guessed]) -> dict[str, tuple[str, ...]]:
 
 def _named(one: Guessed) -> Named:
     method, k = (one.facts[key].value for key in ("spec_method", "num_speculative_tokens"))
-    known = tuple(repr(found.value) for found in one.facts.values())
+    known = tuple(repr(one.facts[key].value) for key in SHOWN)
     return Named(str(one.path), method, None if method == BASELINE else k, (known, one.loads))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from analysis.matching.guess import SOME_METHOD, Guess, together
-from analysis.matching.guess_paths import concurrency, datasets, named, rate, without_sizes
+from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat, without_sizes
 from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, the other files, or nobody.
@@ -16,6 +16,8 @@ By = Literal["contents", "you", "name", "others", "nobody"]
 #: What two files must share, or be known for, to be compared; in this order they are shown.
 SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "model", "engine", "gpu",
          "gpu_count", "tensor_parallel_size")  # fmt: skip
+#: What is guessed and shown, though two files need not share it nor is it asked for.
+REPEAT = "repeat"
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
 #: What a server was told to draft with, though not by which method.
 _DRAFTS = ("speculative_config", "draft_model")
@@ -124,7 +126,7 @@ def _agreed(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the facts that all cells of a file share."""
     return {
         key: cells[0].get(key) if len({repr(cell.get(key)) for cell in cells}) == 1 else None
-        for key in SHOWN
+        for key in (*SHOWN, REPEAT)
     }
 
 
@@ -158,6 +160,7 @@ def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tup
         "tensor_parallel_size": (arm.tensor_parallel_size, "name"),
         "concurrency": (concurrency(path), "name"),
         "rate": (rate(path), "name"),
+        REPEAT: (repeat(path), "name"),
     }
 
 

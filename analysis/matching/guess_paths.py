@@ -25,8 +25,10 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _REPEAT = re.compile(
-    r"(?<![a-z0-9])(?:r|rep|repeat|run|launch|seed|try|iter)[-_=]?\d+(?![\da-z])", re.IGNORECASE
+    r"(?<![a-z0-9])(?:r|rep|repeat|run|launch|seed|trial|try|iter)[-_=]?(\d+)(?![\da-z])",
+    re.IGNORECASE,
 )
+_REPEAT_DIGITS = 4
 #: How large a model is; not the 1k of a length.
 _SIZE = re.compile(r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm](?![a-z0-9])", re.IGNORECASE)
 _ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
@@ -108,6 +110,13 @@ def rate(path: str) -> float | None:
     the file's name."""
     found = [one[2] for one in _RATE.finditer(_ENDS.sub("", path)) if not one[1]]
     return float(found[-1]) or None if found else None
+
+
+def repeat(path: str) -> int | None:
+    """Return which repeat a path says, ``r2/…``, ``…-run3.json``; of several the nearest to the
+    file's name. A longer number is a date or a job."""
+    found = [one for one in _REPEAT.findall(_ENDS.sub("", path)) if len(one) <= _REPEAT_DIGITS]
+    return int(found[-1]) if found else None
 
 
 def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | None, ...]:

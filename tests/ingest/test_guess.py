@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from analysis.matching.guess_drafts import Named, drafts
-from analysis.matching.guess_paths import concurrency, datasets, named, rate
+from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat
 
 OFFLINE = {
     "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
@@ -77,6 +77,32 @@ def test_of_several_loads_a_path_says_the_nearest_to_its_name() -> None:
     assert [rate(path) for path in ("qps2/qps4.json", "accept-rate0.8/x", "hit_rate0.5/rate2")] == [
         4.0, None, 2.0,
     ]  # fmt: skip
+
+
+def test_a_path_says_which_repeat_it_is() -> None:
+    paths = (
+        "r0/c1.json",
+        "run_2/c8",
+        "chat-seed42-c8.json",
+        "run1/try-3",
+        "run20261121/c1",
+        "gpr4",
+        "r2d2",
+    )
+    assert [repeat(path) for path in paths] == [0, 2, 42, 3, None, None, None]
+
+
+def test_repeats_that_paths_number_are_paired_with_those_of_the_baseline(
+    run: Any, in_folders: Any
+) -> None:
+    """All of an arm's launches came after all of the baseline's: the last one was the nearest of all."""
+    folder = in_folders("base/r1", "base/r2", "base/r3", "eagle3/r1", "eagle3/r2", "eagle3/r3")
+    shown = run(folder, "--guess", "--yes").out
+    assert "repeat" in shown
+    assert {(one["spec_method"], one["repeat"]) for one in run.cells()} == {
+        (arm, number) for arm in ("none", "eagle3") for number in (1, 2, 3)
+    }
+    assert "Nobody says: repeat" not in run(in_folders("base", "eagle3"), "--guess").out
 
 
 @pytest.mark.parametrize("name", ["bs16", "qps4", "c8"])
