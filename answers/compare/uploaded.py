@@ -21,7 +21,7 @@ from warehouse.loads import Load
 from warehouse.store_read import Reader
 
 _TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model")
-_NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "completed", "errored")
+_NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "repeat", "completed", "errored")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Read:
     arm: str | None
     tensor_parallel_size: int | None
     num_speculative_tokens: int | None
+    repeat: int | None
     completed: int | None
     errored: int | None
     load: Load | None
@@ -58,11 +59,13 @@ class Held:
 
 
 def _read_of(row: dict[str, Any], load: Load | None) -> Read:
-    size, k, completed, errored = (
+    size, k, repeat, completed, errored = (
         None if row[name] is None else int(row[name]) for name in _NUMBERS
     )
     path, model, gpu, dataset, method, arm, draft = (row[name] for name in _TEXTS)
-    return Read(path, model, gpu, dataset, method, arm, size, k, completed, errored, load, draft)
+    return Read(
+        path, model, gpu, dataset, method, arm, size, k, repeat, completed, errored, load, draft
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

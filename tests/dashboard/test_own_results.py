@@ -215,13 +215,15 @@ def test_what_nobody_tells_is_asked_and_one_answer_is_enough() -> None:
 def test_files_of_one_method_whose_names_differ_are_two_drafts_and_not_repeats_of_one() -> None:
     page = _dropped(
         ("baseline.json.zst", BASELINE.report.read_bytes()),
-        ("draft-model-small.json.zst", DRAFT.report.read_bytes()),
+        ("draft-model-small-r2.json.zst", DRAFT.report.read_bytes()),
         ("draft-model-large.json.zst", OTHER.report.read_bytes()),
     )
 
     assert any("different drafts \\(small, large\\)" in text.value for text in page.caption)
     read = page.dataframe[-1].value
-    assert set(read["arm"]) == {"baseline", "draft_model K=? (small)", "draft_model K=? (large)"}
+    assert set(zip(read["arm"], read["repeat"], strict=True)) == {
+        ("baseline", "unknown"), ("draft_model K=? (small)", "2"), ("draft_model K=? (large)", "unknown"),
+    }  # fmt: skip
     # Its prompts are others; the table names the file that was dropped, not where it lay.
     alone = next(one.value for one in page.dataframe if "why it is not compared" in one.value)
     assert set(alone["from"]) == {"draft-model-large.json.zst"}

@@ -4,7 +4,7 @@ They are read in a private, temporary warehouse; only the session holds what was
 editor asks to keep the files.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import streamlit as st
 
 from analysis.matching.guess import Guess, from_name, together
 from analysis.matching.guess_drafts import Named, drafts
+from analysis.matching.guess_paths import repeat
 from answers.compare.uploaded import Read, Told, told
 from answers.compare.values import Question
 from dashboard.access import may_edit, require_editor
@@ -87,38 +88,43 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     if any(one.method is None for one in facts):
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
         return
-    said = _drafts(there, names, facts, seen.held.read)
+    read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
+    said = _drafts(read, names, facts)
     if any(said):
         st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
     more = known_facts([files[at] for at in there])
+    numbers = [None if _says_repeat(read[at]) else repeat(names[at]) for at in there]
     reports = [
-        Report(names[at], files[at].getvalue(), (*_facts(one, draft), *own_facts))
-        for at, one, draft, own_facts in zip(there, facts, said, more, strict=True)
+        Report(names[at], files[at].getvalue(), (*_facts(one, draft, number), *own_facts))
+        for at, one, draft, number, own_facts in zip(there, facts, said, numbers, more, strict=True)
     ]
     _verdict(shelf, filters, reports)
 
 
 def _drafts(
-    there: Sequence[int], names: Sequence[str], facts: Sequence[Guess], read: Sequence[Read]
+    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[str | None]:
     """Return the draft of each file that its name alone says; None where its report says one."""
-    cells = {at: [one for one in read if place(one) == at] for at in there}
     named = [
         Named(names[at], one.method, one.num_speculative_tokens,
               (one.dataset, one.gpu, one.tensor_parallel_size,
-               frozenset((cell.model, cell.load) for cell in cells[at])))
-        for at, one in zip(there, facts, strict=True)
+               frozenset((cell.model, cell.load) for cell in read[at])))
+        for at, one in zip(read, facts, strict=True)
     ]  # fmt: skip
-    stated = (any(cell.draft for cell in cells[at]) for at in there)
+    stated = (any(cell.draft for cell in cells) for cells in read.values())
     return [None if known else draft for known, draft in zip(stated, drafts(named), strict=True)]
 
 
-def _facts(one: Guess, draft: str | None) -> tuple[str, ...]:
+def _says_repeat(cells: Sequence[Read]) -> bool:
+    return any(cell.repeat is not None for cell in cells)
+
+
+def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]:
     """Return the facts of a file as ``draftboard ingest --set`` takes them."""
     given = {
         "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
         "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
-        "draft_model": draft,
+        "draft_model": draft, "repeat": number,
     }  # fmt: skip
     return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
 

@@ -19,7 +19,8 @@ from dashboard.download_menu import charts_menu
 from dashboard.upload import Uploaded, place
 from dashboard.views.decide import pieces
 
-_READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "completed", "errored")
+_READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "repeat", "completed",
+         "errored")  # fmt: skip
 
 
 def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
@@ -88,7 +89,7 @@ def _read(mine: Uploaded, names: Sequence[str]) -> None:
         [
             names[place(one)], known(one.model), known(one.gpu), known(one.dataset),
             known(one.tensor_parallel_size), _arm(one),
-            known(one.load and one.load.text), known(one.completed), known(one.errored),
+            known(one.load and one.load.text), known(one.repeat), known(one.completed), known(one.errored),
         ]
         for one in mine.held.read
     ]  # fmt: skip
