@@ -47,8 +47,12 @@ def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     )
     yield (
         "The arms were not interleaved: all launches of one came before those of the other, "
-        f"{apart:.1f} hours apart{hidden}."
+        f"{_apart(apart)}{hidden}."
     )
+
+
+def _apart(hours: float) -> str:
+    return f"{hours:.1f} hours apart" if hours >= 1 else f"{round(hours * 60)} minutes apart"
 
 
 def _deciding(pairs: pd.DataFrame) -> pd.DataFrame:
