@@ -52,7 +52,10 @@ def not_interleaved(known: Ground, setting: int) -> Iterator[str]:
 
 
 def _apart(hours: float) -> str:
-    return f"{hours:.1f} hours apart" if hours >= 1 else f"{round(hours * 60)} minutes apart"
+    if hours >= 1:
+        return f"{hours:.1f} hours apart"
+    minutes = round(hours * 60)
+    return "about a minute apart" if minutes <= 1 else f"{minutes} minutes apart"
 
 
 def _deciding(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -194,6 +194,7 @@ def test_the_page_gives_a_verdict_and_says_what_was_refused_as_text() -> None:
 
     assert "a draft model with 3 draft tokens is the best so far" in page.subheader[0].value
     assert f"{HOSTILE}: This is neither" in _said(page)
+    assert "came before those of the other, about a minute apart." in _said(page)
     assert not any(element.allow_html for element in page.markdown)
 
 
