@@ -53,6 +53,10 @@ class Tally:
     cpu_s: float = 0.0
 
 
+#: How ingest ends where SIGINT or SIGTERM told it to.
+_ENDED = (130, 143)
+
+
 def cpu_seconds() -> float:
     """Of this process and of those that read for it and have ended."""
     ours = os.times()
@@ -109,6 +113,8 @@ def known(name: str) -> Known:
 def _ingest(folder: Path, root: Path) -> Result:
     words = ["ingest", str(folder), "--warehouse", str(root), "--json"]
     done = CliRunner().invoke(draftboard.cli, words)
+    if done.exit_code in _ENDED:
+        raise KeyboardInterrupt  # Who ends the fuzzer has broken nothing.
     (root.parent / "answer.json").write_text(done.stdout, "utf-8")
     return done
 
