@@ -25,7 +25,7 @@ from answers.decide.rates import Source, Speeds, speeds
 from answers.decide.read import Ground, ground
 from answers.decide.self_choosing import of_adaptive, of_tables
 from answers.decide.served import AtLoad, met, served
-from answers.decide.shown import Pairs, Shown, number
+from answers.decide.shown import Pairs, Shown, k_kind, number
 from answers.decide.unsettled import WORTH_SAYING, settle_rivals, settle_words, worst_stake
 from answers.decide.values import (
     Answer,
@@ -324,7 +324,7 @@ def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken
     labels = [one.label for one in shown.judged.field.candidates]
     place = shown.picked.fixed if operating is None else labels.index(operating.arm)
     one = shown.judged.field.candidates[place]
-    kind: KKind = "engine" if one.k is None else "table" if table else "fixed"
+    kind: KKind = "table" if table and one.k is not None else k_kind(one)
     method = one.family.split(" (")[0]
     how = "" if one.chooser is None else one.label.removeprefix(method).strip()
     return _Taken(one.label, method, one.k, kind, how)

@@ -41,7 +41,7 @@ def _between(levels: tuple[Level, ...], wanted: float) -> Level | None:
     worse = min(one, other, key=lambda x: _lowest(x.difference))
     return Level(
         Load(one.load.kind, wanted, one.load.name), worse.num_speculative_tokens, worse.arm,
-        worse.difference, worse.launches,
+        worse.difference, worse.launches, k_kind=worse.k_kind,
     )  # fmt: skip
 
 

@@ -5,14 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.choice.field import Candidate
 from analysis.choice.judged import Judged
 from analysis.choice.pick import OFF, Pick
 from answers.decide.rates import Source, Speeds
-from answers.decide.values import Cell, Difference, Level
+from answers.decide.values import Cell, Difference, KKind, Level
 from warehouse.loads import Load
 
 #: Setting, arm_id and load -> cell ids of the baseline and of the arm.
 Pairs = dict[tuple[int, int, Load], list[tuple[str, str]]]
+
+
+def k_kind(one: Candidate) -> KKind:
+    """Return who says how many tokens an arm drafts."""
+    if one.chooser is not None:
+        return "engine"
+    return "unknown" if one.k is None else "fixed"
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Shown:
                 load, self._k(at), self.judged.field.candidates[self.place_at(at)].label,
                 self.difference(self.place_at(at), at),
                 int(self.judged.field.launches[self.place_at(at), at]),
-                self.speeds.of(self.sources[self.place_at(at)], load),
+                self.speeds.of(self.sources[self.place_at(at)], load), self._k_kind(at),
             )
             for at, load in enumerate(self.judged.loads)
             if np.isfinite(self.judged.field.log[self.place_at(at), at])
@@ -59,6 +67,10 @@ class Shown:
     def _k(self, load: int) -> int | None:
         place = self.picked.at[load]
         return OFF if place is None else self.judged.field.candidates[place].k
+
+    def _k_kind(self, load: int) -> KKind:
+        place = self.picked.at[load]
+        return "fixed" if place is None else k_kind(self.judged.field.candidates[place])
 
     def cells(self) -> Iterator[Cell]:
         """Yield every arm at every load."""

@@ -42,7 +42,7 @@ def traffic_short(one: Decision) -> str:
 def arm_taken(one: Decision) -> str:
     """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
     load."""
-    if one.table is None or one.k_kind == "engine":
+    if one.table is None or one.k_kind in ("engine", "unknown"):
         return one.arm
     ks = dict.fromkeys(k for _, _, k in one.table)
     return f"{one.method} K={'/'.join(map(str, ks))}"
@@ -75,16 +75,18 @@ def by_load(one: Decision) -> Rows:
     header = ["load", "K", "gain", "certainty", "launches", "in"]
     return header, [
         [
-            level.load.text, k_words(level.num_speculative_tokens), size(level.difference),
+            level.load.text, _k_of(level), size(level.difference),
             level.difference.word, str(level.launches), line_name(level.difference),
         ]
         for level in one.levels
     ]  # fmt: skip
 
 
-def k_words(k: int | None) -> str:
+def _k_of(level: Level) -> str:
     """Write a number of draft tokens: ``3``, ``no drafts``; ``engine`` where the engine chooses."""
-    return "engine" if k is None else str(k) if k else NO_DRAFTS
+    if level.num_speculative_tokens is None:
+        return UNKNOWN if level.k_kind == "unknown" else "engine"
+    return str(level.num_speculative_tokens) if level.num_speculative_tokens else NO_DRAFTS
 
 
 def taken(level: Level) -> str:

@@ -9,7 +9,8 @@ from warehouse.loads import Load
 
 Objective = Literal["throughput", "latency", "cost"]
 Answer = Literal["yes", "at some loads", "no", "open"]
-KKind = Literal["fixed", "table", "engine"]
+#: Who says how many tokens are drafted; "unknown": no result does.
+KKind = Literal["fixed", "table", "engine", "unknown"]
 #: From batch size, to batch size, draft tokens.
 Entry = tuple[int, int, int]
 
@@ -97,7 +98,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Level:
-    """One load of the map: the K taken there (0: draft nothing; None: the engine chooses), and how
+    """One load of the map: the K taken there (0: draft nothing; None: ``k_kind`` says why), and how
     the arm does there. ``arm``: whose difference it is; where nothing is to be drafted, that of the
     arm which is best elsewhere."""
 
@@ -107,6 +108,7 @@ class Level:
     difference: Difference
     launches: int
     rates: Rates = Rates()
+    k_kind: KKind = "fixed"
 
 
 @dataclass(frozen=True)

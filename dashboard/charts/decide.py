@@ -7,7 +7,7 @@ import pandas as pd
 
 from answers.decide.fields import Field, fields
 from answers.decide.overview import Overview, badge
-from answers.decide.tables import k_words, line_name, size, traffic_short
+from answers.decide.tables import NO_DRAFTS, line_name, size, traffic_short
 from answers.decide.values import Decision, Level
 from answers.wording import percent
 from dashboard.charts import Chart, nothing
@@ -71,7 +71,7 @@ def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> di
         "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
         "at": level.load.text, "gain": percent(at.improvement),
         "short": _short(at.improvement), "word": at.word, "size": size(at),
-        "take": k_words(0) if drafts == 0 else level.arm, "metric": line_name(at),
+        "take": NO_DRAFTS if drafts == 0 else level.arm, "metric": line_name(at),
         "launches": level.launches, "outlined": one is told and level.load == one.operating_load,
     }  # fmt: skip
 

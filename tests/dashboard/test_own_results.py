@@ -221,6 +221,8 @@ def test_files_of_one_method_whose_names_differ_are_two_drafts_and_not_repeats_o
     )
 
     assert any("different drafts \\(small, large\\)" in text.value for text in page.caption)
+    loads = next(one.value for one in page.dataframe if "certainty" in one.value)
+    assert set(loads["K"]) == {"unknown"}
     read = page.dataframe[-1].value
     assert set(zip(read["arm"], read["repeat"], strict=True)) == {
         ("baseline", "unknown"), ("draft_model K=? (small)", "2"), ("draft_model K=? (large)", "unknown"),
