@@ -26,12 +26,13 @@ def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
         raise InvalidInput(f"This YAML, {kind}, cannot be read: {place}.") from None
     if not isinstance(said, dict):
         raise InvalidInput(f"This YAML is not {kind}: it holds no names with values.")
-    _require_finite(said, kind)
+    _plain(said, kind)
     return said
 
 
-def _require_finite(said: Any, kind: str) -> None:
-    """Raise InvalidInput where the values, aliases followed, are too many or without end."""
+def _plain(said: Any, kind: str) -> None:
+    """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
+    InvalidInput where the values, aliases followed, are too many or without end."""
     waiting, seen = [said], 0
     while waiting:
         one = waiting.pop()
@@ -41,6 +42,8 @@ def _require_finite(said: Any, kind: str) -> None:
                 f"This YAML, {kind}, repeats itself by aliases beyond any report: write it anew."
             )
         if isinstance(one, dict):
+            for name in [name for name in one if not isinstance(name, str)]:
+                one["null" if name is None else str(name)] = one.pop(name)
             waiting.extend(one.values())
         elif isinstance(one, list):
             waiting.extend(one)
