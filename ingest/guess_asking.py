@@ -8,7 +8,7 @@ import click
 from analysis.matching.guess import BASELINE, SOME_METHOD
 from ingest.guess_cli import LABELS
 from ingest.guess_repeats import told_apart
-from ingest.guessing import Guessed, answered, missing
+from ingest.guessing import Guessed, missing, stated
 from ingest.settings import checked_facts
 from warehouse.errors import UnknownKey
 
@@ -57,7 +57,7 @@ def _with_k(files: tuple[Guessed, ...], method: str) -> tuple[Guessed, ...]:
 def _told_apart(one: Guessed, is_baseline: bool) -> Guessed:
     if _method(one) is not None:
         return one
-    return answered(one, "spec_method", BASELINE if is_baseline else SOME_METHOD)
+    return stated(one, "spec_method", BASELINE if is_baseline else SOME_METHOD, "you")
 
 
 def _method(one: Guessed) -> Any:
@@ -69,7 +69,7 @@ def _where(
 ) -> tuple[Guessed, ...]:
     if value is None:
         return files
-    return tuple(answered(one, key, value) if is_meant(one) else one for one in files)
+    return tuple(stated(one, key, value, "you") if is_meant(one) else one for one in files)
 
 
 def _lacks(key: str) -> Callable[[Guessed], bool]:

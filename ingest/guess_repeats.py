@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.matching.guess import BASELINE
 from analysis.matching.guess_drafts import Named, drafts, words_apart
-from ingest.guessing import SHOWN, Guessed, reguessed
+from ingest.guessing import SHOWN, Found, Guessed, stated
 from warehouse.arms import arm_label
 
 
@@ -12,12 +12,11 @@ def told_apart(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
     """Return the files, none taken for a repeat of another arm: drafts get names of their own, and
     files that are baselines only since the others are not are so if they are one arm."""
     named = list(map(_named, files))
-    of_others = any(
-        one.method == BASELINE and _is_of_others(file)
-        for one, file in zip(named, files, strict=True)
-    )
-    if of_others and (BASELINE, None) in words_apart(named):
-        return tuple(map(_without_guess_by_others, files))
+    if any(map(_is_by_others, files)) and (BASELINE, None) in words_apart(named):
+        return tuple(
+            stated(one, "spec_method", None, "nobody") if _is_by_others(one) else one
+            for one in files
+        )
     return tuple(map(_with_draft, files, drafts(named)))
 
 
@@ -32,15 +31,12 @@ def _named(one: Guessed) -> Named:
     return Named(str(one.path), method, None if method == BASELINE else k, (known, one.loads))
 
 
-def _is_of_others(one: Guessed) -> bool:
-    return one.facts["spec_method"].by == "others"
-
-
-def _without_guess_by_others(one: Guessed) -> Guessed:
-    return reguessed(one, "spec_method", None) if _is_of_others(one) else one
+def _is_by_others(one: Guessed) -> bool:
+    """Return whether a file is a baseline only since the others are not."""
+    return one.facts["spec_method"] == Found(BASELINE, "others")
 
 
 def _with_draft(one: Guessed, draft: str | None) -> Guessed:
     """Return the file with a draft that its path says, where neither contents nor user say one."""
     known = one.facts["draft_model"].value is not None
-    return one if known or draft is None else reguessed(one, "draft_model", draft)
+    return one if known or draft is None else stated(one, "draft_model", draft, "name")

@@ -82,21 +82,12 @@ def missing(files: Sequence[Guessed]) -> dict[str, int]:
     return {key: counted[key] for key in SHOWN if counted[key]}
 
 
-def answered(one: Guessed, key: str, value: Any) -> Guessed:
-    """Return the file with a fact that the user added."""
-    facts = {**one.facts, key: Found(value, "you")}
-    return replace(one, facts=facts, more={**one.more, key: value})
-
-
-def reguessed(one: Guessed, key: str, value: Any) -> Guessed:
-    """Return the file with another guess of a fact; None: nobody says it."""
-    by: By = "nobody" if value is None else "name"
+def stated(one: Guessed, key: str, value: Any, by: By) -> Guessed:
+    """Return the file with a fact that somebody else says now; None: nobody does."""
     more = {name: told for name, told in one.more.items() if name != key}
-    return replace(
-        one,
-        facts={**one.facts, key: Found(value, by)},
-        more=more if value is None else {**more, key: value},
-    )
+    if value is not None:
+        more[key] = value
+    return replace(one, facts={**one.facts, key: Found(value, by)}, more=more)
 
 
 def _is_of_a_baseline(key: str, one: Guessed) -> bool:

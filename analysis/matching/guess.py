@@ -16,15 +16,16 @@ _METHODS: tuple[tuple[str, str], ...] = (
     (r"draft(?:[-_ ]?model)?", "draft_model"), (r"spec(?:ulative|ulation)?|sd", SOME_METHOD),
 )  # fmt: skip
 _ANY_METHOD = "|".join(words for words, _ in _METHODS)
+_NOT = r"(no|non|without|wo)[-_ ]?"
+_TOKENS = r"(?:spec(?:ulative)?|draft)[-_]?tokens[-_=]?"
 #: What says a baseline whatever else is said.
-_OFF = r"(no|non|without|wo)[-_ ]?spec(ulation|ulative)?|baseline|spec[-_ ]?off"
+_OFF = rf"{_NOT}spec(ulation|ulative)?|baseline|spec[-_ ]?off"
 #: What says one where no method stands beside it or nearer to the file: "without-cudagraph" does not.
 _PLAIN = r"vanilla|without(?![-_ ]?[a-z]{2})"
 #: What says one where no method stands at all.
 _WEAK = r"base|vanilla|without|none|autoregressive|target[-_ ]?only"
 _DENIED = (
-    rf"(no|non|without|wo)[-_ ]?({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(off|false)|(spec|mtp|sd)0(?!\d)"
-    r"|(spec(ulative)?|draft)[-_]?tokens[-_=]?0(?!\d)"
+    rf"{_NOT}({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(off|false)|((spec|mtp|sd)|{_TOKENS})0(?!\d)"
 )
 _AFFIRMED = rf"(with|w)[-_ ]?({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(on|true)"
 #: Not the k of a length (1k1k, 8k-1k), of top-k or of k8s.
@@ -36,7 +37,7 @@ _K_OF_DRAFTS = (
 #: What says how many tokens are drafted, the most telling first. "spec-1b" says a model's size, "mtp-2"
 #: perhaps the second repeat.
 _K = (
-    r"(?<![a-z])(?:spec(?:ulative)?|draft)[-_]?tokens[-_=]?(\d{1,2})(?!\d)",
+    rf"(?<![a-z]){_TOKENS}(\d{{1,2}})(?!\d)",
     _K_OF_DRAFTS,
     rf"(?<![a-z])(?:{_ANY_METHOD})[-_=]?(\d{{1,2}})[-_]?tok(?:en)?s?(?![a-z])",
     r"(?<![a-z])(?:spec[-_=]?|mtp)(\d{1,2})(?!\d|\.\d+[bm]|[a-z]+(?![a-z\d]))",

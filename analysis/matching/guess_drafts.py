@@ -3,6 +3,7 @@
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from analysis.matching.guess import BASELINE, numbers_of_arms
 from analysis.matching.guess_paths import left_words, sizes_in
@@ -28,6 +29,17 @@ class Named:
         """Its method and draft tokens."""
         return self.method, self.k
 
+    @cached_property
+    def words(self) -> list[str]:
+        """What its path says beside arm, load and repeat."""
+        words = left_words(_UUID.sub("/", self.path))
+        return [word for word in words if not _NO_WORD.fullmatch(word)]
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The numbers beside the words for arms, where nobody says the draft tokens."""
+        return numbers_of_arms(self.path) if self.k is None else []
+
 
 def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
     """Return what the path of each file says of its draft; None where it tells nothing apart.
@@ -43,15 +55,20 @@ def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
     sizes = _sizes(files, baselines)
     sized = [replace(one, known=(one.known, size)) for one, size in zip(files, sizes, strict=True)]
     # Where baselines are numbered too, numbers are those of repeats.
-    numbered = not any(map(_numbers, baselines))
-    telling = words_apart(sized, numbered=numbered)
-    of_baselines = set().union(*map(_words, baselines))
-    said = ([*_words(one), *_numbers(one)] if one.method != BASELINE else [] for one in files)
+    telling = words_apart(sized, numbered=not any(one.numbers for one in baselines))
+    of_baselines = {word for one in baselines for word in one.words}
     return tuple(
-        "-".join([*([size] if size else []),
-                  *(w for w in words if w in telling.get(one.arm, ()) and w not in of_baselines)]) or None
-        for one, size, words in zip(files, sizes, said, strict=True)
-    )  # fmt: skip
+        _label(one, size, set(telling.get(one.arm, ())) - of_baselines)
+        for one, size in zip(sized, sizes, strict=True)
+    )
+
+
+def _label(one: Named, size: str | None, telling: set[str]) -> str | None:
+    """Return the size of a draft and those of the words that its path has; None without any."""
+    if one.method == BASELINE:
+        return None
+    words = [word for word in (*one.words, *one.numbers) if word in telling]
+    return "-".join([size, *words] if size else words) or None
 
 
 def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, tuple[str, ...]]:
@@ -62,7 +79,7 @@ def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, 
         alike.setdefault((one.arm, one.known), []).append(one)
     found: dict[Arm, set[str]] = {}
     for repeats in alike.values():
-        words = [{*_words(one), *(_numbers(one) if numbered else ())} for one in repeats]
+        words = [{*one.words, *(one.numbers if numbered else ())} for one in repeats]
         different = set().union(*words) - words[0].intersection(*words)
         found.setdefault(repeats[0].arm, set()).update(different)
     return {arm: tuple(sorted(words)) for arm, words in found.items() if words}
@@ -80,13 +97,3 @@ def _sizes(files: Sequence[Named], baselines: Sequence[Named]) -> list[str | Non
         size if one.method is not None and len(by_method[one.method]) > 1 else None
         for one, size in zip(files, said, strict=True)
     ]
-
-
-def _words(one: Named) -> list[str]:
-    words = left_words(_UUID.sub("/", one.path))
-    return [word for word in words if not _NO_WORD.fullmatch(word)]
-
-
-def _numbers(one: Named) -> list[str]:
-    """Return the numbers beside the words for arms, where nobody says the draft tokens."""
-    return numbers_of_arms(one.path) if one.k is None else []

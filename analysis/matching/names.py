@@ -35,10 +35,15 @@ def arm_names(arms: pd.DataFrame) -> pd.Series:
     twice = arms["arm_label"].duplicated(keep=False)
     drafts = arms["draft_model"] if "draft_model" in arms else arms["arm_label"]
     names = [
-        f"{label} ({short(draft)})" if same else label
+        with_draft(label, draft) if same else label
         for label, draft, same in zip(arms["arm_label"], drafts, twice, strict=True)
     ]
     return _distinct(pd.Series(names, index=arms.index, dtype=object))
+
+
+def with_draft(label: str, draft: object) -> str:
+    """Return an arm's label with its draft: ``eagle3 K=3 (small)``."""
+    return f"{label} ({short(draft)})"
 
 
 def telling(rows: pd.DataFrame, names: Sequence[str], always: Sequence[str] = ()) -> list[str]:

@@ -8,7 +8,7 @@ from analysis.drafts.serve_line import Config, serve_line, speculative_config
 from analysis.matching.arms import config_of
 from analysis.matching.guess import SOME_METHOD
 from answers.decide.read import Ground
-from answers.decide.shown import Shown
+from answers.decide.shown import Shown, k_kind
 
 
 def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
@@ -20,7 +20,7 @@ def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | Non
         return None, None
     pairs = known.pairs[setting]
     mine = pairs[pairs["arm_id"] == arm.arm_id]
-    if mine.empty or (arm.k is None and arm.chooser is None):
+    if mine.empty or k_kind(arm) == "unknown":
         return None, None
     cell = str(mine["speculative_id"].iloc[0])
     row = known.by_id.loc[cell]

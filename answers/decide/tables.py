@@ -42,7 +42,7 @@ def traffic_short(one: Decision) -> str:
 def arm_taken(one: Decision) -> str:
     """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
     load."""
-    if one.table is None or one.k_kind in ("engine", "unknown"):
+    if one.table is None or one.k_kind != "table":
         return one.arm
     ks = dict.fromkeys(k for _, _, k in one.table)
     return f"{one.method} K={'/'.join(map(str, ks))}"

@@ -193,6 +193,8 @@ def test_the_page_gives_a_verdict_and_says_what_was_refused_as_text() -> None:
     )  # fmt: skip
 
     assert "a draft model with 3 draft tokens is the best so far" in page.subheader[0].value
+    loads = next(one.value for one in page.dataframe if "certainty" in one.value)
+    assert set(loads["K"]) == {"3"}
     assert f"{HOSTILE}: This is neither" in _said(page)
     assert "came before those of the other, about a minute apart." in _said(page)
     assert not any(element.allow_html for element in page.markdown)

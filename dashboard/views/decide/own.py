@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from analysis.matching.names import short
+from analysis.matching.names import with_draft
 from answers.compare import words
 from answers.compare.uploaded import Read, Told
 from answers.compare.values import Comparison
@@ -97,4 +97,4 @@ def _read(mine: Uploaded, names: Sequence[str]) -> None:
 
 
 def _arm(one: Read) -> str:
-    return known(one.arm) if one.draft is None else f"{known(one.arm)} ({short(one.draft)})"
+    return known(one.arm) if one.draft is None else with_draft(known(one.arm), one.draft)
