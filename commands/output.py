@@ -55,5 +55,33 @@ def end_of_path(path: str, letters: int) -> str:
     return "…" + (kept[part:] if 0 <= part < len(kept) - 1 else kept)
 
 
+def ends_of_paths(paths: Sequence[str], letters: int) -> list[str]:
+    """Return the paths as ``end_of_path`` does; where ends are alike, the parts that differ.
+
+    Many tools give every result one name in a folder of its own: ``…/baseline/c1/…`` tells more
+    than the name. Of a part that is too long its end is shown.
+    """
+    ends = [end_of_path(path, letters) for path in paths]
+    if len(set(ends)) == len(set(paths)):
+        return ends
+    parts = [path.split("/") for path in paths]
+    if len({len(one) for one in parts}) > 1:
+        return ends
+    differ = [len(set(column)) > 1 for column in zip(*parts, strict=True)]
+    return [_cut(one, differ, letters) for one in parts]
+
+
+def _cut(parts: list[str], differ: list[bool], letters: int) -> str:
+    """Return the parts that differ, with ``…`` in place of the others; the longest is cut until all
+    fit."""
+    kept = [part if told else "…" for part, told in zip(parts, differ, strict=True)]
+    kept = [part for at, part in enumerate(kept) if part != "…" or kept[at - 1 : at] != ["…"]]
+    surplus = len("/".join(kept)) - letters
+    if surplus > 0:
+        longest = max(range(len(kept)), key=lambda at: len(kept[at]))
+        kept[longest] = "…" + kept[longest][surplus + 1 :]
+    return "/".join(kept)
+
+
 def _is_numeric(text: str) -> bool:
     return text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""}

@@ -72,7 +72,7 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 def _show(rows: list[Row]) -> None:
     """Print one table. On a terminal what all runs share is said once, and of a path its end is
     shown."""
-    from commands.output import end_of_path, show_table, width
+    from commands.output import ends_of_paths, show_table, width
 
     excluded = any(row["excluded"] for row in rows)
     header = [name for name, _ in COLUMNS if excluded or name != "excluded"]
@@ -85,6 +85,7 @@ def _show(rows: list[Row]) -> None:
             header = [name for name in header if name not in shared]
         taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
                     for name in header[:-1])  # fmt: skip
-        for line in lines:
-            line[_PATH] = end_of_path(line[_PATH], max(letters - taken, _LEAST_PATH))
+        paths = [line[_PATH] for line in lines]
+        ends = ends_of_paths(paths, max(letters - taken, _LEAST_PATH))
+        lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
     show_table(header, [[line[name] for name in header] for line in lines])

@@ -161,9 +161,9 @@ def _table(files: Sequence["Guessed"], rows: list[dict[str, str]], names: list[s
 
 
 def _ends(files: Sequence["Guessed"]) -> list[str]:
-    from commands.output import end_of_path
+    from commands.output import ends_of_paths
 
-    return [end_of_path(str(one.path), _WIDTH // 2) for one in files]
+    return ends_of_paths([str(one.path) for one in files], _WIDTH // 2)
 
 
 def _row(one: "Guessed") -> dict[str, str]:

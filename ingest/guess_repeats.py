@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 
 from analysis.matching.guess import BASELINE
-from analysis.matching.guess_drafts import Named, drafts, words_apart
+from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words, words_apart
 from ingest.guessing import SHOWN, Found, Guessed, stated
 from warehouse.arms import arm_label
 
 
 def told_apart(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
-    """Return the files, none taken for a repeat of another arm: drafts get names of their own, and
-    files that are baselines only since the others are not are so if they are one arm."""
+    """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
+    name alike and drafts get names of their own, and files that are baselines only since the others
+    are not are so if they are one arm."""
+    words = datasets_apart(list(map(_named, files)))
+    files = list(map(_with_dataset, files, words))
     named = list(map(_named, files))
     if any(map(_is_by_others, files)) and (BASELINE, None) in words_apart(named):
         return tuple(
@@ -34,6 +37,14 @@ def _named(one: Guessed) -> Named:
 def _is_by_others(one: Guessed) -> bool:
     """Return whether a file is a baseline only since the others are not."""
     return one.facts["spec_method"] == Found(BASELINE, "others")
+
+
+def _with_dataset(one: Guessed, words: str | None) -> Guessed:
+    """Return the file with the words of its path beside the dataset that its report states."""
+    said = one.facts["dataset"]
+    if words is None or said.by != "contents":
+        return one
+    return stated(one, "dataset", with_words(said.value, words), "name")
 
 
 def _with_draft(one: Guessed, draft: str | None) -> Guessed:

@@ -6,12 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from analysis.matching.guess import BASELINE, numbers_of_arms
-from analysis.matching.guess_paths import left_words, sizes_in
+from analysis.matching.guess_paths import known_dataset, left_words, sizes_in
 
 Arm = tuple[str | None, int | None]
 #: What tells one file of a writer from the next and says nothing of the run: hashes and times.
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NO_WORD = re.compile(r"[0-9a-f]{6,}|\d+t\d+z?", re.IGNORECASE)
+
+#: What reports state as a dataset where the prompts were somebody's own: a kind, or a file.
+_SAYS_NOTHING = re.compile(
+    r"custom|openai|hf|file|data|dataset|prompts|.*\.(jsonl?|csv|txt|parquet)"
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Named:
     def words(self) -> list[str]:
         """What its path says beside arm, load and repeat."""
         words = left_words(_UUID.sub("/", self.path))
-        return [word for word in words if not _NO_WORD.fullmatch(word)]
+        known = known_dataset(self.path)
+        return [*([known] if known else []), *(w for w in words if not _NO_WORD.fullmatch(w))]
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -61,6 +67,27 @@ def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
         _label(one, size, set(telling.get(one.arm, ())) - of_baselines)
         for one, size in zip(sized, sizes, strict=True)
     )
+
+
+def datasets_apart(files: Sequence[Named]) -> tuple[str | None, ...]:
+    """Return what the path of each file adds to a dataset that is one for all; None: nothing.
+
+    Reports often say no more than "custom" or the name of a file with prompts. Words that tell the
+    repeats of a baseline apart, and those of another arm as well, say which prompts or settings
+    both had: ``gsm8k/`` and ``humaneval/`` are never pairs, nor are their averages.
+    """
+    telling = {arm: set(words) for arm, words in words_apart(files).items()}
+    of_baselines = telling.get((BASELINE, None), set())
+    others = set().union(*(words for arm, words in telling.items() if arm[0] != BASELINE))
+    shared = of_baselines & others
+    return tuple("-".join(word for word in one.words if word in shared) or None for one in files)
+
+
+def with_words(dataset: str | None, words: str) -> str:
+    """Return a dataset with words that tell it from another of its name; the words alone where it
+    says nothing, as "custom" or the name of a file."""
+    says_nothing = dataset is None or _SAYS_NOTHING.fullmatch(dataset)
+    return words if says_nothing else f"{dataset} {words}"
 
 
 def _label(one: Named, size: str | None, telling: set[str]) -> str | None:

@@ -137,12 +137,13 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
         if word not in everywhere and (len(own) > 1 or not several)
     }  # fmt: skip
     return tuple(
-        _known(path) or "-".join(word for word in words if word in said) or None
+        known_dataset(path) or "-".join(word for word in words if word in said) or None
         for path, words in zip(paths, left, strict=True)
     )
 
 
-def _known(path: str) -> str | None:
+def known_dataset(path: str) -> str | None:
+    """Return the benchmark of many words that a path names, e.g. ``mt-bench``."""
     found = _DATASET.search(path)
     return found[1] if found else None
 

@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner
 
-from commands.output import end_of_path
+from commands.output import end_of_path, ends_of_paths
 from draftboard import cli
 from tests.conftest import RECORDED
 
@@ -68,3 +68,24 @@ def test_json_is_nested_and_no_text_of_json(recorded: Path) -> None:
 def test_a_path_is_cut_at_its_beginning(path: str, letters: int, shown: str) -> None:
     assert end_of_path(path, letters) == shown
     assert len(end_of_path(path, letters)) <= letters
+
+
+@pytest.mark.parametrize(
+    ("paths", "letters", "shown"),
+    [
+        # Tools that give every result one name.
+        (["in/base/c1/profile_export.json", "in/base/c2/profile_export.json"], 20,
+         ["…/c1/…", "…/c2/…"]),
+        # The name tells as well, so its end stays.
+        (["in/base/vllm-model-10.json", "in/base/vllm-model-11.json",
+          "in/k3/vllm-model-10.json", "in/k3/vllm-model-11.json"], 16,
+         ["…/base/…-10.json", "…/base/…-11.json", "…/k3/…el-10.json", "…/k3/…el-11.json"]),
+        (["/results/a-long-name/x.json", "/results/b.json"], 12, ["…/x.json", "…/b.json"]),
+        # One file with several cells is one path.
+        (["/results/of-a-model/x.json"] * 2, 12, ["…/x.json"] * 2),
+    ],
+)  # fmt: skip
+def test_where_ends_are_alike_the_parts_that_differ_are_shown(
+    paths: list[str], letters: int, shown: list[str]
+) -> None:
+    assert ends_of_paths(paths, letters) == shown

@@ -5,13 +5,14 @@ editor asks to keep the files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import streamlit as st
 
 from analysis.matching.guess import Guess, from_name, together
-from analysis.matching.guess_drafts import Named, drafts
+from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
 from analysis.matching.guess_paths import repeat
 from answers.compare.uploaded import Read, Told, told
 from answers.compare.values import Question
@@ -89,6 +90,7 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
         return
     read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
+    facts = _datasets(read, names, facts, [contents[at].dataset for at in there])
     said = _drafts(read, names, facts)
     if any(said):
         st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
@@ -105,14 +107,33 @@ def _drafts(
     read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[str | None]:
     """Return the draft of each file that its name alone says; None where its report says one."""
-    named = [
+    stated = (any(cell.draft for cell in cells) for cells in read.values())
+    found = drafts(_named(read, names, facts))
+    return [None if known else draft for known, draft in zip(stated, found, strict=True)]
+
+
+def _datasets(
+    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess],
+    reported: Sequence[str | None],
+) -> tuple[Guess, ...]:  # fmt: skip
+    """Return the facts with datasets that names alone tell apart; what the user says stays."""
+    return tuple(
+        replace(one, dataset=with_words(said, words)) if words and one.dataset == said else one
+        for one, said, words in zip(
+            facts, reported, datasets_apart(_named(read, names, facts)), strict=True
+        )
+    )
+
+
+def _named(
+    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
+) -> list[Named]:
+    return [
         Named(names[at], one.method, one.num_speculative_tokens,
               (one.dataset, one.gpu, one.tensor_parallel_size,
                frozenset((cell.model, cell.load) for cell in read[at])))
         for at, one in zip(read, facts, strict=True)
     ]  # fmt: skip
-    stated = (any(cell.draft for cell in cells) for cells in read.values())
-    return [None if known else draft for known, draft in zip(stated, drafts(named), strict=True)]
 
 
 def _says_repeat(cells: Sequence[Read]) -> bool:
