@@ -83,6 +83,7 @@ FORMS: dict[str, Callable[[str], Made]] = {
     "yaml": _text("token: {}"),
     "yaml quoted": _text("hf_token: '{}'"),
     "nested yaml": _text("env:\n  - name: HF_TOKEN\n    value: {}\n"),
+    "yaml block": _text("api_key: |\n  {}\n"),
     "flow yaml": _text("{name: HF_TOKEN, value: {}}"),
     "json": _text('{"api_key": "{}"}'),
     "escaped json": _text('{\\"api_key\\": \\"{}\\"}'),
@@ -176,6 +177,31 @@ FORMS: dict[str, Callable[[str], Made]] = {
     "Telegram": _shape("110201543:AA", 33),
     "in a file name": _shape("hf_", 34, template="report_{}.json"),
     "in a path": _shape("glpat-", 20, template="/data/x-{}/report.json"),
+    # as logs, addresses and code spell them
+    "colour": _shape("hf_", 34, template="\x1b[32m{}\x1b[0m loaded"),
+    "colour at a name": _text("\x1b[36mapi_key\x1b[0m=\x1b[35m{}\x1b[0m"),
+    "escaped sign": _text('{\\"u\\": \\"http://x?api_key\\u003d{}\\"}'),
+    "escaped line": _shape("hf_", 34, template="stderr=b'saved\\n{}\\n'"),
+    "percent before": _shape("glpat-", 20, template="GET /login?next=%2Fcb%3Ftok%3D{}"),
+    "escaped letter": _shape("ghp_", 36, template="a=1\\u0026t\\u003d{}"),
+    "Slack webhook, percent": _text("n=https%3A%2F%2Fhooks.slack.com%2Fservices%2FT0AB%2FB0AB%2F{}"),
+    "second of a list": _text("args: {'port': 8000, 'api_key': ['EMPTY', '{}'], 'model': 'm'}"),
+    "second of an option": _text("vllm serve m --api-key 0ne0fTw0 {} --port 8000"),
+    "second by a comma": _text("VLLM_API_KEY=one1Key,{} vllm serve m"),
+    "percent header": _text("Authorization%3A%20Bearer%20{}"),
+    "escaped userinfo": _text("https:\\/\\/u:{}@host\\/v1"),
+    "percent userinfo": _text("p=https%3A%2F%2Fu%3A{}%40host"),
+    "wandb.login": _text('wandb.login(key="{}")'),
+    "os.environ": _text("os.environ['OPENAI_API_KEY'] = '{}'"),
+    "os.getenv": _text('os.getenv("HF_TOKEN", "{}")'),
+    "API key provided": _text("Incorrect API key provided: {}. You can find yours"),
+    "auth tuple": _text("requests.get(u, auth=('admin', '{}'))"),
+    "password for": _text("password for root: {}"),
+    "password of a place": _text("password (staging): {}"),
+    "password arrow": _text("password -> {}"),
+    "markdown": _text("**API key:** {}"),
+    "bytes": _text("api_key=b'{}'"),
+    "SecretStr": _text("api_key=SecretStr('{}')"),
     "private key": _pem("RSA PRIVATE KEY", True),
     "private key cut off": _pem("OPENSSH PRIVATE KEY", False),
 }  # fmt: skip
@@ -189,6 +215,7 @@ STRUCTURED: dict[str, Callable[[str], Made]] = {
     "key and value": _value(lambda s: {"key": "DB_PWD", "value": s}),
     "pair": _value(lambda s: [["HF_TOKEN", s], ["PORT", "8000"]]),
     "command": _value(lambda s: ["vllm", "serve", "tiny", "--api-key", s, "--port", "1"]),
+    "command with two keys": _value(lambda s: ["vllm", "--api-key", "0ne0fTw0", s, "--port", "1"]),
     "login": _value(lambda s: ["wandb", "login", s]),
     "docker -e": _value(lambda s: ["docker", "run", "-e", f"MY_OWN={s}", "image"]),
     "curl -u": _value(lambda s: ["curl", "-u", f"admin:{s}", "http://h"]),
@@ -310,6 +337,15 @@ num_key_value_heads: 8
 query_key_value
 attention keys
 monkey=5
+image_key: image_1
+"run_key": "k3-run-7", "experiment_key": "spec-k3-eagle3"
+vllm bench serve --backend openai -u http://node7:8000
+time to first token: 0.21
+seconds per output token: 0.01ms
+token: 512
+--api-key EMPTY EMPTY --port 8000
+"api_key": null, "model": "qwen3", "gpus": ["H200", "H200"]
+tokens -> 512
 --enable-prefix-caching
 --disable-log-requests
 --ssl-keyfile /etc/ssl/private/server.key

@@ -46,6 +46,11 @@ _SOURCE = re.compile(r"(?m)^  source:.*$")
 Plant = Callable[[Path, int], None]
 
 
+def _printed(text: str) -> str:
+    """As a terminal or a form hands it on, which keeps no other control character than a line's end."""
+    return text.replace("\x1b", "")
+
+
 def _command(*words: object) -> Result:
     return CliRunner().invoke(draftboard.cli, [str(word) for word in words])
 
@@ -138,7 +143,7 @@ def test_no_credential_of_a_result_reaches_what_draftboard_writes(
 def test_a_credential_in_the_name_of_a_file_or_folder_is_not_kept(
     run: Any, write: Any, tmp_path: Path
 ) -> None:
-    names = [text[:200] for text in TEXTS if "/" not in text]
+    names = [_printed(text)[:200] for text in TEXTS if "/" not in text]
     assert len([name for name in names if found_in(name)]) == len(names) > 60
     for number, name in enumerate(names):
         sample = bench(True) | {"date": f"20261121-09{number // 60:02d}{number % 60:02d}"}
@@ -154,7 +159,7 @@ def test_a_published_table_is_kept_without_credentials_and_can_be_read(
 ) -> None:
     table = (ROOT / "examples" / "claims" / "published-study.yaml").read_text("utf-8")
     for number, text in enumerate(TEXTS):
-        line = " ".join(text.split()).replace("'", "''")
+        line = " ".join(_printed(text).split()).replace("'", "''")
         told = _SOURCE.sub(lambda _, said=f"  source: '{line}'": said, table)
         assert told != table
         done = run(write(f"published-{number % 3}.yaml", told), "--json").json
@@ -173,7 +178,7 @@ def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
 ) -> None:
     assert run(write("r.json", bench(True))).status == 0
     for text in TEXTS:
-        line = " ".join(text.split())
+        line = " ".join(_printed(text).split())
         event = annotations.annotation("note", annotations.night("2026-11-21"), line, line[:80])
         annotations.add(run.root, event)
         stage = Stage(name="run", status="failed", said=text)

@@ -43,7 +43,9 @@ def _no_predicate(value: str) -> bool:
 
 
 def _no_number(value: str) -> bool:
-    return bool(value) and not value.isdigit()
+    """Not those of a container's user and group, nor the address of curl's or a load generator's
+    ``-u``."""
+    return bool(value) and not value.isdigit() and not value.startswith("//")
 
 
 def _of_name(name: str) -> Judge | None:
@@ -82,6 +84,14 @@ _ANNOUNCEMENTS = (
         rf"(?i)\b({_TOOLS})(?:[ \t]+auth|[ \t]+registry)?[ \t]+login[ \t]+"
         r"(?:--?[\w\-]+(?:=[^\s]*)?[ \t]+)*",
         _unlike_a_word,
+    ),
+    _row(rf"(?i)\b({_TOOLS})\.login\(\s{{0,8}}(?:(?:key|token|api_key)\s?=\s?)?", _unlike_a_word),
+    _row(r"(?i)\b(api[ _-]?key|token|password) (?:provided|given|used|received)\s?:\s+", _unlike_a_word),
+    _row(rf"(?i)\b({_PASSWORD})s?\s+(?:(?:for|of)\s+[^\s:]{{1,64}}|\([^()\n]{{1,64}}\))\s?:\s+", _no_predicate),
+    _row(r"\b(auth)\s?=\s?\(\s{0,8}\\*[\"'][^\"'\\]{0,64}\\*[\"']\s{0,8},\s{0,8}", _always),
+    _named(
+        r"\b(?:getenv|putenv|setenv|setdefault|get)\(\s{0,8}\\*[\"']([A-Za-z_]\w*)\\*[\"']\s{0,8},\s{0,8}",
+        _of_name,
     ),
     _row(r"\b(sshpass|mysql|mysqldump|docker login|podman login|az login)\b[^\n]{0,80}?\s-p\s*", _always),
     _row(r"\b(redis-cli)\b[^\n]{0,80}?\s-a\s+", _always),

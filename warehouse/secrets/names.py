@@ -46,6 +46,7 @@ _OF_TABLES = frozenset(
         "routing", "idempotency", "hash", "dataset", "config", "prompt", "column", "text", "data",
         "index", "object", "output", "input", "label", "series", "lookup", "join", "dict", "map",
         "kv", "value", "model", "arm", "field", "query", "attention", "past", "cell", "merge",
+        "image", "run", "experiment", "batch", "result", "results", "job", "bench", "benchmark",
         "order", "unique", "composite", "natural", "sampling", "random", "prng", "shard",
     }
 )  # fmt: skip

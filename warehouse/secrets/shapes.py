@@ -16,6 +16,11 @@ from warehouse.secrets.words import REMOVED
 #: What ends an address, or a value that no quotes enclose.
 END = r"\s\"'<>\\"
 
+#: A letter as logs, addresses and JSON in JSON spell it: a colour, ``\\n``, ``\\u0026``, ``%3D``.
+_COLOUR = r"\[[0-9;]{1,12}m"
+_LETTER = r"\\+(?:[nrtbf]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|%(?:25)*[0-9A-Fa-f]{2}"
+_ESCAPED = f"{_COLOUR}|{_LETTER}"
+
 
 def scrub_shapes(text: str) -> str:
     """Return the text without credentials that show themselves, and without secret addresses."""
@@ -54,8 +59,8 @@ def _tokens_with_digit() -> Any:
 
 def _alone(patterns: list[str]) -> Any:
     """Return the patterns as one that does not match in the middle of a word: ``task-…`` is no
-    ``sk-…``. A file name may join by ``_``."""
-    return re2.compile(rf"(^|[^A-Za-z0-9])({'|'.join(patterns)})")
+    ``sk-…``. A file name may join by ``_``, and what an escape ends is no word."""
+    return re2.compile(rf"(^|[^A-Za-z0-9]|{_ESCAPED})({'|'.join(patterns)})")
 
 
 def _token(row: dict[str, Any]) -> str:
@@ -70,7 +75,7 @@ def _removed_with_digit(found: Any) -> str:
 
 @cache
 def _addresses() -> Any:
-    return re2.compile(rf"(?i)((?:^|[^a-z])(?:{_known_addresses()}))(?:[^{END}]|\\+/)+")
+    return re2.compile(rf"(?i)((?:^|[^a-z]|{_ESCAPED})(?:{_known_addresses()}))(?:[^{END}]|\\+/)+")
 
 
 def _known_addresses() -> str:

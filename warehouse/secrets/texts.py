@@ -17,7 +17,7 @@ from warehouse.secrets.words import REMOVED, is_none, is_said_of, looks_random
 
 #: Without one of these no name, no announcement and no armour is in a text.
 _MAY_NAME = re2.compile(
-    r"(?i)key|token|auth|bearer|basic|pass|pwd|secret|credential|cookie|webhook|login|://|%2f%2f"
+    r"(?i)key|token|auth|bearer|basic|pass|pwd|secret|credential|cookie|webhook|login|:\\*/\\*/|%2f%2f"
     r"|notify.url|connection.string|[?&](?:amp;)?[a-z\-]+(?:=|%3d)|%3f|%26|-----begin"
     r"|pat\\*[\"']?[ \t]*[=:]|(?:^|\s)-[eupa]|--env|--user"
 )
@@ -27,19 +27,31 @@ _BODY = re.compile(
     r"[\s\\nr]*(?:[A-Za-z0-9+/=]{40,}+(?:\s|\\+[nr])*|[^\s\\\"']+(?:[\r\n]+|(?:\\+[nr])+|$|(?=[\"'])))*"
 )
 #: A name and what says that its value follows.
+_COLOURS = r"(?:(?:\x1b|\\+(?:x1b|u001b|033))?\[[0-9;]{1,12}m)*"
 _NAMED = re2.compile(
-    r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']|%22|%27|\])?"
-    r"([ \t]*(?:=>|:=|==?|:|%(?:25)*3[DdAa])[ \t+]*)"
+    r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']\]?|%22|%27|\])?"
+    rf"({_COLOURS}[ \t]*(?:=>|->|:=|==?|:|%(?:25)*3[DdAa]|\\+u003[DdAa]){_COLOURS}(?:[ \t+*]|%20)*{_COLOURS})"
 )
 #: An option and its value as two words, also as they stand in a printed list.
 _OPTION = re2.compile(r"--?([A-Za-z][\w.\-]*)(?:\\*[\"'],)?(?:\s|\\+[nrt]?)+")
-_USER = re2.compile(r"(:(?:\\*/){2}|:%2[Ff]%2[Ff])([^/?#\s\"'<>\\]+)@")
-_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+", re.I)
-_OPENING = re.compile(r"[\[(]?\s{0,8}(\\*[\"']|%22|%27)?")
-_BARE = re.compile(r"[^\s\"',;&\\}\])<]*")
+#: Between two words of a command line, or of a printed list of them.
+_GAP = re.compile(r"(?:\\*[\"']\s{0,8},)?\s{1,8}(?=[^\s])")
+_USER = re2.compile(r"((?::|%3[Aa])(?:(?:\\*/){2}|(?:%2[Ff]){2}))([^/?#\s\"'<>\\]+)(@|%40)")
+_SCHEME = re.compile(
+    r"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)(?:\s|%20|\+)+", re.I
+)
+#: What stands before a value: the mark of a block in YAML, a bracket, the letter of a Python text, the name of a type.
+_OPENING = re.compile(
+    r"(?:[|>][+-]?(?:\s|\\+n){1,64})?[\[(]?\s{0,8}(?:[bfruBFRU]{1,2}(?=\\*[\"'])|[A-Za-z]{1,16}\((?=\\*[\"']))?(''(?=[^\s'\",;)\]}])|\\*[\"']|%22|%27)?"
+)
+#: A comma ends a value where a space, a name or nothing follows; else another key does.
+_BARE = re.compile(r"(?:[^\s\"',;&\\}\])<]|,(?=[^\s\"',;&\\}\])<=:]+(?:[\s\"',;&\\}\])<]|$)))*")
 _BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
 _TO_END = re.compile(r"[^\r\n\"']*")
 _WHOLE_LINE = ("cookie", "cookies", "authorization")
+#: Between two texts of a list, and no name of a dictionary behind.
+_NEXT = re.compile(r"\\*[\"']\s{0,8},\s{0,8}(\\*[\"'])(?![\w.\-]{1,128}\\*[\"']\s{0,8}[:=])")
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{0,9})?(?:ms|s)?\.?")
 _QUOTED = 4096
 #: So much of a value tells whether it is a credential; a longer one is not read again and again.
 _HEAD = 512
@@ -72,7 +84,8 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 
 
 def _without_user(found: Any) -> str:
-    return str(found[0]) if found[2] in ("git", REMOVED) else f"{found[1]}{REMOVED}@"
+    known = found[2] in ("git", REMOVED)
+    return str(found[0]) if known else f"{found[1]}{REMOVED}{found[3]}"
 
 
 def _armoured(text: str) -> Iterator[_Span]:
@@ -99,10 +112,32 @@ def _named(text: str) -> Iterator[_Span]:
         ends = _TO_END if found[1].lower().endswith(_WHOLE_LINE) else _BARE
         ends = _BARE_IN_PERCENT if "%" in found[2] else ends
         span = _value(text, found.end(), ends)
+        if _counts_tokens(found[1], text[span[0] : span[1]]):
+            continue
         if _is_secret(text, span, sure, _prose(found[2], found[1])):
             span = _whole(text, span, ends)
             yield span
             at = span[1]
+        if "[" in text[found.end() : span[0]]:
+            for other in _of_one_list(text, span[1]):
+                yield other
+                at = other[1]
+
+
+def _counts_tokens(name: str, value: str) -> bool:
+    """Return whether a number tells how many tokens: ``time to first token: 0.21``, ``token: 512``."""
+    return name.islower() and name.endswith("token") and _NUMBER.fullmatch(value) is not None
+
+
+def _of_one_list(text: str, at: int) -> Iterator[_Span]:
+    """Yield the other values of a printed list whose first ended here: ``['key', 'key']``."""
+    while found := _NEXT.match(text, at):
+        end = _closing(text, found.end(), found[1])
+        if end is None:
+            return
+        if not is_none(text[found.end() : end]):
+            yield found.end(), end
+        at = end
 
 
 def _whole_name(text: str, start: int, name: str) -> str:
@@ -133,6 +168,8 @@ def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
         return start, end
     scheme = None if ends is _TO_END else _SCHEME.match(text, start)
     start = scheme.end() if scheme else start
+    if text.startswith(REMOVED, start):
+        return start, start + len(REMOVED)
     value = ends.match(text, start, start + _HEAD)
     return start, value.end() if value else start
 
@@ -180,6 +217,20 @@ def _options(text: str) -> Iterator[_Span]:
             span = _whole(text, span)
             yield span
             at = span[1]
+            for span in _further_keys(text, found[1], at):
+                yield span
+                at = span[1]
+
+
+def _further_keys(text: str, option: str, at: int) -> Iterator[_Span]:
+    """Yield the other values of an option that takes several: vLLM's ``--api-key one two``."""
+    while option.lower().endswith("key") and (found := _GAP.match(text, at)):
+        start, end = _value(text, found.end())
+        if text[start : start + 1] in ("", "-") or not looks_random(text[start:end]):
+            return
+        span = _whole(text, (start, end))
+        yield span
+        at = span[1]
 
 
 def _announced(text: str) -> Iterator[_Span]:

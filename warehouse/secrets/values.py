@@ -106,7 +106,8 @@ def _follows(words: list[Any], place: int) -> bool:
     before, word = said[-1], words[place]
     if len(words) == 2 and is_variable(before) and "_" in before:
         return _is_secret(before, word)  # a pair of name and value
-    if not before.startswith("-") and before not in ("login", "is"):
+    several = any(one.startswith("-") and one.lower().endswith("key") for one in said)
+    if not before.startswith("-") and before not in ("login", "is") and not several:
         return False
     line = " ".join((*(one[:256] for one in said), word))
     return scrub_text(line).endswith(REMOVED) and not scrub_text(word).endswith(REMOVED)
