@@ -1,8 +1,9 @@
 """``NaN`` and ``Infinity`` in a report: Python writes them, JSON has none."""
 
+import math
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -38,3 +39,15 @@ def decoded(
         return infinity if word == b"Infinity" else b"null"
 
     return decode(_WORDS.sub(replaced, data)), (FLAG,)
+
+
+def held_by(said: dict[str, Any]) -> tuple[Flag, ...]:
+    """Return the flag where a value that is read already, as of YAML, holds one of them."""
+    waiting: list[Any] = [said]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, float) and not math.isfinite(one):
+            return (FLAG,)
+        if isinstance(one, dict | list):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+    return ()

@@ -97,6 +97,11 @@ def _level(row: dict[str, Any]) -> Level:
             "This is a result of InferenceX's agent traces, whose requests depend on one another: "
             "it has no load that could be compared; give the results of its fixed lengths."
         )
+    below = [name for name in ("isl", "osl", "conc") if is_number(row.get(name)) and row[name] < 0]
+    if below:
+        raise InvalidInput(
+            f"This InferenceX result says {below[0]}={row[below[0]]}, which is below zero: export it again."
+        )
     numbers = nested if isinstance(nested, dict) else row
     total, output = _rates(row, numbers)
     return Level(

@@ -11,6 +11,7 @@ llm-d-benchmark writes a report of each version beside the file that it is made 
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, why
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
-from warehouse.rows import Measurement
+from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "llm-d", "an llm-d benchmark report"
@@ -99,7 +100,7 @@ def _name(mark: str, rest: str) -> str:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
-    said = _read(content)
+    said, flags = _read(content)
     version = str(said.get("version"))
     scenario = _object(said.get("scenario"))
     if version.startswith("0.1"):
@@ -117,16 +118,18 @@ def parse(content: Content, context: Context) -> Parsed:
             f"This llm-d benchmark report has version {version[:20]}, 0.1 and 0.2 are read: export "
             "it in one of these, or give the report of its load generator."
         )
-    level = _level(said, told, tool.lower())
+    # A load may say Infinity, as of requests at once.
+    flags = (*flags, *not_a_number.held_by(told))
+    level = replace(_level(said, told, tool.lower()), flags=flags)
     config = scrub({"version": version, "scenario": scenario})
     return Parsed(NAME, config, iter([cell_of(level, context)]))
 
 
-def _read(content: Content) -> dict[str, Any]:
+def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     if head_of(content.data)[:1] != b"{":
-        return load_yaml(content.data, KIND)
+        return load_yaml(content.data, KIND), ()
     try:
-        return not_a_number.decoded(content.data, members)[0]
+        return not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
         raise InvalidInput(f"This llm-d benchmark report cannot be read: {why(error)}.") from None
 

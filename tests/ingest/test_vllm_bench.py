@@ -282,3 +282,15 @@ def test_a_failed_run_of_a_sweep_is_rejected_with_its_reason(run: Any, write: An
     failure = {"run_number": 0, "error_type": "RuntimeError", "error": "engine died"}
     done = run(write("sweep/SERVE-a/run=0.failure.json", failure), "--json")
     assert "RuntimeError: engine died" in done.reason
+
+
+@pytest.mark.parametrize(("failed", "told"), [(0, True), (1, False), (None, False)])
+def test_counts_that_contradict_each_other_are_told_without_requests_too(
+    run: Any, write: Any, bench: Any, failed: int | None, told: bool
+) -> None:
+    """A release that counts no failed requests leaves them to be told from the others."""
+    made = {"num_prompts": bench()["completed"] + 1, "failed": failed}
+    sample = {key: value for key, value in bench(**made).items() if not isinstance(value, list)}
+    assert run(write("bench.json", sample)).status == 0
+    (cell,) = run.cells()
+    assert ("counts_differ" in run.flags(cell["cell_id"])) == told

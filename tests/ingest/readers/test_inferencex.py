@@ -165,3 +165,9 @@ def test_a_row_that_cannot_be_refuses_the_collection_by_its_place(run: Any, tmp_
     path = written(tmp_path / "agg_bmk.json", [ROW, ROW | {"conc": 32, "mean_ttft": -1.0}])
     assert "Benchmark 1 of this report" in run(path, "--json").reason
     assert not list(run.root.rglob("tmp-*"))
+
+
+@pytest.mark.parametrize("name", ["isl", "osl", "conc"])
+def test_a_length_or_load_below_zero_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"says {name}=-3, which is below zero"):
+        cell(written(tmp_path / "r.json", ROW | {name: -3}))

@@ -271,3 +271,17 @@ def test_yaml_that_grows_as_it_is_read_is_refused(tmp_path: Path) -> None:
     path.write_text(f"version: '0.1'\nscenario: {{}}\na0: &a0 [1, 1]\n{bomb}\nmetrics: {{}}\n")
     with pytest.raises(InvalidInput, match="repeats itself"):
         cell(path)
+
+
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_a_value_that_is_no_number_is_unknown_and_told(tmp_path: Path, dump: Any) -> None:
+    said = copy.deepcopy(ONE)
+    said["metrics"]["throughput"]["output_tokens_per_sec"] = float("nan")
+    path = tmp_path / ("r.json" if dump is json.dumps else "r.yaml")
+    path.write_text(dump(said), "utf-8")
+    found = cell(path)
+    assert "not_a_number" in {flag.name for flag in found.flags}
+    assert ("output_throughput", "mean") not in values(found, "reported")
+    assert "not_a_number" not in {
+        flag.name for flag in cell(written(tmp_path / "b.json", ONE)).flags
+    }
