@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ingest.read import json_bytes
 from warehouse.rows import Flag
 
 FLAG = Flag(
@@ -21,10 +22,12 @@ _Read = TypeVar("_Read")
 def decoded(
     data: memoryview, decode: Callable[[bytes | memoryview], _Read], infinity: bytes = b"null"
 ) -> tuple[_Read, tuple[Flag, ...]]:
-    """Return what ``decode`` makes of the data, read again with null for NaN where it is no JSON.
+    """Return what ``decode`` makes of the data, read again with null for NaN where it is no JSON, and
+    without the byte order mark that Windows writes.
 
     ``infinity`` stands for Infinity; texts stay as they are. Raises what ``decode`` raises.
     """
+    data = json_bytes(data)
     try:
         return decode(data), ()
     except msgspec.DecodeError as error:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from analysis.flags.pair_flags import pair_flags
 from analysis.frames import numbered, objects
+from analysis.matching.fields import ARM as ARM
 from analysis.matching.fields import MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.improvement import improvements
 from analysis.matching.measured import MISSING, grid
@@ -35,8 +36,6 @@ SETTING: tuple[str, ...] = (
     "study",
     *(name for name in MATCH_FIELDS if name not in _OF_LEVEL),
 )
-#: What tells one arm from another.
-ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculative_config")
 _BY = ["setting", "arm_id"]
 _ARMS = ("baseline", "speculative")
 _IDS = ("baseline_id", "speculative_id")

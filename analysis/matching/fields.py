@@ -20,6 +20,8 @@ MATCH_FIELDS: dict[str, str] = {
     "max_tokens": "output token limit", "ignore_eos": "ignoring the end of text", "load": "load",
     "load_generator": "load generator", "evidence": "evidence",
 }  # fmt: skip
+#: What tells one arm from another.
+ARM: tuple[str, ...] = ("arm_label", "draft_model", "draft_revision", "speculative_config")
 #: What most reports leave out or can tell of one arm only: unknown there is taken as equal, with a
 #: doubt. Of every other field unknown is another value than a known one.
 UNKNOWN_MATCHES: tuple[str, ...] = (

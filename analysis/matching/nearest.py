@@ -1,5 +1,7 @@
 """Nearest neighbours: in the fields that must be equal, and in time."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -79,3 +81,43 @@ def nearest_in_time(seekers: pd.DataFrame, pool: pd.DataFrame, by: list[str]) ->
     here = here.sort_values(["at", "s"])
     found = pd.merge_asof(here, there, on="at", by=by, direction="nearest").dropna(subset=["b"])
     return found[["s", "b", "tied"]].astype(np.int64)
+
+
+def spread(chosen: pd.DataFrame, rows: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
+    """Return the choice with launches of one arm that all took one baseline spread over all of them.
+
+    Where one arm ran after the other, the nearest baseline is one for all, and its own luck would
+    stand against every launch. So as many baselines as there are launches, the nearest in time, are
+    taken in the order of their starts. ``chosen`` as ``nearest_in_time`` returns it; ``rows``: key,
+    arm, repeat (-1 unknown), study and at, a row per cell; ``pool``: key, row, at, repeat and study
+    of baselines. Adds ``spread``: whether a pair was made so.
+    """
+    chosen = chosen.assign(spread=False)
+    seekers = rows.iloc[chosen["s"].to_numpy()].reset_index(drop=True)
+    taken = seekers.assign(b=chosen["b"], tied=chosen["tied"])
+    taken = taken[(taken["tied"] > 1) & (taken["repeat"] == -1)]
+    groups = taken.groupby(["key", "arm", "study"])["b"]
+    crowded = taken[(groups.transform("size") > 1) & (groups.transform("nunique") == 1)]
+    if crowded.empty:
+        return chosen
+    near = pool[pool["key"].isin(crowded["key"]) & (pool["repeat"] == -1)]
+    by_key: Any = near.groupby("key").indices
+    for (key, _, study), launches in crowded.groupby(["key", "arm", "study"]):
+        own = near.iloc[by_key.get(key, [])]
+        if own.empty:
+            continue
+        same = own[own["study"] == study]
+        order = _in_turns(launches, same if len(same) else own)
+        chosen.loc[order.index, "b"] = order.to_numpy()
+        chosen.loc[order.index, "spread"] = True
+    return chosen
+
+
+def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
+    """Return the row of a baseline for each launch, by the launch's index."""
+    launches = launches.assign(at=launches["at"].fillna(-NEVER)).sort_values(["at", "row"])
+    there = baselines.assign(at=baselines["at"].fillna(NEVER)).drop_duplicates("row")
+    there["away"] = (there["at"] - launches["at"].median()).abs()
+    nearest_ones = there.sort_values(["away", "row"]).head(len(launches))
+    in_order = nearest_ones.sort_values(["at", "row"])["row"].to_numpy()
+    return pd.Series(np.resize(in_order, len(launches)), index=launches.index)

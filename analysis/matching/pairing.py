@@ -7,9 +7,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.matching.fields import IDLE_AT_TEMPERATURE_0, UNKNOWN_MATCHES, conflicts, field_codes
+from analysis.frames import numbered
+from analysis.matching.fields import (
+    ARM,
+    IDLE_AT_TEMPERATURE_0,
+    UNKNOWN_MATCHES,
+    conflicts,
+    field_codes,
+)
 from analysis.matching.fields import MATCH_FIELDS as MATCH_FIELDS
-from analysis.matching.nearest import nearest_in_time
+from analysis.matching.nearest import nearest_in_time, spread
 from analysis.matching.unmatched import named, shown, unmatched
 from warehouse.errors import UnknownKey
 from warehouse.rows import Flag
@@ -60,10 +67,11 @@ def _choose(
     cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, strict: list[str]
 ) -> pd.DataFrame:
     """Return a row per pair: row numbers ``b`` and ``s``, ``tied``: how many baselines were as
-    good, and ``repeat_b``, ``repeat_s``.
+    good, ``spread``: whether launches took turns, and ``repeat_b``, ``repeat_s``.
 
     Best is: the fewest differences in allowed fields, then the same study and repeat, then the same
-    study, then the same repeat, then the nearest in time. No step makes a row per spec x baseline
+    study, then the same repeat, then the nearest in time; launches that all took one baseline, as
+    where one arm ran after the other, are spread over those there are. No step makes a row per spec x baseline
     of a key, so repeats cost no more than cells.
     """
     repeat = _column(cells, "repeat")
@@ -84,6 +92,7 @@ def _choose(
         parts.append(nearest_in_time(seekers, pool, ["key", *alike]))
         seekers = seekers[~seekers["row"].isin(parts[-1]["s"])]
     chosen = pd.concat(parts, ignore_index=True)
+    chosen = spread(chosen, rows.assign(arm=numbered(cells, ("spec_method", *ARM))), pool)
     return chosen.assign(
         repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]]
     )
@@ -143,14 +152,15 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     differ = conflicts(one, other, tuple(MATCH_FIELDS))
     unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen))
-    found = zip(unknown, chosen["tied"], chosen["repeat_b"], chosen["repeat_s"], strict=True)
+    columns = ("tied", "spread", "repeat_b", "repeat_s")
+    found = zip(unknown, *(chosen[name] for name in columns), strict=True)
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
             "allowed": pd.Series(named(differ), dtype=object),
             "flags": pd.Series(
-                [(*_doubts(u), *_choice(t, b, s)) for u, t, b, s in found], dtype=object
+                [(*_doubts(u), *_choice(*choice)) for u, *choice in found], dtype=object
             ),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
@@ -180,7 +190,7 @@ def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
     )
 
 
-def _choice(tied: int, baseline: float, speculative: float) -> Flags:
+def _choice(tied: int, in_turns: bool, baseline: float, speculative: float) -> Flags:
     """Yield a flag where the baseline was chosen among several, or is of another repeat."""
     if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
         yield Flag(
@@ -190,5 +200,10 @@ def _choice(tied: int, baseline: float, speculative: float) -> Flags:
             "other arm: no baseline has the same one.",
         )
     if tied > 1:
-        sentence = f"{tied} baselines match; the nearest in time was taken."
+        how = (
+            "repeats of both arms were paired in the order of their starts"
+            if in_turns
+            else "the nearest in time was taken"
+        )
+        sentence = f"{tied} baselines match; {how}."
         yield Flag("several_baselines", "info", sentence)

@@ -19,7 +19,6 @@ from ingest.formats.guidellm_reported import reported
 from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
 from ingest.model import Content, Context, Parsed
-from ingest.read import json_bytes
 from ingest.unreadable import UNREADABLE, why
 from ingest.window import active
 from warehouse.errors import InvalidInput
@@ -59,7 +58,7 @@ def parse(content: Content, context: Context) -> Parsed:
 
 def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
     try:
-        return not_a_number.decoded(json_bytes(content.data), _decode)
+        return not_a_number.decoded(content.data, _decode)
     except UNREADABLE as error:
         raise InvalidInput(
             f"The GuideLLM report cannot be read ({why(error)}): it is cut off, damaged or lacks a "

@@ -210,6 +210,54 @@ def test_an_unknown_repeat_is_not_the_same_as_a_known_one(row: Row) -> None:
     assert names(both) == []
 
 
+@pytest.mark.parametrize("starts", [(0, 10), (10, 0), (None, None)])
+def test_where_one_arm_ran_after_the_other_no_baseline_stands_against_all_launches(
+    row: Row, starts: tuple[int | None, int | None]
+) -> None:
+    """The nearest is one for all, whose own luck would be every pair's. Unknown times are told by
+    nothing, so any order is as good."""
+    moments = [[None if one is None else at(one + n) for n in range(3)] for one in starts]
+    found = matched(
+        *(row(f"b{n}", repeat=None, started_at=moments[0][n]) for n in range(3)),
+        *(row(f"s{n}", "eagle3", repeat=None, started_at=moments[1][n]) for n in range(3)),
+        row("other", "ngram", repeat=None, started_at=at(5)),
+    )
+    assert {pair for pair in pairs(found) if pair[1] != "other"} == {
+        ("b0", "s0"), ("b1", "s1"), ("b2", "s2"),
+    }  # fmt: skip
+    said = [flags[-1].sentence for flags in found.pairs["flags"]]
+    assert sum("in the order of their starts" in one for one in said) == 3
+
+
+@pytest.mark.parametrize(
+    ("baselines", "launches", "made"),
+    [
+        # Of more baselines than launches the nearest are taken.
+        (3, 2, [("b1", "s0"), ("b2", "s1")]),
+        # Of fewer, some stand against two.
+        (2, 3, [("b0", "s0"), ("b0", "s2"), ("b1", "s1")]),
+        (2, 1, [("b1", "s0")]),
+    ],
+)
+def test_of_unlike_numbers_of_repeats_as_many_as_can_be_are_used(
+    row: Row, baselines: int, launches: int, made: list[tuple[str, str]]
+) -> None:
+    found = matched(
+        *(row(f"b{n}", repeat=None, started_at=at(n)) for n in range(baselines)),
+        *(row(f"s{n}", "eagle3", repeat=None, started_at=at(10 + n)) for n in range(launches)),
+    )
+    assert sorted(pairs(found)) == made
+
+
+def test_launches_in_turns_pair_with_the_nearest(row: Row) -> None:
+    found = matched(
+        *(row(f"b{n}", repeat=None, started_at=at(10 * n)) for n in range(3)),
+        *(row(f"s{n}", "eagle3", repeat=None, started_at=at(10 * n + 1)) for n in range(3)),
+    )
+    assert pairs(found) == [("b0", "s0"), ("b1", "s1"), ("b2", "s2")]
+    assert all("nearest in time" in flags[0].sentence for flags in found.pairs["flags"])
+
+
 def test_of_several_baselines_the_nearest_in_time_is_taken_and_the_others_told(row: Row) -> None:
     found = matched(
         row("early", started_at=at(0)),

@@ -77,3 +77,9 @@ def test_a_real_file_of_appended_results_is_two_levels_of_one_arm() -> None:
         assert accepted.drafts is not None
         assert accepted.accepted_tokens is not None
         assert accepted.mean_length == pytest.approx(1 + accepted.accepted_tokens / accepted.drafts)
+
+
+def test_a_byte_order_mark_before_a_result_is_passed_over(tmp_path: Path, bench: Any) -> None:
+    path = tmp_path / "windows.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(bench()).encode())
+    assert cell(path).completed == bench()["completed"]
