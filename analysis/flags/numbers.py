@@ -48,9 +48,7 @@ def counts(cell: Cell) -> Flags:
     told = (cell.completed, cell.errored, cell.incomplete)
     made = cell.requests_made
     if made is not None and sum(told) != made and (sum(told) > made or cell.requests_complete):
-        yield counts_differ(
-            f"{sum(told)} requests ended in one way or another, but {made} were made"
-        )
+        yield ended_otherwise(sum(told), made)
     if cell.requests is None:
         return
     counted = cell.requests["status"].value_counts().to_pylist()
@@ -60,15 +58,18 @@ def counts(cell: Cell) -> Flags:
         rows = status.get(word, 0)
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
-            yield counts_differ(f"it holds {rows} {word} requests and counts {count}")
+            yield _counts(f"it holds {rows} {word} requests and counts {count}")
     rows = cell.requests.num_rows
     if cell.requests_complete and rows < sum(told):
-        yield counts_differ(f"it holds {rows} requests, all there were, and counts {sum(told)}")
+        yield _counts(f"it holds {rows} requests, all there were, and counts {sum(told)}")
 
 
-def counts_differ(what: str) -> Flag:
-    """Return the flag of a report whose numbers of requests contradict each other; ``what`` says
-    how."""
+def ended_otherwise(ended: int, made: int) -> Flag:
+    """Return the flag of a report in which other numbers of requests ended than were made."""
+    return _counts(f"{ended} requests ended in one way or another, but {made} were made")
+
+
+def _counts(what: str) -> Flag:
     return Flag("counts_differ", "warning", f"The report contradicts itself: {what}.")
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import numbered
-from analysis.matching.comparison import ARM, SETTING
-from analysis.matching.fields import numbered_loads
+from analysis.matching.comparison import SETTING
+from analysis.matching.fields import ARM, numbered_loads
 from warehouse.loads import Load
 
 #: What tells one setting from another here, where nothing is paired.

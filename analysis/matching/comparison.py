@@ -15,8 +15,7 @@ import pandas as pd
 
 from analysis.flags.pair_flags import pair_flags
 from analysis.frames import numbered, objects
-from analysis.matching.fields import ARM as ARM
-from analysis.matching.fields import MATCH_FIELDS, filled, numbered_loads
+from analysis.matching.fields import ARM, MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.improvement import improvements
 from analysis.matching.measured import MISSING, grid
 from analysis.matching.pairing import match

@@ -11,7 +11,7 @@ from analysis.evidence.repeats import BASELINE as OF_BASELINE
 from analysis.evidence.repeats import launches_of
 from analysis.frames import plain
 from analysis.matching.arms import choosers, families
-from analysis.matching.comparison import ARM
+from analysis.matching.fields import ARM
 from analysis.search.space import Arm, Floats, Launch, Place, Space
 from analysis.service.slo import Slo
 from answers.decide.answer import subject_of

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from analysis.canonical import Window, canonical
-from analysis.flags.numbers import counts_differ
+from analysis.flags.numbers import ended_otherwise
 from ingest import not_a_number
 from ingest.formats import vllm_facts
 from ingest.formats.vllm_requests import Columns, mean_gap, request_columns, request_table
@@ -213,9 +213,7 @@ def _doubts(result: Result, columns: Columns | None, started: datetime | None) -
     ended = bench.completed + (bench.failed or 0)
     # Where its requests are there, they are counted with those of all formats.
     if columns is None and bench.failed is not None and ended < bench.num_prompts:
-        yield counts_differ(
-            f"{ended} requests ended in one way or another, but {bench.num_prompts} were made"
-        )
+        yield ended_otherwise(ended, bench.num_prompts)
     if columns is not None:
         yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), mean_gap(bench))
     if columns is not None and bench.start_times:

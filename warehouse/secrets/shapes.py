@@ -16,10 +16,11 @@ from warehouse.secrets.words import REMOVED
 #: What ends an address, or a value that no quotes enclose.
 END = r"\s\"'<>\\"
 
-#: A letter as logs, addresses and JSON in JSON spell it: a colour, ``\\n``, ``\\u0026``, ``%3D``.
-_COLOUR = r"\[[0-9;]{1,12}m"
+#: What is left of a colour in a log.
+COLOUR = r"\[[0-9;]{1,12}m"
+#: A letter as logs, addresses and JSON in JSON spell it: ``\\n``, ``\\u0026``, ``%3D``.
 _LETTER = r"\\+(?:[nrtbf]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|%(?:25)*[0-9A-Fa-f]{2}"
-_ESCAPED = f"{_COLOUR}|{_LETTER}"
+_ESCAPED = f"{COLOUR}|{_LETTER}"
 
 
 def scrub_shapes(text: str) -> str:

@@ -12,7 +12,7 @@ import re2
 
 from warehouse.secrets.announced import announced
 from warehouse.secrets.names import Secrecy, secrecy
-from warehouse.secrets.shapes import scrub_shapes
+from warehouse.secrets.shapes import COLOUR, scrub_shapes
 from warehouse.secrets.words import REMOVED, is_none, is_said_of, looks_random
 
 #: Without one of these no name, no announcement and no armour is in a text.
@@ -26,8 +26,8 @@ _ARMOUR = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
 _BODY = re.compile(
     r"[\s\\nr]*(?:[A-Za-z0-9+/=]{40,}+(?:\s|\\+[nr])*|[^\s\\\"']+(?:[\r\n]+|(?:\\+[nr])+|$|(?=[\"'])))*"
 )
+_COLOURS = rf"(?:(?:\x1b|\\+(?:x1b|u001b|033))?{COLOUR})*"
 #: A name and what says that its value follows.
-_COLOURS = r"(?:(?:\x1b|\\+(?:x1b|u001b|033))?\[[0-9;]{1,12}m)*"
 _NAMED = re2.compile(
     r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']\]?|%22|%27|\])?"
     rf"({_COLOURS}[ \t]*(?:=>|->|:=|==?|:|%(?:25)*3[DdAa]|\\+u003[DdAa]){_COLOURS}(?:[ \t+*]|%20)*{_COLOURS})"
