@@ -118,6 +118,8 @@ FORMS: dict[str, Callable[[str], Made]] = {
     "mysql": _text("mysql -h db -uroot -p{} x"),
     "redis-cli": _text("redis-cli -h db -a {}"),
     "ENV": _text("ENV HF_TOKEN {}"),
+    "fish": _text("set -gx HF_TOKEN {}"),
+    "a sign inside": _text("DB_PASSWORD=one1&{} psql -h db"),
     "aws configure": _text("aws configure set aws_secret_access_key {}"),
     "netrc": _text("machine api.wandb.ai login user password {}"),
     # headers
@@ -172,6 +174,7 @@ FORMS: dict[str, Callable[[str], Made]] = {
     "dckr_pat_": _shape("dckr_pat_", 27),
     "gsk_": _shape("gsk_", 52),
     "r8_": _shape("r8_", 37),
+    "fw_": _shape("fw_", 24),
     "sk_live_": _shape("sk_live_", 24),
     "JWT": _shape("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.", 43),
     "Telegram": _shape("110201543:AA", 33),
@@ -510,6 +513,7 @@ aime25
 gpt-oss-120b-eagle3-long-context
 speculators/llama-3.1-8b-eagle3
 arctic-inference
+fw_baseline_eagle3_c16_2026
 medusa-1.0
 mlp_speculator
 suffix decoding

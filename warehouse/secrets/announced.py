@@ -96,7 +96,7 @@ _ANNOUNCEMENTS = (
     _row(r"\b(sshpass|mysql|mysqldump|docker login|podman login|az login)\b[^\n]{0,80}?\s-p\s*", _always),
     _row(r"\b(redis-cli)\b[^\n]{0,80}?\s-a\s+", _always),
     _row(r"(?:^|\s)(-u|--user|--proxy-user)[\s=]+[\"']?[^\s:\"']{1,64}:", _no_number),
-    _named(r"\b(?:setenv|ENV|set|SET)\s+([A-Za-z_]\w*)\s+", _of_name),
+    _named(r"\b(?:setenv|ENV|set|SET)\s+(?:-[a-zA-Z]{1,4}\s+){0,3}([A-Za-z_]\w*)\s+", _of_name),
     _named(r"(?:^|\s)(?:-e|--env)[\s=]+[\"']?([A-Z_][A-Z0-9_]*)=", _of_variable),
     _named(
         r"(?i)\b(?:name|key|variable)\\*[\"']?\s{0,8}[:=]\s{0,8}\\*[\"']?([a-z_][\w.\-]{0,127})"
