@@ -1,7 +1,5 @@
 """Nearest neighbours: in the fields that must be equal, and in time."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -100,24 +98,37 @@ def spread(chosen: pd.DataFrame, rows: pd.DataFrame, pool: pd.DataFrame) -> pd.D
     crowded = taken[(groups.transform("size") > 1) & (groups.transform("nunique") == 1)]
     if crowded.empty:
         return chosen
-    near = pool[pool["key"].isin(crowded["key"]) & (pool["repeat"] == -1)]
-    by_key: Any = near.groupby("key").indices
-    for (key, _, study), launches in crowded.groupby(["key", "arm", "study"]):
-        own = near.iloc[by_key.get(key, [])]
-        if own.empty:
-            continue
-        same = own[own["study"] == study]
-        order = _in_turns(launches, same if len(same) else own)
-        chosen.loc[order.index, "b"] = order.to_numpy()
-        chosen.loc[order.index, "spread"] = True
+    baselines = pool[pool["repeat"] == -1].drop_duplicates(["key", "row"])
+    order = _in_turns(crowded, baselines.assign(at=baselines["at"].fillna(NEVER)))
+    chosen.loc[order.index, "b"] = order
+    chosen.loc[order.index, "spread"] = True
     return chosen
 
 
 def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
-    """Return the row of a baseline for each launch, by the launch's index."""
-    launches = launches.assign(at=launches["at"].fillna(-NEVER)).sort_values(["at", "row"])
-    there = baselines.assign(at=baselines["at"].fillna(NEVER)).drop_duplicates("row")
-    there["away"] = (there["at"] - launches["at"].median()).abs()
-    nearest_ones = there.sort_values(["away", "row"]).head(len(launches))
-    in_order = nearest_ones.sort_values(["at", "row"])["row"].to_numpy()
-    return pd.Series(np.resize(in_order, len(launches)), index=launches.index)
+    """Return the row of a baseline for each launch that has one to take, by the launch's index."""
+    launches = launches.assign(at=launches["at"].fillna(-NEVER))
+    groups = launches.groupby(["key", "arm", "study"])
+    launches["group"] = groups.ngroup()
+    about = groups.agg(group=("group", "first"), middle=("at", "median"), launches=("at", "size"))
+    near = _nearest_to_groups(about.reset_index(), baselines)
+    launches = launches.sort_values(["group", "at", "row"])
+    launches["turn"] = launches.groupby("group").cumcount() % launches["group"].map(
+        near.groupby("group").size()
+    )
+    turns = launches.reset_index().merge(near, on=["group", "turn"])
+    return turns.set_index("index")["baseline"].astype(np.int64)
+
+
+def _nearest_to_groups(groups: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """Return group, baseline (its row) and turn: of each group as many baselines as it has launches,
+    those of its own study where there are any, in the order of their starts."""
+    there = baselines[["key", "row", "at", "study"]].rename(columns={"row": "baseline"})
+    found = groups.merge(there, on="key", suffixes=("", "_there"))
+    own = found["study"] == found["study_there"]
+    found = found[own | ~own.groupby(found["group"]).transform("any")]
+    found["away"] = (found["at"] - found["middle"]).abs()
+    found = found.sort_values(["group", "away", "baseline"])
+    found = found[found.groupby("group").cumcount() < found["launches"]]
+    found = found.sort_values(["group", "at", "baseline"])
+    return found.assign(turn=found.groupby("group").cumcount())[["group", "baseline", "turn"]]

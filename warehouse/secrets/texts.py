@@ -45,7 +45,9 @@ _OPENING = re.compile(
     r"(?:[|>][+-]?(?:\s|\\+n){1,64})?[\[(]?\s{0,8}(?:[bfruBFRU]{1,2}(?=\\*[\"'])|[A-Za-z]{1,16}\((?=\\*[\"']))?(''(?=[^\s'\",;)\]}])|\\*[\"']|%22|%27)?"
 )
 #: These signs end a value where a space, a name or nothing follows; else they are of it, or another key follows.
-_BARE = re.compile(r"(?:[^\s\"',;&\\}\])<]|[,;&)\]](?=[^\s\"',;&\\}\])<=:]+(?:[\s\"',;&\\}\])<]|$)))*")
+_BARE = re.compile(
+    r"(?:[^\s\"',;&\\}\])<]|[,;&)\]](?=[^\s\"',;&\\}\])<=:]+(?:[\s\"',;&\\}\])<]|$)))*"
+)
 _BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
 _TO_END = re.compile(r"[^\r\n\"']*")
 _WHOLE_LINE = ("cookie", "cookies", "authorization")
