@@ -1,5 +1,6 @@
 """Files that a reader drops: guessed, decided like any other, refused alike, and gone afterwards."""
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from dashboard import upload
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
 from tests.conftest import Drop, recorded_drop
 from tests.dashboard.opening import opened
+from tests.ingest.readers.test_sglang import line
+from tests.secrets.planted import bench
 from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -232,6 +235,47 @@ def test_files_of_one_method_whose_names_differ_are_two_drafts_and_not_repeats_o
     # Its prompts are others; the table names the file that was dropped, not where it lay.
     alone = next(one.value for one in page.dataframe if "why it is not compared" in one.value)
     assert set(alone["from"]) == {"draft-model-large.json.zst"}
+
+
+#: Results of which vLLM's says no dataset and SGLang's "custom", whatever the prompts were.
+SAY_LITTLE = {
+    "vllm": lambda: bench(False),
+    "sglang": lambda: line(
+        dataset_name="custom", backend="vllm", max_concurrency=4, request_rate=4.0
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SAY_LITTLE)
+@pytest.mark.usefixtures("warehouse")
+def test_datasets_that_only_names_tell_apart_are_no_repeats_of_one(kind: str) -> None:
+    """``code`` is known to the warehouse, ``chat`` to nobody."""
+    page = _dropped(
+        *(
+            (f"{arm}_{dataset}.json", _as_fast(SAY_LITTLE[kind](), tokens_per_s))
+            for dataset, slow, fast in (("code", 9.0, 13.5), ("chat", 3.0, 3.75))
+            for arm, tokens_per_s in (("baseline", slow), ("eagle3-k3", fast))
+        )
+    )
+
+    read = page.dataframe[-1].value
+    assert len(read) == len(set(zip(read["arm"], read["dataset"], strict=True))) == 4
+    gains = {one for table in page.dataframe if "improvement" in table.value
+             for metric, one in zip(table.value["metric"], table.value["improvement"], strict=True)
+             if metric.startswith("Output throughput")}  # fmt: skip
+    assert gains == {"+25.0\u202f%", "+50.0\u202f%"}
+
+
+def _as_fast(said: dict[str, Any], tokens_per_s: float) -> bytes:
+    """The result with a duration that makes its output throughput this, in tokens/s."""
+    said["duration"] = said["total_output_tokens"] / tokens_per_s
+    said["output_throughput"] = tokens_per_s
+    said["request_throughput"] = said["completed"] / said["duration"]
+    both = (said["total_input_tokens"] + said["total_output_tokens"]) / said["duration"]
+    said["total_token_throughput" if "total_token_throughput" in said else "total_throughput"] = (
+        both
+    )
+    return json.dumps(said).encode()
 
 
 @pytest.mark.usefixtures("warehouse")

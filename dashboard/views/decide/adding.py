@@ -13,7 +13,7 @@ import streamlit as st
 
 from analysis.matching.guess import Guess, from_name, together
 from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
-from analysis.matching.guess_paths import repeat
+from analysis.matching.guess_paths import datasets, repeat
 from answers.compare.uploaded import Read, Told, told
 from answers.compare.values import Question
 from dashboard.access import may_edit, require_editor
@@ -78,13 +78,10 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     if seen.held is None:
         st.subheader("None of these files holds a result")
         return
-    contents = {place(one): Guess(one.method, one.num_speculative_tokens, one.gpu, one.dataset,
-                                  one.tensor_parallel_size) for one in seen.held.read}  # fmt: skip
+    contents = {place(one): _content(one) for one in seen.held.read}
     there = sorted(contents)
     known = ask(shelf, options)
-    guessed = together(
-        [from_name(names[at], known.datasets) for at in there], [contents[at] for at in there]
-    )
+    guessed = _guessed([names[at] for at in there], [contents[at] for at in there], known.datasets)
     facts = stated([files[at] for at in there], guessed, known)
     if any(one.method is None for one in facts):
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
@@ -101,6 +98,21 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
         for at, one, draft, number, own_facts in zip(there, facts, said, numbers, more, strict=True)
     ]
     _verdict(shelf, filters, reports)
+
+
+def _content(one: Read) -> Guess:
+    """Return what a file says of itself."""
+    return Guess(
+        one.method, one.num_speculative_tokens, one.gpu, one.dataset, one.tensor_parallel_size
+    )
+
+
+def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> list[Guess]:
+    """Return what names and contents say. A dataset that nobody knows yet is one too: else files
+    that say none would be taken for the known one of the others."""
+    both = together([from_name(name, known) for name in names], contents)
+    sets = datasets(names, [one.method for one in both])
+    return [replace(one, dataset=one.dataset or new) for one, new in zip(both, sets, strict=True)]
 
 
 def _drafts(
