@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.canonical import Window, canonical, with_latencies
 from ingest.model import Context
+from ingest.stated import number, seconds
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -38,6 +39,9 @@ _STATISTICS = {
     "p0p1": "p001", "p99p9": "p999", "median": "p50", "mean": "mean", "avg": "mean",
     "average": "mean", "std": "std", "stddev": "std", "std_dev": "std", "min": "min", "max": "max",
 }  # fmt: skip
+
+#: How many of the units of the catalogue's times make a second.
+_OF_A_SECOND = {"ms": 1000.0, "s": 1.0}
 
 FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
 NOT_COUNTED = Flag(
@@ -130,17 +134,29 @@ def reported(
 ) -> Iterator[Measurement]:
     """Yield what a mapping of statistics says of a metric, times ``factor``; each statistic once.
 
-    ``said`` may be a plain number, which is a mean. ``only``: these words and no others.
+    ``said`` may be a plain number, which is a mean. ``only``: these words and no others. Raises
+    InvalidInput for a statistic that is no number.
     """
     words = said if isinstance(said, Mapping) else {"mean": said}
     found: dict[str, float] = {}
-    for word, value in words.items():
+    for word in words:
         statistic = _STATISTICS.get(str(word))
         known = statistic in METRICS[metric].statistics and (not only or word in only)
-        if statistic and known and is_number(value):
-            found.setdefault(statistic, float(value) * factor)
-    for statistic, number in found.items():
-        yield Measurement("reported", metric, statistic, number)
+        if not statistic or not known:
+            continue
+        value = number(words, word, f"{METRICS[metric].label}, {word},")
+        if value is not None:
+            found.setdefault(statistic, value * factor)
+    for statistic, value in found.items():
+        yield Measurement("reported", metric, statistic, value)
+
+
+def in_its_unit(metric: str, said: Mapping[str, Any], unit: str, name: str) -> float:
+    """Return what the statistics of a time are multiplied with to have the catalogue's unit; 1 for
+    what is no time. ``unit``: theirs where they state none. Raises InvalidInput for one that nobody
+    knows."""
+    of_a_second = _OF_A_SECOND.get(METRICS[metric].unit)
+    return 1.0 if of_a_second is None or not said else seconds(said, unit, name) * of_a_second
 
 
 def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -156,11 +172,6 @@ def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a number that can be stored."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def positive(value: Any) -> Any:
-    """Return the value where it is a number above zero; None elsewhere."""
-    return value if is_number(value) and value > 0 else None
 
 
 def _finite(measurements: Iterable[Measurement]) -> Iterator[Measurement]:

@@ -1,5 +1,6 @@
 """What the command line of a server says of an arm: ``vllm serve MODEL --speculative-config …``."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -65,14 +66,42 @@ def served_with(command: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"engine": "vllm", "model": model or options.get("model")}
     if config is None:
         _require_no_other_speculation(str(facts["model"]), options)
+    facts |= _of_options(options)
+    facts |= {"spec_method": "none"} if config is None else facts_of(config)
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def of_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that listed arguments of a vLLM server state: ``{"--max-num-seqs": 8}``.
+
+    They may not be all, so a server without a speculation among them is not taken for a baseline.
+    Raises UnknownKey where one may be about a speculation and does not say which.
+    """
+    words = [
+        f"{name if name.startswith('-') else f'--{name}'}{_told(said)}"
+        for name, said in args.items()
+    ]
+    _, options = _read(words)
+    config = config_of(options)
+    return _of_options(options) | ({} if config is None else facts_of(config))
+
+
+def _told(said: Any) -> str:
+    """Return what stands behind an option's name; a switch has nothing there."""
+    if said is None or said is True or said == "":
+        return ""
+    return f"={said}" if isinstance(said, str) else f"={json.dumps(said)}"
+
+
+def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
     for option, fact in _FACTS.items():
         if isinstance(options.get(option), str) and options[option] != "auto":
             facts[fact] = options[option]
     if isinstance(options.get("enable-prefix-caching"), bool):
         facts["prefix_caching"] = options["enable-prefix-caching"]
-    facts |= {"spec_method": "none"} if config is None else facts_of(config)
-    facts["server_args"] = {k: v for k, v in options.items() if _is_other(k)} or None
-    return {key: value for key, value in facts.items() if value is not None}
+    others = {key: value for key, value in options.items() if _is_other(key)}
+    return facts | ({"server_args": others} if others else {})
 
 
 def _arguments(command: str) -> list[str]:

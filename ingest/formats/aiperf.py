@@ -15,9 +15,10 @@ from typing import Any
 from ingest import not_a_number
 from ingest.formats import aiperf_requests, genai_perf
 from ingest.formats.aiperf_facts import facts_of
-from ingest.level import Level, cell_of, is_number, reported
+from ingest.level import Level, cell_of, in_its_unit, reported
 from ingest.lines import former, head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, number, seconds, section
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -28,18 +29,18 @@ NAME, KIND = "aiperf", "an AIPerf report"
 
 _SUMMARY, _REQUESTS = "profile_export_aiperf.json", "profile_export.jsonl"
 _HEAD = 1 << 20
-#: Our metric: its name there, and what makes its unit ours.
+#: Our metric: its name there.
 _METRICS = {
-    "ttft": ("time_to_first_token", 1.0),
-    "itl": ("inter_token_latency", 1.0),
-    "chunk_gap": ("inter_chunk_latency", 1.0),
-    "request_latency": ("request_latency", 1e-3),
-    "prompt_tokens": ("input_sequence_length", 1.0),
-    "output_tokens": ("output_sequence_length", 1.0),
-    "output_throughput": ("output_token_throughput", 1.0),
-    "total_throughput": ("total_token_throughput", 1.0),
-    "request_throughput": ("request_throughput", 1.0),
-    "achieved_concurrency": ("effective_concurrency", 1.0),
+    "ttft": "time_to_first_token",
+    "itl": "inter_token_latency",
+    "chunk_gap": "inter_chunk_latency",
+    "request_latency": "request_latency",
+    "prompt_tokens": "input_sequence_length",
+    "output_tokens": "output_sequence_length",
+    "output_throughput": "output_token_throughput",
+    "total_throughput": "total_token_throughput",
+    "request_throughput": "request_throughput",
+    "achieved_concurrency": "effective_concurrency",
 }
 _DEGRADED = "The run ended before it was complete{}: what it measured is a part of the load."
 
@@ -103,53 +104,51 @@ def parse(content: Content, context: Context) -> Parsed:
 
 def _level(said: dict[str, Any], flags: tuple[Flag, ...], content: Content) -> Level:
     found = aiperf_requests.read(content.beside[0].data) if content.beside else None
-    completed, errored = _count(said, "request_count"), _count(said, "error_request_count")
+    completed = _count(said, "request_count")
+    # It is left out where none failed.
+    errored = _count(said, "error_request_count") if "error_request_count" in said else 0
     if completed is None:
         raise InvalidInput(
             "This AIPerf report has no successful request: look at its error_summary and run it "
             "again."
         )
-    if found is not None and (found.completed, found.errored) != (completed, errored or 0):
+    if found is not None and (found.completed, found.errored) != (completed, errored):
         raise InvalidInput(
-            f"This AIPerf report counts {completed} completed and {errored or 0} failed requests, "
+            f"This AIPerf report counts {completed} completed and {errored} failed requests, "
             f"the file of its requests {found.completed} and {found.errored}: they are of two runs."
         )
     own = _histogram(said)
     return Level(
         generator=NAME,
         facts=facts_of(said),
-        reported=_reported(said, completed, errored or 0),
+        reported=_reported(said, completed, errored),
         completed=completed,
-        errored=errored or 0,
+        errored=errored,
         version=str(said["aiperf_version"]) if said.get("aiperf_version") else None,
         started_at=found.started_at if found else _moment(said.get("start_time")),
-        duration=_value(said, "benchmark_duration"),
+        duration=_duration(said),
         acceptance=(found.acceptance if found else ()) or own,
         flags=(*flags, *(found.flags if found else ()), *_doubts(said)),
         requests=found.requests if found else None,
     )
 
 
-def _reported(said: dict[str, Any], completed: int, errored: int) -> Iterator[Measurement]:
-    for metric, (name, factor) in _METRICS.items():
-        yield from reported(metric, _statistics(said, name), factor)
-    if completed + errored > 0:
+def _reported(said: dict[str, Any], completed: int, errored: int | None) -> Iterator[Measurement]:
+    for metric, name in _METRICS.items():
+        told = section(said, name)
+        yield from reported(metric, told, in_its_unit(metric, told, "ms", name))
+    if errored is not None and completed + errored > 0:
         yield from reported("error_rate", errored / (completed + errored))
 
 
-def _statistics(said: dict[str, Any], name: str) -> dict[str, Any]:
-    found = said.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _value(said: dict[str, Any], name: str) -> float | None:
-    value = _statistics(said, name).get("avg")
-    return float(value) if is_number(value) else None
+def _duration(said: dict[str, Any]) -> float | None:
+    told = section(said, "benchmark_duration")
+    value = number(told, "avg", "benchmark_duration")
+    return None if value is None else value * seconds(told, "s", "benchmark_duration")
 
 
 def _count(said: dict[str, Any], name: str) -> int | None:
-    value = _value(said, name)
-    return None if value is None else int(value)
+    return count(section(said, name), "avg")
 
 
 def _histogram(said: dict[str, Any]) -> tuple[Any, ...]:

@@ -5,7 +5,8 @@ The settings changed their shape between releases; what the command line said st
 
 from typing import Any
 
-from ingest.level import is_number, positive
+from ingest.level import is_number
+from ingest.stated import number, positive
 
 _RATES = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
@@ -61,7 +62,7 @@ def _mean(told: Any) -> float | None:
 
 def _seed(said: dict[str, Any]) -> int | None:
     seed = _object(said.get("run_info")).get("random_seed")
-    return seed if isinstance(seed, int) else None
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
 def _extra(endpoint: dict[str, Any]) -> dict[str, Any]:
@@ -72,8 +73,8 @@ def _extra(endpoint: dict[str, Any]) -> dict[str, Any]:
         told = {pair[0]: pair[1] for pair in told if isinstance(pair, list) and len(pair) == 2}
     extra = _object(told)
     return {
-        "temperature": extra.get("temperature") if is_number(extra.get("temperature")) else None,
-        "top_p": positive(extra.get("top_p")),
+        "temperature": number(extra, "temperature"),
+        "top_p": positive(extra, "top_p"),
         "ignore_eos": extra.get("ignore_eos")
         if isinstance(extra.get("ignore_eos"), bool)
         else None,
@@ -84,8 +85,8 @@ def _load(config: dict[str, Any]) -> dict[str, Any]:
     """Return the load of the measured phase; before 0.13 one block of settings for the whole
     run."""
     phase = _measured(config.get("phases")) or _object(config.get("loadgen"))
-    limit = positive(phase.get("concurrency"))
-    rate = positive(phase.get("rate") or phase.get("request_rate"))
+    limit = positive(phase, "concurrency")
+    rate = positive(phase, "rate") or positive(phase, "request_rate")
     kind = str(phase.get("type") or phase.get("request_rate_mode") or "")
     if kind == "fixed_schedule":
         return {"load_profile": "trace", "trace": _dataset(config), "concurrency": limit}

@@ -13,6 +13,7 @@ from ingest.level import Requests
 from ingest.lines import decoded, head_of, starts_object
 from ingest.read import head_of_file
 from ingest.remembered import remembered
+from ingest.stated import number, seconds
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag
@@ -116,6 +117,11 @@ def pooled(histogram: dict[int, int], drafted: int) -> tuple[Acceptance, ...]:
             f"This AIPerf report counts steps of which each accepted {wrong:,} draft tokens, which "
             "cannot be: it was altered; copy it again from its source."
         )
+    if min(histogram.values(), default=0) < 0 or drafted < 0:
+        raise InvalidInput(
+            "This AIPerf report counts fewer than no drafts, which cannot be: it was altered; copy it "
+            "again from its source."
+        )
     steps = sum(histogram.values())
     if not steps:
         return ()
@@ -169,19 +175,16 @@ def _error(line: Line) -> str | None:
     return " ".join(str(said).split())
 
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0}
-
-
 def _seconds(line: Line, name: str) -> float | None:
     value = _number(line, name)
-    unit = line.metrics[name].unit if name in line.metrics else None
-    return None if value is None else value * _SECONDS.get(unit or "ms", 1e-3)
+    if value is None:
+        return None
+    return value * seconds({"unit": line.metrics[name].unit}, "ms", name)
 
 
 def _number(line: Line, name: str) -> float | None:
     found = line.metrics.get(name)
-    value = None if found is None else found.value
-    return float(value) if isinstance(value, int | float) else None
+    return None if found is None else number({name: found.value}, name)
 
 
 def _later(at: float, by: float | None) -> float | None:

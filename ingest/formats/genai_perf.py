@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ingest import not_a_number
-from ingest.level import Level, cell_of, is_number, positive, reported
+from ingest.level import Level, cell_of, in_its_unit, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, positive, section
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
@@ -21,13 +22,13 @@ NAME, KIND = "genai-perf", "a GenAI-Perf report"
 
 _HEAD = 1 << 20
 _METRICS = {
-    "ttft": ("time_to_first_token", 1.0),
-    "itl": ("inter_token_latency", 1.0),
-    "request_latency": ("request_latency", 1e-3),
-    "prompt_tokens": ("input_sequence_length", 1.0),
-    "output_tokens": ("output_sequence_length", 1.0),
-    "output_throughput": ("output_token_throughput", 1.0),
-    "request_throughput": ("request_throughput", 1.0),
+    "ttft": "time_to_first_token",
+    "itl": "inter_token_latency",
+    "request_latency": "request_latency",
+    "prompt_tokens": "input_sequence_length",
+    "output_tokens": "output_sequence_length",
+    "output_throughput": "output_token_throughput",
+    "request_throughput": "request_throughput",
 }
 
 
@@ -45,20 +46,20 @@ def parse(content: Content, context: Context) -> Parsed:
     except UNREADABLE as error:
         raise InvalidInput(f"This GenAI-Perf report cannot be read: {why(error)}.") from None
     config = _object(said.get("input_config"))
-    count = _object(said.get("request_count")).get("avg")
     level = Level(
         generator=NAME,
         facts=_facts(config),
         reported=_reported(said),
-        completed=int(count) if is_number(count) else None,
+        completed=count(section(said, "request_count"), "avg"),
         flags=flags,
     )
     return Parsed(NAME, scrub({"input_config": config}), iter([cell_of(level, context)]))
 
 
 def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
-    for metric, (name, factor) in _METRICS.items():
-        yield from reported(metric, _object(said.get(name)), factor)
+    for metric, name in _METRICS.items():
+        told = section(said, name)
+        yield from reported(metric, told, in_its_unit(metric, told, "ms", name))
 
 
 def _facts(config: dict[str, Any]) -> dict[str, Any]:
@@ -78,10 +79,10 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
 def _load(stimulus: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of a load such as ``{"concurrency": 8}`` or ``{"request_rate": 4}``, whose
     requests come evenly."""
-    rate = positive(stimulus.get("request_rate"))
+    rate = positive(stimulus, "request_rate")
     if rate is not None:
         return {"load_profile": "constant", "rate": rate}
-    limit = positive(stimulus.get("concurrency"))
+    limit = positive(stimulus, "concurrency")
     return {"load_profile": "concurrent" if limit else None, "concurrency": limit}
 
 
@@ -90,10 +91,10 @@ def _dataset(given: dict[str, Any]) -> str | None:
     if isinstance(file, str) and file:
         return file.rpartition("/")[2]
     lengths = (
-        _object(given.get("synthetic_tokens")).get("mean"),
-        _object(given.get("output_tokens")).get("mean"),
+        positive(_object(given.get("synthetic_tokens")), "mean"),
+        positive(_object(given.get("output_tokens")), "mean"),
     )
-    return f"synthetic {lengths[0]}/{lengths[1]}" if all(map(positive, lengths)) else None
+    return f"synthetic {lengths[0]}/{lengths[1]}" if all(lengths) else None
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from typing import Any
 from ingest import not_a_number
 from ingest.formats import inference_perf_requests as records
 from ingest.formats.inference_perf_facts import facts_of
-from ingest.level import Level, cell_of, is_number, reported
+from ingest.level import Level, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, number, section
 from ingest.unreadable import UNREADABLE, why
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
@@ -130,17 +131,18 @@ def _alone(found: records.Found, settings: dict[str, Any]) -> Level:
 
 def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Level:
     said, flags = _decoded(content)
-    successes, failures = _object(said.get("successes")), _object(said.get("failures"))
+    successes, failures = section(said, "successes"), section(said, "failures")
     if "latency" not in successes:
         raise InvalidInput(
             "This is what inference-perf read from the server's own metrics, which are not those "
             "of its requests: give the stage_…_lifecycle_metrics.json beside it."
         )
-    completed, errored = _count(successes), _count(failures)
+    completed = count(successes, "count") or 0
+    errored = count(failures, "count") if "count" in failures else 0
     found = _own(content, stage)
     if found is not None and (found.completed, found.errored) != (completed, errored):
         found, flags = None, (*flags, _NOT_DIVIDED)
-    length = said.get("benchmark_time_seconds")
+    length = number(said, "benchmark_time_seconds")
     return Level(
         generator=NAME,
         facts=facts_of(settings, _object(said.get("load_summary")), stage)
@@ -148,7 +150,7 @@ def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Lev
         reported=_reported(successes, completed, errored),
         completed=completed,
         errored=errored,
-        duration=float(length) if is_number(length) else found.duration if found else None,
+        duration=found.duration if length is None and found else length,
         flags=flags,
         requests=found.requests if found else None,
     )
@@ -189,26 +191,24 @@ def _settings(content: Content) -> dict[str, Any]:
     return {}
 
 
-def _reported(successes: dict[str, Any], completed: int, errored: int) -> Iterator[Measurement]:
-    latencies, rates = _object(successes["latency"]), _object(successes.get("throughput"))
+def _reported(
+    successes: dict[str, Any], completed: int, errored: int | None
+) -> Iterator[Measurement]:
+    latencies, rates = section(successes, "latency"), section(successes, "throughput")
     for metric, (name, factor) in _LATENCIES.items():
-        yield from reported(metric, _object(latencies.get(name)), factor)
+        yield from reported(metric, section(latencies, name), factor)
     for metric, name in _RATES.items():
         yield from reported(metric, rates.get(name))
     for metric, names in _LENGTHS.items():
-        told = (successes[name] for name in names if _object(successes.get(name)))
+        told = (successes[name] for name in names if section(successes, name))
         yield from reported(metric, next(told, None))
-    if completed + errored > 0:
+    if errored is not None and completed + errored > 0:
         yield from reported("error_rate", errored / (completed + errored))
 
 
 def _total(said: dict[str, Any]) -> int:
-    return _count(_object(said.get("successes"))) + _count(_object(said.get("failures")))
-
-
-def _count(section: dict[str, Any]) -> int:
-    count = section.get("count")
-    return int(count) if is_number(count) else 0
+    ended = section(said, "successes"), section(said, "failures")
+    return sum(count(one, "count") or 0 for one in ended)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ingest.level import is_number, positive
+from ingest.level import is_number
+from ingest.stated import positive
 
 _FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
 _SERVERS = ("vllm", "sglang", "tgi")
@@ -45,10 +46,10 @@ def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict
     listed = [one for one in stages if isinstance(one, dict)] if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage
     own = listed[place] if place is not None and place < len(listed) else {}
-    at_once = positive(told.get("concurrency")) or positive(own.get("concurrency_level"))
+    at_once = positive(told, "concurrency") or positive(own, "concurrency_level")
     if at_once is not None:
         return {"load_profile": "concurrent", "concurrency": int(at_once)}
-    rate = positive(own.get("rate")) or positive(told.get("requested_rate"))
+    rate = positive(own, "rate") or positive(told, "requested_rate")
     kind = load.get("type")
     arrivals = kind if kind in ("constant", "poisson") else None
     return {"load_profile": arrivals, "rate": rate} if rate is not None else {}

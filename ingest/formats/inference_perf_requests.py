@@ -9,6 +9,7 @@ import msgspec
 from ingest.level import Requests
 from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
+from ingest.stated import count
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import hash_text, prompt_set_hash
@@ -113,8 +114,7 @@ def _moments(entry: Entry) -> list[float]:
 
 def _usage(entry: Entry, name: str) -> int | None:
     response = (entry.info or Info()).response_metrics
-    value = (response.server_usage or {}).get(name) if response else None
-    return value if isinstance(value, int) else None
+    return count(response.server_usage or {}, name) if response else None
 
 
 def _prompt_tokens(entry: Entry) -> int | None:

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from ingest.formats.inferencex_checks import doubts
-from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, is_number, positive, reported
+from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
+from ingest.stated import count, number, positive
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Measurement
@@ -29,6 +30,12 @@ NAME, KIND = "inferencex", "an InferenceX result"
 
 _LATENCIES = {"ttft": ("ttft", 1000.0), "itl": ("tpot", 1000.0), "chunk_gap": ("itl", 1000.0),
               "request_latency": ("e2el", 1.0)}  # fmt: skip
+#: What else tells how the GPUs share the work.
+_LAYOUT = (
+    "image", "ep", "dp_attention", "pp", "dcp_size", "pcp_size", "num_prefill_gpu", "num_decode_gpu",
+    "prefill_tp", "prefill_ep", "prefill_dp_attention", "prefill_num_workers", "decode_tp",
+    "decode_ep", "decode_dp_attention", "decode_num_workers",
+)  # fmt: skip
 _METHODS = {"none": "none", "off": "none", "false": "none", "eagle": "eagle", "eagle3": "eagle3",
             "mtp": "mtp", "ngram": "ngram", "draft_model": "draft_model"}  # fmt: skip
 
@@ -87,7 +94,7 @@ def _cell(row: Any, context: Context, index: int) -> Cell:
 def _counted(row: dict[str, Any], name: str) -> int | None:
     nested = row.get("metrics")
     value = row.get(name, nested.get(name) if isinstance(nested, dict) else None)
-    return int(value) if is_number(value) else None
+    return count({name: value}, name)
 
 
 def _level(row: dict[str, Any]) -> Level:
@@ -97,11 +104,11 @@ def _level(row: dict[str, Any]) -> Level:
             "This is a result of InferenceX's agent traces, whose requests depend on one another: "
             "it has no load that could be compared; give the results of its fixed lengths."
         )
-    below = [name for name in ("isl", "osl", "conc") if is_number(row.get(name)) and row[name] < 0]
-    if below:
-        raise InvalidInput(
-            f"This InferenceX result says {below[0]}={row[below[0]]}, which is below zero: export it again."
-        )
+    for name in ("isl", "osl", "conc", "tp"):
+        if (said := count(row, name)) is not None and said < 0:
+            raise InvalidInput(
+                f"This InferenceX result says {name}={said}, which is below zero: export it again."
+            )
     numbers = nested if isinstance(nested, dict) else row
     total, output = _rates(row, numbers)
     return Level(
@@ -127,17 +134,17 @@ def _rates(row: dict[str, Any], numbers: dict[str, Any]) -> tuple[float | None, 
     """Return all tokens and output tokens per second of all GPUs."""
     gpus = _gpus(row)
     # With prefill and decode apart, output is counted per GPU that decodes.
-    decoding = positive(row.get("num_decode_gpu")) if _is_split(row) else gpus
+    decoding = positive(row, "num_decode_gpu") if _is_split(row) else gpus
     counts = {"tput_per_gpu": gpus, "output_tput_per_gpu": decoding or gpus}
     total, output = (
-        numbers[name] * count if count is not None and is_number(numbers.get(name)) else None
-        for name, count in counts.items()
+        None if of is None or (rate := number(numbers, name)) is None else rate * of
+        for name, of in counts.items()
     )
     return total, output
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
-    lengths = row.get("isl"), row.get("osl")
+    lengths = count(row, "isl"), count(row, "osl")
     method = _text(row.get("spec_decoding")) or _text(row.get("spec_method"))
     return {
         "model": _text(row.get("model")) or _text(row.get("infmax_model_prefix")),
@@ -145,13 +152,19 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
         "precision": _text(row.get("precision")),
         "gpu": _text(row.get("hw")) or _text(row.get("hardware")),
         "gpu_count": _gpus(row),
-        "tensor_parallel_size": positive(row.get("tp") or row.get("decode_tp")),
+        "tensor_parallel_size": positive(row, "tp") or positive(row, "decode_tp"),
         "dataset": f"random {lengths[0]}/{lengths[1]}" if all(lengths) else None,
         "load_profile": "concurrent",
-        "concurrency": positive(row.get("conc")),
+        "concurrency": positive(row, "conc"),
         "spec_method": None if method is None else _METHODS.get(method.lower(), method.lower()),
-        "server_args": {"image": row["image"]} if _text(row.get("image")) else None,
+        "server_args": _server(row) or None,
     }
+
+
+def _server(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what else says how the server was laid out: two rows that differ in it are two
+    servers."""
+    return {key: row[key] for key in _LAYOUT if row.get(key) not in (None, "", [], {})}
 
 
 def _engine(row: dict[str, Any]) -> str | None:
@@ -169,15 +182,13 @@ def _is_split(row: dict[str, Any]) -> bool:
 def _gpus(row: dict[str, Any]) -> int | None:
     """Return the number of GPUs by which the throughput was divided."""
     if _is_split(row):
-        parts = row.get("num_prefill_gpu"), row.get("num_decode_gpu")
-        known = [int(part) for part in parts if is_number(part)]
-        return sum(known) or None if len(known) == 2 else None
-    if not is_number(row.get("tp")):
+        prefill, decode = count(row, "num_prefill_gpu"), count(row, "num_decode_gpu")
+        return None if prefill is None or decode is None else prefill + decode or None
+    if count(row, "tp") is None:
         # Where nothing is split, the public interface gives the same GPUs twice.
-        both = row.get("num_decode_gpu")
-        return int(both) or None if is_number(both) else None
-    sizes = (row.get(name) for name in ("tp", "pp", "pcp_size"))
-    return math.prod(int(size) for size in sizes if is_number(size)) or None
+        return count(row, "num_decode_gpu") or None
+    sizes = (count(row, name) for name in ("tp", "pp", "pcp_size"))
+    return math.prod(size for size in sizes if size is not None) or None
 
 
 def _text(value: Any) -> str | None:

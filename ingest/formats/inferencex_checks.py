@@ -7,7 +7,7 @@ It counts no tokens; its load generator draws each length between 80 and 100 % o
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ingest.level import is_number, positive
+from ingest.stated import number, positive
 from warehouse.rows import Flag
 
 #: (e2el - ttft) / tpot was 0.89 to 0.91 of ``osl`` in the public rows that were looked at.
@@ -23,7 +23,7 @@ def doubts(
 ) -> Iterator[Flag]:
     """Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
     ``total``: tokens/s."""
-    asked = positive(row.get("osl"))
+    asked = positive(row, "osl")
     if asked is not None:
         yield from _latencies(means, asked)
         yield from _rates(row, asked, _seconds(means, "e2el"), output, total)
@@ -48,7 +48,7 @@ def _rates(
 ) -> Iterator[Flag]:  # fmt: skip
     if output is None or output <= 0:
         return
-    streams, prompt = positive(row.get("conc")), positive(row.get("isl"))
+    streams, prompt = positive(row, "conc"), positive(row, "isl")
     if streams and whole is not None and not _fits(output * whole, streams * asked, _STREAM):
         yield _apart(
             f"{output:,.1f} output tokens/s, which makes {output * whole / streams:,.0f} tokens of a "
@@ -71,5 +71,4 @@ def _fits(value: float, of: float, bounds: tuple[float, float]) -> bool:
 
 
 def _seconds(means: Mapping[str, Any], name: str) -> float | None:
-    value = means.get(f"mean_{name}")
-    return float(value) if is_number(value) else None
+    return number(means, f"mean_{name}")

@@ -18,9 +18,10 @@ from typing import Any
 
 from ingest import not_a_number
 from ingest.formats.llmd_facts import facts_of
-from ingest.level import Level, cell_of, is_number, reported
+from ingest.level import Level, cell_of, in_its_unit, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, number, section
 from ingest.unreadable import UNREADABLE, why
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
@@ -39,8 +40,6 @@ _MADE = re.compile(
 )
 _VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
 _SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
-#: What a unit must be multiplied with to become s.
-_UNITS = {"ms": 1e-3, "s": 1.0, "ms/token": 1e-3, "s/token": 1.0}
 _ALL = {"ttft": "time_to_first_token", "request_latency": "request_latency"}
 _WITHOUT_FIRST = _ALL | {"itl": "time_per_output_token", "tpot": "normalized_time_per_output_token"}
 _METRICS = {
@@ -135,13 +134,13 @@ def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
 
 
 def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
-    requests = _object(told.get("requests"))
-    if not is_number(requests.get("total")):
+    requests = section(told, "requests")
+    if number(requests, "total") is None:
         raise InvalidInput(
             "This llm-d benchmark report has no results of requests: it describes the servers or a "
             "run that failed; give the report of the run's load."
         )
-    cut = _count(requests, "incomplete") or 0
+    cut = count(requests, "incomplete") or 0
     time = _object(told.get("time")) or _object(_object(said.get("run")).get("time"))
     completed, failed = _counted(said, told, requests, tool)
     return Level(
@@ -154,27 +153,23 @@ def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
         incomplete=cut,
         version=str(said.get("version")),
         started_at=_moment(time.get("start")),
-        duration=_seconds(time.get("duration")),
+        duration=_duration(time),
     )
 
 
 def _reported(
     told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
 ) -> Iterator[Measurement]:
-    latencies, rates = _object(told.get("latency")), _object(told.get("throughput"))
+    latencies, rates = section(told, "latency"), section(told, "throughput")
     for metric, name in _METRICS.get(tool, _WITHOUT_FIRST).items():
-        statistics = _object(latencies.get(name))
-        seconds = _UNITS.get(str(statistics.get("units")))
-        if seconds is not None:
-            yield from reported(
-                metric, statistics, seconds * (1 if metric == "request_latency" else 1000)
-            )
+        statistics = section(latencies, name)
+        yield from reported(metric, statistics, in_its_unit(metric, statistics, "", name))
     for metric, names in _RATES.items():
         for name in names:
             rate = rates.get(name)
             yield from reported(metric, rate.get("mean") if isinstance(rate, dict) else rate)
-    yield from reported("prompt_tokens", _object(requests.get("input_length")))
-    yield from reported("output_tokens", _object(requests.get("output_length")))
+    yield from reported("prompt_tokens", section(requests, "input_length"))
+    yield from reported("output_tokens", section(requests, "output_length"))
     completed, failed = counts
     if failed is not None and completed + failed > 0:
         yield from reported("error_rate", failed / (completed + failed))
@@ -184,11 +179,11 @@ def _counted(
     said: dict[str, Any], told: dict[str, Any], requests: dict[str, Any], tool: str
 ) -> tuple[int, int | None]:
     """Return how many requests did not fail, and how many did; None where nobody says it."""
-    total, failed = int(requests["total"]), _count(requests, "failures")
+    total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
         # Version 0.1 has of vLLM and InferenceMAX what succeeded, and what was asked for elsewhere.
         load = _object(_object(said.get("scenario")).get("load"))
-        asked = _count(_object(load.get("args")), "num_prompts")
+        asked = count(_object(load.get("args")), "num_prompts")
         return total, None if asked is None else max(asked - total, 0)
     if tool == "aiperf" and _succeeded(told, total, failed):
         return total, None
@@ -205,23 +200,17 @@ def _succeeded(told: dict[str, Any], total: int, failed: int) -> bool:
     return abs(rate * length - total) < abs(rate * length - (total - failed))
 
 
-def _count(section: dict[str, Any], name: str) -> int | None:
-    value = section.get(name)
-    return int(value) if is_number(value) else None
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d*)?)S)?)?")
 
 
-_ISO = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$")
-
-
-def _seconds(value: Any) -> float | None:
-    """Return a number of seconds, from a number or from ISO 8601's ``PT1M30.5S``."""
-    if is_number(value):
-        return float(value)
+def _duration(time: dict[str, Any]) -> float | None:
+    """Return the seconds that a run took, from a number or from ISO 8601's ``PT1M30.5S``."""
+    value = time.get("duration")
     found = _ISO.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        return None
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return hours * 3600 + minutes * 60 + seconds
+        return number(time, "duration")
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _moment(value: Any) -> datetime | None:

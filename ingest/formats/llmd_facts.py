@@ -1,13 +1,13 @@
 """What an llm-d benchmark report says of the servers and the load: its scenario."""
 
-import json
 from typing import Any
 
-from ingest.level import is_number, positive
-from ingest.speculation import facts_of as speculation_of
+from ingest.level import is_number
+from ingest.served_with import of_arguments
+from ingest.stated import positive
+from warehouse.errors import UnknownKey
 
 _ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
-_SPECULATIVE = ("--speculative-config", "speculative-config", "speculative_config")
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
@@ -23,17 +23,18 @@ def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
     model, host = _object(scenario.get("model")), _object(scenario.get("host"))
     accelerators = _objects(host.get("accelerator"))
     engines = _objects(_object(scenario.get("platform")).get("engine"))
-    sizes = [_object(one.get("parallelism")).get("tp") for one in accelerators]
-    return {
+    sizes = [_object(one.get("parallelism")) for one in accelerators]
+    facts = {
         "model": _text(model.get("name")),
         "precision": _text(model.get("quantization")),
         "gpu": _alike([one.get("model") for one in accelerators]),
         "gpu_count": _sum([one.get("count") for one in accelerators]),
-        "tensor_parallel_size": _alike([positive(size) for size in sizes]),
+        "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
         "engine": _engine(_alike([one.get("name") for one in engines])),
         "engine_version": _alike([_text(one.get("version")) for one in engines]),
-        **_speculation([_object(one.get("args")) for one in engines]),
     }
+    own = _arguments({f"engine {n}": _object(one.get("args")) for n, one in enumerate(engines)})
+    return _first(facts, own)
 
 
 def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -44,38 +45,55 @@ def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
     ]
     said = [_object(one["standardized"]) for one in engines]
     cards = [_object(one.get("accelerator")) for one in said]
-    sizes = [_object(card.get("parallelism")).get("tp") for card in cards]
+    sizes = [_object(card.get("parallelism")) for card in cards]
     counts = [
         card.get("count", 0) * one.get("replicas", 1)
         for card, one in zip(cards, said, strict=True)
         if is_number(card.get("count")) and is_number(one.get("replicas", 1))
     ]
-    return {
+    facts = {
         "model": _alike([_object(one.get("model")).get("name") for one in said]),
         "gpu": _alike([card.get("model") for card in cards]),
         "gpu_count": _sum(counts) if len(counts) == len(said) else None,
-        "tensor_parallel_size": _alike([positive(size) for size in sizes]),
+        "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
         "engine": _engine(_alike([one.get("tool") for one in said])),
-        **_speculation([_object(_object(one.get("native")).get("args")) for one in engines]),
     }
+    own = {
+        f"{one.get('role') or 'engine'} {n}": _object(_object(whole.get("native")).get("args"))
+        for n, (one, whole) in enumerate(zip(said, engines, strict=True))
+    }
+    return _first(facts, _arguments(own))
 
 
-def _speculation(arguments: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the first engine that states it was told to draft; unknown where none does."""
-    for args in arguments:
-        told = next((args[name] for name in _SPECULATIVE if args.get(name)), None)
-        try:
-            config = json.loads(told) if isinstance(told, str) else told
-        except ValueError:
-            continue
-        if isinstance(config, dict):
-            return speculation_of(config)
-    return {}
+def _first(facts: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of the report's own words, and what only the servers' arguments state."""
+    return own | {key: value for key, value in facts.items() if value is not None}
+
+
+def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the arguments of the engines state, by the engines' names; where they differ, all
+    stand beside one another. The first that states a speculation tells the arm."""
+    told = {name: _stated(args) for name, args in arguments.items() if args}
+    facts: dict[str, Any] = {}
+    for one in reversed(told.values()):
+        facts |= one
+    servers = {name: one["server_args"] for name, one in told.items() if "server_args" in one}
+    if len(servers) == len(told) and len({repr(one) for one in servers.values()}) == 1:
+        return facts
+    return facts | ({"server_args": servers} if servers else {})
+
+
+def _stated(args: dict[str, Any]) -> dict[str, Any]:
+    """Return what one engine's arguments state; of a speculation that cannot be read no arm."""
+    try:
+        return of_arguments(args)
+    except UnknownKey:
+        return {"server_args": args}
 
 
 def _load(scenario: dict[str, Any]) -> dict[str, Any]:
     said = _object(_object(scenario.get("load")).get("standardized"))
-    rate, at_once = positive(said.get("rate_qps")), positive(said.get("concurrency"))
+    rate, at_once = positive(said, "rate_qps"), positive(said, "concurrency")
     lengths = [_object(said.get(side)).get("value") for side in ("input_seq_len", "output_seq_len")]
     source = _text(said.get("source"))
     known = source and all(map(is_number, lengths))
@@ -93,8 +111,8 @@ def _load_before(scenario: dict[str, Any]) -> dict[str, Any]:
     load = _object(scenario.get("load"))
     args = _object(load.get("args"))
     strategy = _object(args.get("strategy"))
-    at_once = positive(args.get("max_concurrency")) or positive(strategy.get("streams"))
-    rate = positive(args.get("request_rate")) or positive(strategy.get("rate"))
+    at_once = positive(args, "max_concurrency") or positive(strategy, "streams")
+    rate = positive(args, "request_rate") or positive(strategy, "rate")
     return {
         "dataset": _text(load.get("type")),
         "rate": rate,

@@ -7,7 +7,7 @@ interpolated. Tokens are counted by Llama's tokenizer, whatever the model. A req
 without the moment it began.
 """
 
-import math
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from ingest import not_a_number
-from ingest.level import Level, Requests, cell_of, is_number, positive, reported
+from ingest.level import Level, Requests, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
+from ingest.stated import number, positive
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
@@ -72,16 +73,18 @@ def parse(content: Content, context: Context) -> Parsed:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
         raise InvalidInput(f"This LLMPerf result cannot be read: {why(error)}.") from None
-    completed = _number(said.get("results_num_completed_requests"))
-    per_minute = positive(_number(said.get("results_num_completed_requests_per_min")))
-    length = completed / per_minute * _MINUTE if completed and per_minute else None
+    completed = _number(said, "results_num_completed_requests")
+    per_minute = _number(said, "results_num_completed_requests_per_min") or 0
+    length = completed / per_minute * _MINUTE if completed and per_minute > 0 else None
+    errors = "results_number_errors"
+    errored = _number(said, errors) if errors in said else 0
     level = Level(
         generator=NAME,
         facts=_facts(said),
         reported=_reported(said),
         completed=None if completed is None else int(completed),
-        errored=int(_number(said.get("results_number_errors")) or 0),
-        started_at=_moment(_number(said.get("timestamp")), length),
+        errored=None if errored is None else int(errored),
+        started_at=_moment(_number(said, "timestamp"), length),
         duration=length,
         flags=flags,
         requests=_requests(content),
@@ -91,40 +94,39 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _facts(said: dict[str, Any]) -> dict[str, Any]:
-    lengths = said.get("mean_input_tokens"), said.get("mean_output_tokens")
-    known = all(is_number(length) for length in lengths)
+    lengths = number(said, "mean_input_tokens"), number(said, "mean_output_tokens")
+    known = None not in lengths
     return {
         "model": said.get("model") or None,
         "request_format": "chat_completions",
         "dataset": f"sonnet {lengths[0]:g}/{lengths[1]:g}" if known else None,
         "load_profile": "concurrent",
-        "concurrency": positive(said.get("num_concurrent_requests")),
+        "concurrency": positive(said, "num_concurrent_requests"),
     }
 
 
 def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
     for metric, (name, factor) in _METRICS.items():
         own = {
-            key.removeprefix(f"results_{name}_").removeprefix("quantiles_"): _number(value)
-            for key, value in said.items()
+            key.removeprefix(f"results_{name}_").removeprefix("quantiles_"): _number(said, key)
+            for key in said
             if key.startswith(f"results_{name}_")
         }
         yield from reported(metric, own, factor)
-    rate = _number(said.get("results_mean_output_throughput_token_per_s"))
+    rate = _number(said, "results_mean_output_throughput_token_per_s")
     yield from reported("output_throughput", rate)
-    yield from reported("error_rate", _number(said.get("results_error_rate")))
-    per_minute = _number(said.get("results_num_completed_requests_per_min"))
+    yield from reported("error_rate", _number(said, "results_error_rate"))
+    per_minute = _number(said, "results_num_completed_requests_per_min")
     if per_minute is not None:
         yield from reported("request_throughput", per_minute / _MINUTE)
 
 
-def _number(value: Any) -> float | None:
+def _number(said: dict[str, Any], name: str) -> float | None:
     """Return a number; LLMPerf writes numpy's integers as texts."""
-    try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    value = said.get(name)
+    with contextlib.suppress(ValueError):
+        value = float(value) if isinstance(value, str) else value
+    return number({name: value}, name)
 
 
 def _moment(ended: float | None, length: float | None) -> datetime | None:

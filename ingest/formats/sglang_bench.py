@@ -16,6 +16,7 @@ from ingest.formats import sglang_facts
 from ingest.level import Level, Requests, cell_of, flat, is_number, reported
 from ingest.lines import decoded, former, head_of, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, number
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -81,7 +82,8 @@ def _config(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> Level:
-    if not is_number(said.get("completed")) or not is_number(said.get("duration")):
+    completed, length = count(said, "completed"), number(said, "duration")
+    if completed is None or length is None:
         raise InvalidInput(
             "A line of this file, an SGLang benchmark, has no 'completed' or no 'duration': the "
             "run was cut short; run it again."
@@ -92,9 +94,9 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
         generator=NAME,
         facts=sglang_facts.facts_of(said),
         reported=_reported(said, failed if requests else None),
-        completed=int(said["completed"]),
+        completed=completed,
         errored=failed,
-        duration=float(said["duration"]),
+        duration=length,
         flags=(*flags, *_as_asked_for(said)),
         requests=requests,
     )

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from ingest.level import is_number, positive
+from ingest.level import is_number
+from ingest.stated import number, positive
+from warehouse.errors import InvalidInput
 
 #: SGLang's algorithms under the names by which vLLM calls the same thing.
 _METHODS = {"NEXTN": "mtp", "EAGLE": "eagle", "EAGLE3": "eagle3", "STANDALONE": "draft_model",
@@ -49,12 +51,17 @@ def _dataset(said: dict[str, Any]) -> str | None:
 def _load(said: dict[str, Any]) -> dict[str, Any]:
     """Return the load: requests at a rate come as a Poisson process, a trace brings its own
     times."""
-    limit, rate = positive(said.get("max_concurrency")), said.get("request_rate")
+    limit, rate = positive(said, "max_concurrency"), said.get("request_rate")
     if rate == "trace":
         return {"load_profile": "trace", "trace": said.get("dataset_name"), "concurrency": limit}
-    if positive(rate) is not None:
+    # JSON has no infinity: Python writes it as a word, which is a text here, or unknown.
+    rate = None if rate == "inf" else number(said, "request_rate")
+    if min(rate or 1, number(said, "max_concurrency") or 1) < 0:
+        raise InvalidInput(
+            "This SGLang benchmark has a rate or a limit of requests below zero; run it again."
+        )
+    if rate:
         return {"load_profile": "poisson", "rate": rate, "concurrency": limit}
-    # JSON has no infinity: Python writes it as a word that stands for unknown here.
     return {"load_profile": "concurrent" if limit else "throughput", "concurrency": limit}
 
 
@@ -70,7 +77,7 @@ def _server(told: Any) -> dict[str, Any]:
         "model": _text(told.get("served_model_name")) or told["model_path"],
         "model_revision": _text(told.get("revision")),
         "precision": _text(told.get("quantization")) or _known_dtype(told.get("dtype")),
-        "tensor_parallel_size": positive(told.get("tp_size")),
+        "tensor_parallel_size": positive(told, "tp_size"),
         "prefix_caching": None if not isinstance(radix, bool) else not radix,
         **_speculation(told),
     }
@@ -84,13 +91,14 @@ def _speculation(told: dict[str, Any]) -> dict[str, Any]:
     algorithm = told["speculative_algorithm"]
     if algorithm is None:
         return {"spec_method": "none"}
-    steps, tree = told.get("speculative_num_steps"), told.get("speculative_num_draft_tokens")
+    steps = positive(told, "speculative_num_steps")
+    tree = positive(told, "speculative_num_draft_tokens")
     chain = told.get("speculative_eagle_topk") in (None, 1)
     # Of the tokens that are verified together one is the last accepted.
-    k = steps if chain and positive(steps) else tree - 1 if is_number(tree) else None
+    k = steps if chain and steps else tree - 1 if tree else None
     return {
         "spec_method": _METHODS.get(str(algorithm).upper(), str(algorithm).lower()),
-        "num_speculative_tokens": positive(k),
+        "num_speculative_tokens": k or None,
         "draft_model": _text(told.get("speculative_draft_model_path")),
         "draft_revision": _text(told.get("speculative_draft_model_revision")),
         "speculative_config": {key: told[key] for key in _SPECULATIVE if told.get(key) is not None},

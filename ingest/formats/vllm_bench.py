@@ -22,6 +22,7 @@ from ingest.formats.vllm_requests import Columns, mean_gap, request_columns, req
 from ingest.level import FAILED, contradicted
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
+from ingest.stated import number
 from ingest.unreadable import UNREADABLE, why
 from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
@@ -244,9 +245,10 @@ def _latencies(members: dict[str, Any]) -> dict[tuple[str, str], float]:
     """Return each latency once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the
     same number."""
     found: dict[tuple[str, str], float] = {}
-    for key, value in members.items():
+    for key in members:
         match = _STATISTIC.match(key)
-        if match and isinstance(value, int | float):
+        value = number(members, key) if match else None
+        if match and value is not None:
             metric, factor = _LATENCIES[match[2]]
             statistic = _PERCENTILES.get(match[1], match[1])
             if statistic in {"mean", "std"} or statistic in QUANTILES:

@@ -4,6 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
 
 if TYPE_CHECKING:
@@ -94,5 +95,8 @@ def _number(value: float | str | None) -> float | None:
     try:
         number = math.nan if value is None else float(value)
     except ValueError:
-        return None
+        raise InvalidInput(
+            f"This vllm bench result says {str(value)[:40]!r} where the rate of its requests belongs; "
+            "run the benchmark again."
+        ) from None
     return None if math.isnan(number) else number

@@ -12,6 +12,7 @@ from ingest import not_a_number
 from ingest.level import Level, cell_of, contradicted, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import count, number, section
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -47,15 +48,23 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
-    if not is_number(said.get("num_requests")) or not is_number(said.get("elapsed_time")):
-        raise InvalidInput("This vllm bench throughput result lacks its counts; run it again.")
-    count, elapsed = said.get("total_num_tokens"), float(said["elapsed_time"])
-    counted = count / elapsed if is_number(count) and elapsed > 0 else None
+    requests, elapsed = count(said, "num_requests"), number(said, "elapsed_time")
+    if requests is None or elapsed is None or elapsed <= 0:
+        raise InvalidInput(
+            "This vllm bench throughput result lacks its number of requests or its time; run it again."
+        )
+    tokens = count(said, "total_num_tokens")
+    if tokens is not None and tokens < requests:
+        raise InvalidInput(
+            f"This vllm bench throughput result counts {tokens:,} tokens in {requests:,} requests, "
+            "which cannot be: it was altered; copy it again from its source."
+        )
+    counted = None if tokens is None else tokens / elapsed
     return Level(
         generator="vllm-throughput",
         facts={**_facts(said), "load_profile": "throughput"},
         reported=_rates(said),
-        completed=int(said["num_requests"]),
+        completed=requests,
         duration=elapsed,
         flags=(*flags, *contradicted("total_throughput", said.get("tokens_per_second"), counted)),
     )
@@ -67,27 +76,27 @@ def _rates(said: dict[str, Any]) -> Iterator[Measurement]:
 
 
 def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
-    batches = said.get("latencies")
-    if not isinstance(batches, list) or not is_number(said.get("avg_latency")):
-        raise InvalidInput("This vllm bench latency result lacks its batches; run it again.")
-    percentiles = said.get("percentiles")
-    told = percentiles if isinstance(percentiles, dict) else {}
+    batches, mean = said.get("latencies"), number(said, "avg_latency")
+    if not isinstance(batches, list) or not batches or not all(map(is_number, batches)):
+        raise InvalidInput(
+            "This vllm bench latency result lacks the time of some of its batches; run it again."
+        )
+    if min(batches) < 0:
+        raise InvalidInput(
+            f"A batch of this vllm bench latency result took {min(batches):g} s, which cannot be: it "
+            "was altered; copy it again from its source."
+        )
     return Level(
         generator="vllm-latency",
         facts=_facts(said),
-        reported=reported("request_latency", {"mean": said["avg_latency"], **told}),
+        reported=reported("request_latency", {"mean": mean, **section(said, "percentiles")}),
         completed=len(batches),
         flags=(
             *flags,
             _BATCHES,
-            *contradicted("request_latency", said["avg_latency"], _mean(batches)),
+            *contradicted("request_latency", mean, sum(batches) / len(batches)),
         ),
     )
-
-
-def _mean(values: list[Any]) -> float | None:
-    numbers = [float(value) for value in values if is_number(value)]
-    return sum(numbers) / len(numbers) if numbers else None
 
 
 def _facts(said: dict[str, Any]) -> dict[str, Any]:

@@ -77,10 +77,25 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
     facts = {fact: given[key] for key, fact in _FACTS.items() if given.get(key) is not None}
     facts["repeat"] = given.get("run_number")
     facts["arm"] = given.get("_benchmark_name")
+    facts["dataset"] = _dataset(given)
     facts["server_args"] = {k: v for k, v in given.items() if _is_server_argument(k)} or None
     if "speculative_config" in given:
         facts |= _speculation(given["speculative_config"])
     return {key: value for key, value in facts.items() if value is not None}
+
+
+def _dataset(given: dict[str, Any]) -> str | None:
+    """Name the prompts by what the sweep varied of them: lengths that differ are never repeats."""
+    name = given.get("dataset_name")
+    lengths = given.get("random_input_len"), given.get("random_output_len")
+    if None not in lengths:
+        return f"{name or 'random'} {lengths[0]}/{lengths[1]}"
+    varied = [f"{key}={given[key]}" for key in sorted(given) if _is_of_prompts(key)]
+    return " ".join([*([str(name)] if name else []), *varied]) or None
+
+
+def _is_of_prompts(key: str) -> bool:
+    return key in ("input_len", "output_len", "dataset_path") or key.startswith(_BENCH_PREFIXES)
 
 
 def _spelled(key: str) -> str:

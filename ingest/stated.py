@@ -1,0 +1,76 @@
+"""What a file states under a name: a number, a count or a section. What else stands there is damage.
+
+A value that is left out, null, or no number in the sense of IEEE 754 is unknown. A text in place of
+a number is never passed over: a count of failures that vanished would make a run a good one.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from warehouse.errors import InvalidInput
+
+Members = Mapping[str, Any]
+
+_KINDS = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+#: How files without a word for them spell what is no number, as of a rate without a bound.
+_NO_NUMBERS = ("inf", "Infinity", "-inf", "-Infinity", "nan", "NaN")
+#: How long each is in seconds, by all names that load generators give it.
+_SECONDS = {
+    **dict.fromkeys(("ns", "nanoseconds"), 1e-9), **dict.fromkeys(("us", "µs", "microseconds"), 1e-6),
+    **dict.fromkeys(("ms", "milliseconds"), 1e-3), **dict.fromkeys(("s", "sec", "seconds"), 1.0),
+}  # fmt: skip
+
+
+def number(said: Members, name: str, what: str | None = None) -> float | None:
+    """Return the number under a name; None where it is unknown. Raises InvalidInput for anything
+    else. ``what``: how to name it there."""
+    value = said.get(name)
+    if (
+        value is None
+        or value in _NO_NUMBERS
+        or (isinstance(value, float) and not math.isfinite(value))
+    ):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(what or name, _KINDS.get(type(value), "something else"), "a number")
+    return value
+
+
+def positive(said: Members, name: str) -> Any:
+    """Return the number under a name where it is above zero; None elsewhere. Raises InvalidInput."""
+    value = number(said, name)
+    return value if value is not None and value > 0 else None
+
+
+def count(said: Members, name: str) -> int | None:
+    """Return the whole number under a name; None where it is unknown. Raises InvalidInput."""
+    value = number(said, name)
+    if value is not None and value != int(value):
+        raise _wrong(name, f"{value:g}", "a whole number")
+    return None if value is None else int(value)
+
+
+def section(said: Members, name: str) -> dict[str, Any]:
+    """Return the object under a name, an empty one where nothing is said. Raises InvalidInput."""
+    value = said.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise _wrong(name, _KINDS.get(type(value), "a number"), "an object")
+    return value or {}
+
+
+def seconds(said: Members, unit: str, name: str) -> float:
+    """Return the length in seconds of the unit that an object states for a time. Raises InvalidInput
+    for one that nobody knows; ``unit``: the one where it states none; ``name``: of the object."""
+    told = said.get("unit", said.get("units")) or unit
+    known = _SECONDS.get(str(told).lower().removesuffix("/token"))
+    if known is None:
+        raise _wrong(f"the unit of {name}", f"{str(told)[:20]!r}", "ms, s, us or ns")
+    return known
+
+
+def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
+    return InvalidInput(
+        f"In this result {name} is {found} where {wanted} belongs: give the file as its load "
+        "generator wrote it."
+    )
