@@ -7,7 +7,7 @@ somebody's cluster can write a drop too. ``None`` always means unknown, never "n
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 #: Beyond these a number is a mistake; a seed may be any that 64 bits hold.
@@ -18,6 +18,12 @@ Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 #: What stands behind the numbers. Anything but "gpu" carries a badge wherever it is shown.
 Evidence = Literal["gpu", "cpu", "mock", "dummy_weights", "simulated"]
+
+
+_NUMBERS = (
+    "repeat", "gpu_count", "tensor_parallel_size", "temperature", "top_p", "seed", "max_tokens",
+    "concurrency", "rate", "num_speculative_tokens",
+)  # fmt: skip
 
 
 class Facts(BaseModel):
@@ -70,6 +76,14 @@ class Facts(BaseModel):
         None, description="Acceptance was set, not measured (rejection_sample_method: synthetic)"
     )
     evidence: Evidence | None = None
+
+    @field_validator(*_NUMBERS, mode="before")
+    @classmethod
+    def _no_truth(cls, value: Any) -> Any:
+        """Refuse true and false, which Python takes for 1 and 0."""
+        if isinstance(value, bool):
+            raise ValueError("it is true or false where a number belongs")
+        return value
 
 
 class Record(Facts):

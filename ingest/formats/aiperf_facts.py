@@ -56,8 +56,8 @@ def _dataset(config: dict[str, Any]) -> str | None:
 
 
 def _mean(told: Any) -> float | None:
-    value = told.get("mean", told.get("value")) if isinstance(told, dict) else told
-    return float(value) if is_number(value) else None
+    said = told if isinstance(told, dict) else {"mean": told}
+    return number(said, "mean" if "mean" in said else "value", "the length of prompts or outputs")
 
 
 def _seed(said: dict[str, Any]) -> int | None:

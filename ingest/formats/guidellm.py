@@ -17,7 +17,7 @@ from ingest.formats.guidellm_facts import facts_of
 from ingest.formats.guidellm_punctual import late
 from ingest.formats.guidellm_reported import reported
 from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
-from ingest.formats.guidellm_shape import Benchmark, Report, Request, Totals
+from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
 from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, why
 from ingest.window import active
@@ -183,16 +183,22 @@ def _duration(window: Window) -> float | None:
 
 def _acceptance(records: list[Request]) -> tuple[Acceptance, ...]:
     found = [r.response_metrics.speculative_decoding for r in records if r.response_metrics]
-    spec = [s for s in found if s is not None and s.num_spec_steps]
+    # A request that does not say all of it would count in one sum and be missing in another.
+    spec = [s for s in found if s is not None and s.num_spec_steps and None not in _counts(s)]
     if not spec:
         return ()
-    drafts, drafted, accepted = (
-        sum(getattr(s, name) or 0 for s in spec)
-        for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
-    )
+    if any(count < 0 for s in spec for count in _counts(s)):
+        raise InvalidInput(
+            "A request counts fewer than no draft tokens: the report is damaged; run it again."
+        )
+    drafts, drafted, accepted = (sum(column) for column in zip(*map(_counts, spec), strict=True))
     by_position = _by_position([s.acceptance_histogram for s in spec])
     result: Any = from_requests(drafts, drafted, accepted, by_position)
     return () if result is None else (result,)
+
+
+def _counts(one: Speculation) -> tuple[Any, ...]:
+    return one.num_spec_steps, one.num_draft_tokens, one.num_accepted_draft_tokens
 
 
 def _by_position(histograms: list[list[int] | None]) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, REQUEST_SCHEMA
 
 Columns = dict[str, NDArray[Any]]
 _TIMES = ("start", "first_token", "last_token", "end")
+#: What 0.2 and 0.3 wrote for a moment that never came.
+_NEVER = -1
 _decode_text = msgspec.json.Decoder(str | None).decode
 _NO_TIMINGS, _NO_SPECULATION = Timings(), Speculation()
 
@@ -59,6 +61,10 @@ def columns_of(records: list[Request], status: list[str], old: bool) -> Columns:
     if old:
         columns["output_tokens"][columns["status"] == ERRORED] = np.nan
     for name in _TIMES:
+        if np.any((columns[name] < 0) & (columns[name] != _NEVER)):
+            raise InvalidInput(
+                f"A request has a time below zero ({name}): the report is damaged; run it again."
+            )
         columns[name][columns[name] <= 0] = np.nan
     _check(columns)
     return columns

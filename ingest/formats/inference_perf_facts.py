@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ingest.level import is_number
-from ingest.stated import positive
+from ingest.stated import number, positive
 
 _FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
 _SERVERS = ("vllm", "sglang", "tgi")
@@ -34,10 +33,9 @@ def _dataset(data: dict[str, Any]) -> str | None:
     if not isinstance(kind, str):
         return None
     lengths = [
-        _object(data.get(f"{side}_distribution")).get("mean") for side in ("input", "output")
+        number(_object(data.get(f"{side}_distribution")), "mean") for side in ("input", "output")
     ]
-    known = all(is_number(length) for length in lengths)
-    return f"{kind} {lengths[0]:g}/{lengths[1]:g}" if known else kind
+    return kind if None in lengths else f"{kind} {lengths[0]:g}/{lengths[1]:g}"
 
 
 def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from ingest.level import is_number
 from ingest.served_with import of_arguments
-from ingest.stated import positive
+from ingest.stated import number, positive
 from warehouse.errors import UnknownKey
 
 _ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
@@ -28,7 +27,7 @@ def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
         "model": _text(model.get("name")),
         "precision": _text(model.get("quantization")),
         "gpu": _alike([one.get("model") for one in accelerators]),
-        "gpu_count": _sum([one.get("count") for one in accelerators]),
+        "gpu_count": _sum([positive(one, "count") for one in accelerators]),
         "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
         "engine": _engine(_alike([one.get("name") for one in engines])),
         "engine_version": _alike([_text(one.get("version")) for one in engines]),
@@ -47,14 +46,13 @@ def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
     cards = [_object(one.get("accelerator")) for one in said]
     sizes = [_object(card.get("parallelism")) for card in cards]
     counts = [
-        card.get("count", 0) * one.get("replicas", 1)
+        (positive(card, "count") or 0) * (positive(one, "replicas") or 1)
         for card, one in zip(cards, said, strict=True)
-        if is_number(card.get("count")) and is_number(one.get("replicas", 1))
     ]
     facts = {
         "model": _alike([_object(one.get("model")).get("name") for one in said]),
         "gpu": _alike([card.get("model") for card in cards]),
-        "gpu_count": _sum(counts) if len(counts) == len(said) else None,
+        "gpu_count": _sum(counts),
         "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
         "engine": _engine(_alike([one.get("tool") for one in said])),
     }
@@ -94,9 +92,11 @@ def _stated(args: dict[str, Any]) -> dict[str, Any]:
 def _load(scenario: dict[str, Any]) -> dict[str, Any]:
     said = _object(_object(scenario.get("load")).get("standardized"))
     rate, at_once = positive(said, "rate_qps"), positive(said, "concurrency")
-    lengths = [_object(said.get(side)).get("value") for side in ("input_seq_len", "output_seq_len")]
+    lengths = [
+        number(_object(said.get(side)), "value") for side in ("input_seq_len", "output_seq_len")
+    ]
     source = _text(said.get("source"))
-    known = source and all(map(is_number, lengths))
+    known = source and None not in lengths
     return {
         "dataset": f"{source} {lengths[0]:g}/{lengths[1]:g}" if known else source,
         "rate": rate,
@@ -134,8 +134,8 @@ def _alike(values: list[Any]) -> Any:
 
 
 def _sum(counts: list[Any]) -> int | None:
-    known = [int(count) for count in counts if is_number(count) and count > 0]
-    return sum(known) or None if len(known) == len(counts) else None
+    """Return the sum; None where one of them is unknown."""
+    return sum(counts) or None if all(counts) else None
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

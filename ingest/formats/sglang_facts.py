@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ingest.level import is_number
-from ingest.stated import number, positive
+from ingest.stated import count, number, positive
 from warehouse.errors import InvalidInput
 
 #: SGLang's algorithms under the names by which vLLM calls the same thing.
@@ -43,9 +42,9 @@ def _dataset(said: dict[str, Any]) -> str | None:
         return None
     if not name.startswith(("random", "image")):
         return name
-    ratio = said.get("random_range_ratio")
-    spread = f", ratio {ratio:g}" if is_number(ratio) and ratio != 1 else ""
-    return f"{name} {said.get('random_input_len')}/{said.get('random_output_len')}{spread}"
+    ratio = number(said, "random_range_ratio")
+    spread = f", ratio {ratio:g}" if ratio is not None and ratio != 1 else ""
+    return f"{name} {count(said, 'random_input_len')}/{count(said, 'random_output_len')}{spread}"
 
 
 def _load(said: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _speculation(told: dict[str, Any]) -> dict[str, Any]:
         return {"spec_method": "none"}
     steps = positive(told, "speculative_num_steps")
     tree = positive(told, "speculative_num_draft_tokens")
-    chain = told.get("speculative_eagle_topk") in (None, 1)
+    chain = number(told, "speculative_eagle_topk") in (None, 1)
     # Of the tokens that are verified together one is the last accepted.
     k = steps if chain and steps else tree - 1 if tree else None
     return {
