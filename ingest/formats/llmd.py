@@ -42,6 +42,7 @@ _VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
 _SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
 _ALL = {"ttft": "time_to_first_token", "request_latency": "request_latency"}
 _WITHOUT_FIRST = _ALL | {"itl": "time_per_output_token", "tpot": "normalized_time_per_output_token"}
+_OF_WHAT_SUCCEEDED = ("vllm-benchmark", "inferencemax")
 _METRICS = {
     "guidellm": _ALL | {"itl": "inter_token_latency", "tpot": "time_per_output_token"},
     "aiperf": _ALL | {"itl": "inter_token_latency"},
@@ -181,7 +182,10 @@ def _counted(
     """Return how many requests did not fail, and how many did; None where nobody says it."""
     total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
-        # Version 0.1 has of vLLM and InferenceMAX what succeeded, and what was asked for elsewhere.
+        # What is said and no number, as NaN, is unknown.
+        if tool not in _OF_WHAT_SUCCEEDED or requests.get("failures") is not None:
+            return total, None
+        # Version 0.1 has of these what succeeded, and what was asked for elsewhere.
         load = _object(_object(said.get("scenario")).get("load"))
         asked = count(_object(load.get("args")), "num_prompts")
         return total, None if asked is None else max(asked - total, 0)

@@ -90,12 +90,13 @@ def _dataset(given: dict[str, Any]) -> str | None:
     lengths = given.get("random_input_len"), given.get("random_output_len")
     if None not in lengths:
         return f"{name or 'random'} {lengths[0]}/{lengths[1]}"
+    file = Path(str(given.get("dataset_path") or "")).name
     varied = [f"{key}={given[key]}" for key in sorted(given) if _is_of_prompts(key)]
-    return " ".join([*([str(name)] if name else []), *varied]) or None
+    return " ".join([*([str(name)] if name else []), *([file] if file else []), *varied]) or None
 
 
 def _is_of_prompts(key: str) -> bool:
-    return key in ("input_len", "output_len", "dataset_path") or key.startswith(_BENCH_PREFIXES)
+    return key in ("input_len", "output_len") or key.startswith(_BENCH_PREFIXES)
 
 
 def _spelled(key: str) -> str:

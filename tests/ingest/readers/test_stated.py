@@ -6,9 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.ingest.readers.reading import cells
+from ingest.formats.guidellm import _acceptance
+from ingest.formats.guidellm_shape import Request
+from tests.ingest.readers import (
+    test_genai_perf,
+    test_inferencex,
+    test_llmd,
+    test_sglang,
+    test_vllm_files,
+)
+from tests.ingest.readers.reading import cells, values, written
+from tests.ingest.readers.test_genai_perf import distribution
 from tests.secrets.others import OTHERS
 from tests.secrets.planted import bench
 from warehouse.errors import InvalidInput
@@ -81,3 +92,142 @@ def test_what_is_no_number_is_refused_or_nothing_had_read_it(tmp_path: Path, kin
             passed_over.append(".".join(map(str, place)))
     assert passed_over == []
     assert refused
+
+
+def _one(tmp_path: Path, said: Any, name: str = "r.json") -> Cell:
+    (found,) = cells(written(tmp_path / name, said, lines=True))
+    return found
+
+
+@pytest.mark.parametrize(("unit", "latency_s"), [("ms", 1.5), ("s", 1500.0), ("us", 0.0015)])
+def test_a_time_is_read_in_the_unit_that_it_states(
+    tmp_path: Path, unit: str, latency_s: float
+) -> None:
+    said = test_genai_perf.report() | {"request_latency": distribution(unit, 1500.0)}
+    told = values(_one(tmp_path, said), "reported")
+    assert told["request_latency", "mean"] == pytest.approx(latency_s)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        test_genai_perf.report() | {"request_latency": distribution("fortnights", 1500.0)},
+        _altered({"": test_llmd.ONE}, ("", "metrics", "latency", "request_latency", "units"), "h")[""],
+    ],
+)  # fmt: skip
+def test_a_unit_that_nobody_knows_is_refused(tmp_path: Path, said: Any) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"the unit of request_latency is '.*' where ms, s, us or ns"
+    ):
+        _one(tmp_path, said)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), "inf"])
+def test_failures_that_are_no_number_are_unknown_and_never_none(tmp_path: Path, wrong: Any) -> None:
+    said = _altered({"": test_llmd.ONE}, ("", "metrics", "requests", "failures"), wrong)[""]
+    found = _one(tmp_path, said)
+    assert found.requests_made is None
+    assert ("error_rate", "mean") not in values(found, "reported")
+
+
+@pytest.mark.parametrize("key", ["ep", "dp_attention", "num_prefill_gpu"])
+def test_rows_whose_gpus_share_the_work_otherwise_are_two_servers(tmp_path: Path, key: str) -> None:
+    one, other = (
+        _one(tmp_path, test_inferencex.ROW | {key: value}).facts.server_args for value in (4, 8)
+    )
+    assert one is not None
+    assert other is not None
+    assert one[key] != other[key]
+
+
+@pytest.mark.parametrize(
+    ("args", "facts"),
+    [
+        ({"--max-num-seqs": 8, "--enforce-eager": None}, {"server_args": {"max-num-seqs": "8", "enforce-eager": True}}),
+        ({"--no-enable-prefix-caching": True, "-q": "fp8"}, {"prefix_caching": False, "precision": "fp8"}),
+        ({"-sc": '{"method": "mtp", "num_speculative_tokens": 2}'}, {"spec_method": "mtp", "num_speculative_tokens": 2}),
+        ({"--speculative-config.method": "eagle3"}, {"spec_method": "eagle3"}),
+        ({"speculative_config": {"method": "eagle3"}}, {"spec_method": "eagle3"}),
+        ({"--specul": "?"}, {"spec_method": None, "server_args": {"--specul": "?"}}),
+        ({}, {"spec_method": None, "server_args": None}),
+    ],
+)  # fmt: skip
+def test_the_arguments_of_llmds_servers_are_facts(
+    tmp_path: Path, args: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    said = copy.deepcopy(test_llmd.TWO)
+    said["scenario"]["stack"][0]["native"]["args"] = args
+    found = _one(tmp_path, json.loads(json.dumps(said).replace("Infinity", "12"))).facts
+    assert {key: getattr(found, key) for key in facts} == facts
+
+
+def test_llmds_servers_that_differ_stand_beside_one_another(tmp_path: Path) -> None:
+    said = copy.deepcopy(test_llmd.TWO)
+    engine = said["scenario"]["stack"][0]
+    said["scenario"]["stack"].append(
+        copy.deepcopy(engine) | {"native": {"args": {"--max-model-len": 9}}}
+    )
+    found = _one(tmp_path, json.loads(json.dumps(said).replace("Infinity", "12"))).facts
+    assert found.server_args == {
+        "aggregate 0": {"max-model-len": "1024"}, "aggregate 1": {"max-model-len": "9"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("varied", "dataset"),
+    [
+        ({"random_input_len": 128, "random_output_len": 256}, "random 128/256"),
+        ({"--random-input-len": 128}, "random_input_len=128"),
+        ({"dataset_name": "custom", "dataset_path": "/data/gsm8k.jsonl"}, "custom gsm8k.jsonl"),
+        ({}, None),
+    ],
+)
+def test_lengths_that_a_sweep_varied_are_its_dataset(
+    tmp_path: Path, varied: dict[str, Any], dataset: str | None
+) -> None:
+    said = bench(False) | varied | {"run_number": 1}
+    assert _one(tmp_path, said).facts.dataset == dataset
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (test_vllm_files.LATENCY | {"latencies": [1.0, -50.0]}, "took -50 s, which cannot be"),
+        (test_vllm_files.LATENCY | {"latencies": [1.0, "x"]}, "lacks the time of some of its batches"),
+        (test_vllm_files.THROUGHPUT | {"elapsed_time": 0}, "lacks its number of requests or its time"),
+        (test_vllm_files.THROUGHPUT | {"total_num_tokens": 1}, "1 tokens in"),
+        (test_sglang.line(request_rate=-4.0), "below zero"),
+        (bench(False) | {"request_rate": "fast"}, "'fast' where the rate of its requests belongs"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_words(tmp_path: Path, said: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        _one(tmp_path, said)
+
+
+def test_true_is_no_number_of_a_record(run: Any, tmp_path: Path) -> None:
+    path = written(tmp_path / "b.json", bench(False))
+    written(tmp_path / "meta.json", {"tensor_parallel_size": True})
+    done = run(path, "--json")
+    assert done.json["accepted"] == 0
+    assert "true or false where a number belongs" in done.reason
+
+
+HALF = {"num_spec_steps": 10, "num_draft_tokens": 30, "num_accepted_draft_tokens": 15}
+
+
+@pytest.mark.parametrize("left_out", HALF)
+def test_a_request_that_does_not_say_all_of_its_drafts_counts_in_no_sum(left_out: str) -> None:
+    requests = [HALF, HALF | {left_out: None}]
+    (found,) = _acceptance([_request(one) for one in requests])
+    assert (found.drafts, found.draft_tokens, found.accepted_tokens) == (10, 30, 15)
+
+
+def test_drafts_below_zero_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="fewer than no draft tokens"):
+        _acceptance([_request(HALF | {"num_draft_tokens": -5})])
+
+
+def _request(drafts: dict[str, Any]) -> Request:
+    said = {"response_metrics": {"speculative_decoding": drafts}}
+    return msgspec.json.decode(json.dumps(said), type=Request)
