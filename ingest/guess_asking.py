@@ -8,7 +8,7 @@ import click
 from analysis.matching.guess import BASELINE, SOME_METHOD
 from ingest.guess_cli import LABELS
 from ingest.guess_repeats import told_apart
-from ingest.guessing import Guessed, missing, stated
+from ingest.guessing import SEVERAL, Guessed, missing, stated
 from ingest.settings import checked_facts
 from warehouse.errors import UnknownKey
 
@@ -37,7 +37,7 @@ def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
         value = _prompt(f"method of {unnamed} speculative files", "spec_method")
         files = _where(files, lambda one: _method(one) == SOME_METHOD, "spec_method", value)
     for method in dict.fromkeys(_method(one) for one in files):
-        if method not in (None, BASELINE):
+        if method not in (None, BASELINE, SEVERAL):
             files = _with_k(files, method)
     return files
 

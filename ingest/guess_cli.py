@@ -142,7 +142,7 @@ def _apart(arm: str, words: Sequence[str]) -> str:
     said = ", ".join(words[:_MOST_WORDS]) + (", …" if len(words) > _MOST_WORDS else "")
     return (
         f"Taken for repeats of {arm}, though their names differ: {said}. If they are different "
-        "runs, tell them apart in --facts, by draft_model, num_speculative_tokens or dataset."
+        "runs, tell them apart in --facts, by draft_model, num_speculative_tokens, dataset or server_args."
     )
 
 
@@ -180,9 +180,12 @@ def _marked(found: "Found") -> str:
 
 
 def _arm(facts: Mapping[str, "Found"]) -> str:
+    from ingest.guessing import SEVERAL
     from warehouse.arms import arm_label
 
     method, k = facts["spec_method"], facts["num_speculative_tokens"]
+    if method.value == SEVERAL:
+        return SEVERAL
     mark = _MARKS[method.by] or (_MARKS[k.by] if method.value != "none" else "")
     draft = facts["draft_model"]
     named = f" ({draft.value})" if draft.by in ("name", "you") else ""

@@ -1,10 +1,18 @@
 """Files that ``--guess`` would take for one run, though their names differ: drafts, or repeats."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from analysis.matching.guess import BASELINE
-from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words, words_apart
-from ingest.guessing import SHOWN, Found, Guessed, stated
+from analysis.matching.guess_drafts import (
+    Named,
+    datasets_apart,
+    drafts,
+    numbers_apart,
+    with_words,
+    words_apart,
+)
+from ingest.guessing import SEVERAL, SHOWN, Found, Guessed, stated
 from warehouse.arms import arm_label
 
 
@@ -24,14 +32,25 @@ def told_apart(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
 
 
 def named_apart(files: Sequence[Guessed]) -> dict[str, tuple[str, ...]]:
-    """Return, by arm, the words that tell names of repeats apart: they may say what ran."""
-    return {arm_label(*arm): words for arm, words in words_apart(list(map(_named, files))).items()}
+    """Return, by arm, the words and numbers that tell names of repeats apart: they may say what
+    ran."""
+    named = list(map(_named, files))
+    words, numbers = words_apart(named), numbers_apart(named)
+    return {
+        arm_label(*arm): (*words.get(arm, ()), *dict.fromkeys(numbers.get(arm, {}).values()))
+        for arm in dict.fromkeys((*words, *numbers))
+    }
 
 
 def _named(one: Guessed) -> Named:
-    method, k = (one.facts[key].value for key in ("spec_method", "num_speculative_tokens"))
+    method, k = (_one_value(one, key) for key in ("spec_method", "num_speculative_tokens"))
     known = tuple(repr(one.facts[key].value) for key in SHOWN)
     return Named(str(one.path), method, None if method == BASELINE else k, (known, one.loads))
+
+
+def _one_value(one: Guessed, key: str) -> Any:
+    value = one.facts[key].value
+    return None if value == SEVERAL else value
 
 
 def _is_by_others(one: Guessed) -> bool:
@@ -40,14 +59,15 @@ def _is_by_others(one: Guessed) -> bool:
 
 
 def _with_dataset(one: Guessed, words: str | None) -> Guessed:
-    """Return the file with the words of its path beside the dataset that its report states."""
+    """Return the file with the words of its path beside its dataset; what the user says stays, and
+    what the results of one file say."""
     said = one.facts["dataset"]
-    if words is None or said.by != "contents":
+    if words is None or said.by == "you" or said.value == SEVERAL:
         return one
     return stated(one, "dataset", with_words(said.value, words), "name")
 
 
 def _with_draft(one: Guessed, draft: str | None) -> Guessed:
     """Return the file with a draft that its path says, where neither contents nor user say one."""
-    known = one.facts["draft_model"].value is not None
+    known = one.facts["draft_model"].value is not None or _one_value(one, "spec_method") is None
     return one if known or draft is None else stated(one, "draft_model", draft, "name")

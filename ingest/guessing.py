@@ -18,6 +18,8 @@ SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "mod
          "gpu_count", "tensor_parallel_size")  # fmt: skip
 #: What is guessed and shown, though two files need not share it nor is it asked for.
 REPEAT = "repeat"
+#: What stands for a fact in which the results of one file differ: they say it themselves.
+SEVERAL = "several"
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
 #: What a server was told to draft with, though not by which method.
 _DRAFTS = ("speculative_config", "draft_model")
@@ -167,7 +169,8 @@ def _file(
         if is_open and offer is not None:
             found[key], more[key] = Found(offer, by), offer
         else:
-            found[key] = Found(known, _who(key, known, told))
+            value = known if is_open or known is not None else SEVERAL
+            found[key] = Found(value, _who(key, value, told))
     texts, load, load_by = _load(cells, offers)
     return Guessed(path, _kind(cells), found, texts, load_by, more | load)
 

@@ -6,16 +6,15 @@ from warehouse.rows import Flag
 _CLOCKS_APART = 0.02
 
 
-def lengths_differ(baseline: float | None, speculative: float | None) -> Flag | None:
-    """Return a flag where median output lengths (tokens) are more than 5 % of the baseline's
-    apart."""
+def lengths_differ(
+    baseline: float | None, speculative: float | None, what: str = "Median outputs",
+    name: str = "output_lengths_differ",
+) -> Flag | None:  # fmt: skip
+    """Return a flag where lengths (tokens) are more than 5 % of the baseline's apart."""
     if not baseline or speculative is None or abs(speculative - baseline) <= 0.05 * baseline:
         return None
-    return Flag(
-        "output_lengths_differ",
-        "warning",
-        f"Median outputs are {baseline:g} and {speculative:g} tokens long, more than 5 % apart.",
-    )
+    said = f"{what} are {baseline:g} and {speculative:g} tokens long, more than 5 % apart."
+    return Flag(name, "warning", said)
 
 
 def clocks_differ(what: str, baseline: float | None, speculative: float | None) -> Flag | None:

@@ -71,22 +71,32 @@ def _of(arm: str, flag: Flag) -> Flag:
     return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
 
 
-#: What is judged by both values of a metric: metric, statistic, and the judge.
+#: What is judged by both values of a metric: metric, statistic, and the judge; the first statistic
+#: that both cells have counts.
 _JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | None]], ...] = (
     ("output_tokens", "p50", lengths_differ),
+    ("output_tokens", "mean", partial(lengths_differ, what="Mean outputs")),
+    (
+        "prompt_tokens",
+        "mean",
+        partial(lengths_differ, what="Mean prompts", name="prompt_lengths_differ"),
+    ),
     ("gpu_clock", "mean", partial(clocks_differ, "GPU")),
     ("cpu_clock", "mean", partial(clocks_differ, "processor")),
     ("launches_beside", "mean", company_differs),
     ("prefix_cache_hit_rate", "mean", hits_differ),
 )
 #: The metrics that a comparison must hold for these flags.
-JUDGED_ACROSS: tuple[str, ...] = tuple(metric for metric, _, _ in _JUDGES)
+JUDGED_ACROSS: tuple[str, ...] = tuple(dict.fromkeys(metric for metric, _, _ in _JUDGES))
 
 
 def _across(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
     found: dict[str, tuple[Flag, ...]] = {}
+    judged: dict[str, set[str]] = {}
     for metric, statistic, judge in _JUDGES:
         rows = long[(long["metric"] == metric) & (long["statistic"] == statistic)]
+        rows = rows[~rows["speculative_id"].isin(judged.setdefault(metric, set()))]
+        judged[metric].update(rows["speculative_id"])
         for row in records(rows[["speculative_id", "baseline", "speculative"]]):
             if (flag := judge(row["baseline"], row["speculative"])) is not None:
                 found[row["speculative_id"]] = (*found.get(row["speculative_id"], ()), flag)

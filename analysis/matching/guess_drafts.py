@@ -1,12 +1,12 @@
 """Drafts of one method that nothing but the names of their files tells apart."""
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from analysis.matching.guess import BASELINE, numbers_of_arms
-from analysis.matching.guess_paths import known_dataset, left_words, sizes_in
+from analysis.matching.guess_paths import Placed, known_dataset, left_numbers, left_words, sizes_in
 
 Arm = tuple[str | None, int | None]
 #: What tells one file of a writer from the next and says nothing of the run: hashes and times.
@@ -40,6 +40,11 @@ class Named:
         words = left_words(_UUID.sub("/", self.path))
         known = known_dataset(self.path)
         return [*([known] if known else []), *(w for w in words if not _NO_WORD.fullmatch(w))]
+
+    @cached_property
+    def settings(self) -> dict[Placed, str]:
+        """The numbers that stand alone in its path, and how they are shown."""
+        return left_numbers(_UUID.sub("/", self.path))
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -80,7 +85,56 @@ def datasets_apart(files: Sequence[Named]) -> tuple[str | None, ...]:
     of_baselines = telling.get((BASELINE, None), set())
     others = set().union(*(words for arm, words in telling.items() if arm[0] != BASELINE))
     shared = of_baselines & others
-    return tuple("-".join(word for word in one.words if word in shared) or None for one in files)
+    numbers = _numbers_apart(files)
+    return tuple(
+        "-".join([*(word for word in one.words if word in shared), *told]) or None
+        for one, told in zip(files, numbers, strict=True)
+    )
+
+
+def _numbers_apart(files: Sequence[Named]) -> list[list[str]]:
+    """Return for each file the numbers of its path that say a setting, as a length does: those at
+    places where numbers tell repeats of one arm apart that baselines and other arms share."""
+    telling = numbers_apart(files)
+    there: dict[bool, set[Placed]] = {True: set(), False: set()}
+    for one in files:
+        there[one.method == BASELINE].update(one.settings)
+    different = set().union(*telling.values())
+    shared = different & there[True] & there[False]
+    places = {place for place, _ in shared}
+    told = shared | {placed for placed in different if placed[0] in places}
+    return [[shown for placed, shown in one.settings.items() if placed in told] for one in files]
+
+
+def numbers_apart(files: Sequence[Named]) -> dict[Arm, dict[Placed, str]]:
+    """Return, by arm, the numbers that tell names of repeats apart and do not count them."""
+    found: dict[Arm, dict[Placed, str]] = {}
+    for repeats in _alike(files):
+        different = set().union(*(one.settings for one in repeats))
+        different -= set(repeats[0].settings).intersection(*(one.settings for one in repeats))
+        counts = {place for place, _ in different if _is_count(place, different)}
+        found.setdefault(repeats[0].arm, {}).update(
+            (placed, shown) for one in repeats for placed, shown in one.settings.items()
+            if placed in different and (placed[0] not in counts or shown != placed[1])
+        )  # fmt: skip
+    return {arm: numbers for arm, numbers in found.items() if numbers}
+
+
+def _is_count(place: int, numbers: Iterable[Placed]) -> bool:
+    """Return whether the numbers at a place count from 0 or 1, as those of repeats do."""
+    there = {number for at, number in numbers if at == place}
+    counted = sorted({int(number) for number in there if number.isdigit()})
+    return len(counted) == len(there) and counted in (
+        list(range(len(there))), list(range(1, len(there) + 1))
+    )  # fmt: skip
+
+
+def _alike(files: Sequence[Named]) -> Iterable[list[Named]]:
+    """Return the files in groups that would be repeats of one run."""
+    alike: dict[Hashable, list[Named]] = {}
+    for one in files:
+        alike.setdefault((one.arm, one.known), []).append(one)
+    return alike.values()
 
 
 def with_words(dataset: str | None, words: str) -> str:
@@ -101,11 +155,8 @@ def _label(one: Named, size: str | None, telling: set[str]) -> str | None:
 def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, tuple[str, ...]]:
     """Return, by arm, the words that tell names of repeats apart: they may say what ran. ``numbered``:
     also the numbers beside the words for arms."""
-    alike: dict[Hashable, list[Named]] = {}
-    for one in files:
-        alike.setdefault((one.arm, one.known), []).append(one)
     found: dict[Arm, set[str]] = {}
-    for repeats in alike.values():
+    for repeats in _alike(files):
         words = [{*one.words, *(one.numbers if numbered else ())} for one in repeats]
         different = set().union(*words) - words[0].intersection(*words)
         found.setdefault(repeats[0].arm, set()).update(different)

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from analysis.matching.guess import Guess, from_name, unexplained
 
+#: A number with its place in a path.
+Placed = tuple[int, str]
 #: Names of datasets in which a ``-`` or a word would be taken for something else.
 _DATASET = re.compile(
     r"(?<![a-z0-9])(swe[-_ ]?bench|mt[-_ ]?bench|spec[-_ ]?bench|long[-_ ]?bench|aider[-_ ]?bench|"
@@ -13,7 +16,10 @@ _DATASET = re.compile(
     re.IGNORECASE,
 )
 #: Words for requests at once, the most telling first: a batch may be the server's largest one.
-_AT_ONCE = (r"cc?|conc?|concurrency|concurrent|streams?|users?|clients?", r"bs|batch")
+_AT_ONCE = (
+    r"cc?|conc?|(?:max[-_])?concurrency|concurrent|streams?|users?|clients?",
+    r"bs|batch(?:[-_]?size)?",
+)
 _CONCURRENCY = tuple(
     re.compile(rf"(?<![a-z0-9])(?:{words})[-_=]?(\d{{1,6}})(?![\da-z])", re.IGNORECASE)
     for words in _AT_ONCE
@@ -31,6 +37,21 @@ _REPEAT = re.compile(
 _REPEAT_DIGITS = 4
 #: How large a model is; not the 1k of a length.
 _SIZE = re.compile(r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm](?![a-z0-9])", re.IGNORECASE)
+#: When something ran, in parts, and the port of a server.
+_WHEN = re.compile(
+    r"(?<!\d)20[0-3]\d([-_.])(?:0\d|1[0-2])\1(?:[0-2]\d|3[01])(?!\d)"
+    r"(?:[-_ T/](?:[01]\d|2[0-3])(?:[-_.:][0-5]\d){1,2}(?!\d))?|port[-_=]?\d+",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"(?<![A-Za-z0-9])\d+(?:\.\d+)*(?![A-Za-z0-9])|[A-Za-z0-9]+|/")
+#: A longer number is a date or a job.
+_NUMBER = re.compile(r"\d{1,5}(?:\.\d{1,5})*")
+#: What names the number after it.
+_NAMES = re.compile(
+    r"(?:num|of|max|in|input|out|output|isl|osl|prefix|prompts?|requests?|len|length|tokens?|"
+    r"size|temp|temperature|top|p|k|ratio)",
+    re.IGNORECASE,
+)
 _ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
 #: Words that stand in names of files for what wrote them or for what they are.
 _NO_DATASET = frozenset(
@@ -160,8 +181,31 @@ def without_sizes(path: str) -> str:
 
 def left_words(path: str) -> list[str]:
     """Return the words of a path, each once, without those about the arm, the load or the repeat."""
+    words = (word for word in re.split(r"[^A-Za-z0-9]+", _left(path)) if word)
+    return list(dict.fromkeys(word for word in words if not word.isdigit()))
+
+
+def left_numbers(path: str) -> dict[Placed, str]:
+    """Return the numbers that stand alone in a path, with the words that name them, in the order of
+    the path: ``{(1, "128"): "input-len-128", (0, "8"): "8"}``.
+
+    Places are counted from the end: what says the arm mostly stands before.
+    """
+    tokens = _TOKEN.findall(_WHEN.sub("/", _left(path)))
+    at = [place for place, token in enumerate(tokens) if _NUMBER.fullmatch(token)]
+    return {
+        (len(at) - number, tokens[place]): "-".join((*_names_before(tokens, place), tokens[place]))
+        for number, place in enumerate(at, start=1)
+    }
+
+
+def _names_before(tokens: Sequence[str], place: int) -> list[str]:
+    return list(takewhile(_NAMES.fullmatch, reversed(tokens[:place])))[::-1]
+
+
+def _left(path: str) -> str:
+    """Return the path with a ``/`` in place of its dataset, load, repeat and arm."""
     text = _ENDS.sub("", path)
     for pattern in (_DATASET, *_CONCURRENCY, _RATE, _REPEAT):
         text = pattern.sub("/", text)
-    words = (word for word in re.split(r"[^A-Za-z0-9]+", unexplained(text)) if word)
-    return list(dict.fromkeys(word for word in words if not word.isdigit()))
+    return unexplained(text)

@@ -67,7 +67,8 @@ def _choose(
     cells: pd.DataFrame, codes: pd.DataFrame, kind: pd.Series, strict: list[str]
 ) -> pd.DataFrame:
     """Return a row per pair: row numbers ``b`` and ``s``, ``tied``: how many baselines were as
-    good, ``spread``: whether launches took turns, and ``repeat_b``, ``repeat_s``.
+    good, ``spread``: whether launches took turns, ``repeat_b``, ``repeat_s``, and ``timed``:
+    whether both starts are known.
 
     Best is: the fewest differences in allowed fields, then the same study and repeat, then the same
     study, then the same repeat, then the nearest in time; launches that all took one baseline, as
@@ -93,9 +94,11 @@ def _choose(
         seekers = seekers[~seekers["row"].isin(parts[-1]["s"])]
     chosen = pd.concat(parts, ignore_index=True)
     chosen = spread(chosen, rows.assign(arm=numbered(cells, ("spec_method", *ARM))), pool)
+    at = rows["at"].to_numpy()
     return chosen.assign(
-        repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]]
-    )
+        repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]],
+        timed=~np.isnan(at[chosen["b"]] + at[chosen["s"]]),
+    )  # fmt: skip
 
 
 def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
@@ -152,7 +155,7 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     differ = conflicts(one, other, tuple(MATCH_FIELDS))
     unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen))
-    columns = ("tied", "spread", "repeat_b", "repeat_s")
+    columns = ("tied", "spread", "timed", "repeat_b", "repeat_s")
     found = zip(unknown, *(chosen[name] for name in columns), strict=True)
     return pd.DataFrame(
         {
@@ -190,7 +193,16 @@ def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
     )
 
 
-def _choice(tied: int, in_turns: bool, baseline: float, speculative: float) -> Flags:
+#: How a baseline was chosen among several: whether launches took turns, whether starts are known.
+_HOW = {
+    (True, True): "repeats of both arms were paired in the order of their starts",
+    (True, False): "repeats of both arms were paired one by one, for their order is unknown",
+    (False, True): "the nearest in time was taken",
+    (False, False): "one of them was taken, for their order is unknown",
+}
+
+
+def _choice(tied: int, in_turns: bool, timed: bool, baseline: float, speculative: float) -> Flags:
     """Yield a flag where the baseline was chosen among several, or is of another repeat."""
     if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
         yield Flag(
@@ -200,10 +212,4 @@ def _choice(tied: int, in_turns: bool, baseline: float, speculative: float) -> F
             "other arm: no baseline has the same one.",
         )
     if tied > 1:
-        how = (
-            "repeats of both arms were paired in the order of their starts"
-            if in_turns
-            else "the nearest in time was taken"
-        )
-        sentence = f"{tied} baselines match; {how}."
-        yield Flag("several_baselines", "info", sentence)
+        yield Flag("several_baselines", "info", f"{tied} baselines match; {_HOW[in_turns, timed]}.")

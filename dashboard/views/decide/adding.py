@@ -87,7 +87,7 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
         return
     read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
-    facts = _datasets(read, names, facts, [contents[at].dataset for at in there])
+    facts = _datasets(read, names, facts, [one.dataset for one in guessed])
     said = _drafts(read, names, facts)
     if any(said):
         st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
@@ -126,13 +126,13 @@ def _drafts(
 
 def _datasets(
     read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess],
-    reported: Sequence[str | None],
+    guessed: Sequence[str | None],
 ) -> tuple[Guess, ...]:  # fmt: skip
     """Return the facts with datasets that names alone tell apart; what the user says stays."""
     return tuple(
         replace(one, dataset=with_words(said, words)) if words and one.dataset == said else one
         for one, said, words in zip(
-            facts, reported, datasets_apart(_named(read, names, facts)), strict=True
+            facts, guessed, datasets_apart(_named(read, names, facts)), strict=True
         )
     )
 
