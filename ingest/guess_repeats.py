@@ -20,7 +20,8 @@ def told_apart(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
     """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
     name alike and drafts get names of their own, and files that are baselines only since the others
     are not are so if they are one arm."""
-    words = datasets_apart(list(map(_named, files)))
+    by_reports = [one.facts["dataset"].by == "contents" for one in files]
+    words = datasets_apart(list(map(_named, files)), by_reports)
     files = list(map(_with_dataset, files, words))
     named = list(map(_named, files))
     if any(map(_is_by_others, files)) and (BASELINE, None) in words_apart(named):

@@ -74,12 +74,13 @@ def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
     )
 
 
-def datasets_apart(files: Sequence[Named]) -> tuple[str | None, ...]:
+def datasets_apart(files: Sequence[Named], by_reports: Sequence[bool]) -> tuple[str | None, ...]:
     """Return what the path of each file adds to a dataset that is one for all; None: nothing.
 
     Reports often say no more than "custom" or the name of a file with prompts. Words that tell the
     repeats of a baseline apart, and those of another arm as well, say which prompts or settings
-    both had: ``gsm8k/`` and ``humaneval/`` are never pairs, nor are their averages.
+    both had: ``gsm8k/`` and ``humaneval/`` are never pairs, nor are their averages. So do numbers,
+    ``128-256/`` and ``1024-1024/``. ``by_reports``: whose dataset is no word of its path already.
     """
     telling = {arm: set(words) for arm, words in words_apart(files).items()}
     of_baselines = telling.get((BASELINE, None), set())
@@ -87,8 +88,8 @@ def datasets_apart(files: Sequence[Named]) -> tuple[str | None, ...]:
     shared = of_baselines & others
     numbers = _numbers_apart(files)
     return tuple(
-        "-".join([*(word for word in one.words if word in shared), *told]) or None
-        for one, told in zip(files, numbers, strict=True)
+        "-".join([*(word for word in one.words if by_report and word in shared), *told]) or None
+        for one, by_report, told in zip(files, by_reports, numbers, strict=True)
     )
 
 

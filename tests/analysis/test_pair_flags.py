@@ -8,11 +8,16 @@ from warehouse.rows import Flag
 NOTHING = pd.DataFrame(columns=["speculative_id", "metric", "means", "means_s"])
 
 
-def flags_of(**values: tuple[float, float]) -> tuple[Flag, ...]:
-    """The flags of one pair with these means, the baseline's first."""
+def flags_of(
+    also: tuple[tuple[str, str, float, float], ...] = (), **values: tuple[float, float]
+) -> tuple[Flag, ...]:
+    """The flags of one pair with these means, the baseline's first; ``also``: other statistics."""
     pairs = pd.DataFrame([{"baseline_id": "b", "speculative_id": "s", "flags": ()}])
     long = pd.DataFrame(
-        [("s", metric, "mean", *both) for metric, both in values.items()],
+        [
+            *(("s", *line) for line in also),
+            *(("s", metric, "mean", *both) for metric, both in values.items()),
+        ],
         columns=["speculative_id", "metric", "statistic", "baseline", "speculative"],
     )
     return pair_flags(pairs, long, NOTHING, None)[0]
@@ -37,3 +42,17 @@ def test_another_share_of_prefix_hits_is_a_doubt_of_the_pair() -> None:
         "prefix_hits_differ"
     ]
     assert flags_of(prefix_cache_hit_rate=(0.4, 0.39), kv_cache_tokens=(5.0, 5.0)) == ()
+
+
+def test_a_summary_without_a_median_is_judged_by_its_mean_output() -> None:
+    (flag,) = flags_of(output_tokens=(100.0, 106.0))
+    assert flag.name == "output_lengths_differ"
+    assert flag.sentence == "Mean outputs are 100 and 106 tokens long, more than 5 % apart."
+    assert flags_of((("output_tokens", "p50", 100.0, 101.0),), output_tokens=(100.0, 106.0)) == ()
+
+
+def test_prompts_of_unlike_length_are_a_doubt_of_the_pair() -> None:
+    assert flags_of(prompt_tokens=(980.0, 1000.0)) == ()
+    (flag,) = flags_of(prompt_tokens=(980.0, 122.0))
+    assert flag.name == "prompt_lengths_differ"
+    assert flag.sentence == "Mean prompts are 980 and 122 tokens long, more than 5 % apart."

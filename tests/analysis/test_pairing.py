@@ -226,7 +226,12 @@ def test_where_one_arm_ran_after_the_other_no_baseline_stands_against_all_launch
         ("b0", "s0"), ("b1", "s1"), ("b2", "s2"),
     }  # fmt: skip
     said = [flags[-1].sentence for flags in found.pairs["flags"]]
-    assert sum("in the order of their starts" in one for one in said) == 3
+    how = (
+        "one by one, for their order is unknown"
+        if None in starts
+        else "in the order of their starts"
+    )
+    assert sum(how in one for one in said) == 3
 
 
 @pytest.mark.parametrize(
@@ -256,6 +261,13 @@ def test_launches_in_turns_pair_with_the_nearest(row: Row) -> None:
     )
     assert pairs(found) == [("b0", "s0"), ("b1", "s1"), ("b2", "s2")]
     assert all("nearest in time" in flags[0].sentence for flags in found.pairs["flags"])
+
+
+def test_no_nearest_in_time_is_told_where_a_start_is_unknown(row: Row) -> None:
+    cells = [row(f"b{n}", repeat=None, started_at=at(n)) for n in range(2)]
+    found = matched(*cells, row("s", "eagle3", repeat=None, started_at=None))
+    (flag,) = found.pairs["flags"][0]
+    assert flag.sentence == "2 baselines match; one of them was taken, for their order is unknown."
 
 
 def test_of_several_baselines_the_nearest_in_time_is_taken_and_the_others_told(row: Row) -> None:

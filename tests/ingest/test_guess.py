@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from analysis.matching.guess_drafts import Named, drafts
+from analysis.matching.guess_drafts import Named, datasets_apart, drafts
 from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat
+from tests.ingest.readers.test_inferencex import ROW
 
 OFFLINE = {
     "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
@@ -74,6 +75,14 @@ def test_a_path_says_its_load_and_no_other_number() -> None:
 def test_of_several_loads_a_path_says_the_nearest_to_its_name() -> None:
     paths = ("bs256/tp2-k3-c8.json", "c4-c16.json", "c1/c2.json", "bs4/bs8.json", "c8/bs16.json")
     assert [concurrency(path) for path in paths] == [8, 16, 2, 8, 8]
+    paths = (
+        "batch_size_8",
+        "batch-size=8/x",
+        "max_concurrency=8",
+        "max-num-seqs-8",
+        "num-prompts-8",
+    )
+    assert [concurrency(path) for path in paths] == [8, 8, 8, None, None]
     assert [rate(path) for path in ("qps2/qps4.json", "accept-rate0.8/x", "hit_rate0.5/rate2")] == [
         4.0, None, 2.0,
     ]  # fmt: skip
@@ -241,6 +250,73 @@ def test_repeats_whose_names_differ_in_a_word_are_told(
     assert answer == ({"baseline": ["bf16", "fp8"]} if said else {})
 
 
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["x_num-prompts-100", "x_num-prompts-200"], ["num-prompts-100", "num-prompts-200"]),
+        (["num_prompts=1", "num_prompts=2"], ["num-prompts-1", "num-prompts-2"]),
+        (["latency_128_256_8", "latency_256_128_8"], ["128-256", "256-128"]),
+        (["128/1024/c1", "1024/128/c1"], ["128-1024", "1024-128"]),
+        (["input-len-128_output-len-256_bs8", "input-len-128_output-len-512_bs8"],
+         ["output-len-256", "output-len-512"]),
+        (["temp-0.0", "temp-0.5", "temp-1.0"], ["temp-0.0", "temp-0.5", "temp-1.0"]),
+        (["128_256/1", "128_256/2", "512_256/1"], ["128", "128", "512"]),
+        # Those of repeats, of moments, of jobs and of servers.
+        (["0", "1", "2"], [None] * 3),
+        (["01/c1", "02/c1"], [None] * 2),
+        (["2026-11-01_10-00-30/c1", "2026-11-01_10-15-30/c1"], [None] * 2),
+        (["2026-11-01/c1", "2026-11-05/c1"], [None] * 2),
+        (["20261101-100000/c1", "20261101-101500/c1"], [None] * 2),
+        (["port-8000", "port-8004"], [None] * 2),
+    ],
+)  # fmt: skip
+def test_numbers_that_both_arms_have_tell_settings_apart(
+    names: list[str], found: list[str | None]
+) -> None:
+    """Pairs of one length with another told wrong gains, and nobody was told."""
+    both = [("none", "baseline"), ("eagle3", "eagle3_yuhuili-LLaMA3.1-8B")]
+    files = [
+        Named(f"{arm}/{one}.json", method, None, None) for method, arm in both for one in names
+    ]
+    assert list(datasets_apart(files, [False] * len(files))) == found * 2
+
+
+@pytest.mark.parametrize(
+    ("baselines", "others", "found"),
+    [
+        # A place that tells settings apart does so for a number that only one arm has there.
+        (["128", "256"], ["128", "512"], [["128", "256"], ["128", "512"]]),
+        # One setting of an arm is not all those of the other.
+        (["128", "256"], ["128"], [["128", "256"], ["128"]]),
+        (["128"], ["512", "256"], [[None], [None, None]]),
+    ],
+)
+def test_a_setting_of_one_arm_is_no_partner_for_another(
+    baselines: list[str], others: list[str], found: list[list[str | None]]
+) -> None:
+    files = [
+        *(Named(f"base/{one}", "none", None, None) for one in baselines),
+        *(Named(f"eagle3/{one}", "eagle3", None, None) for one in others),
+    ]
+    assert list(datasets_apart(files, [False] * len(files))) == sum(found, [])
+
+
+@pytest.mark.parametrize("sets", [("gsm8k/", "humaneval/"), ("",)])
+def test_numbers_stand_beside_the_dataset(run: Any, in_folders: Any, sets: tuple[str, ...]) -> None:
+    names = [f"{one}num-prompts-{n}" for one in sets for n in (100, 200)]
+    folder = in_folders(*(f"{arm}/{name}" for arm in ("base", "eagle3") for name in names))
+    run(folder, "--guess", "--yes")
+    assert {one["dataset"] for one in run.cells()} == {name.replace("/", " ") for name in names}
+    assert run(folder, "--guess", "--json").json["repeats_named_apart"] == {}
+
+
+def test_numbers_that_only_one_arm_has_are_told(run: Any, in_folders: Any) -> None:
+    folder = in_folders("base/128_256", "base/512_256", "eagle3")
+    shown = " ".join(run(folder, "--guess").out.split())
+    assert "Taken for repeats of baseline, though their names differ: 128, 512." in shown
+    assert "num_speculative_tokens, dataset or server_args." in shown
+
+
 def test_it_shows_what_it_would_take_and_takes_nothing(run: Any, results: Path) -> None:
     shown = run(results, "--guess")
     assert shown.status == 0
@@ -298,14 +374,7 @@ def test_on_a_terminal_it_asks_for_what_is_missing(
     run: Any, results: Path, last: str, cells: int
 ) -> None:
     answers = ["eagle3", "H200", "many", "2", "", last]
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "draftboard", "ingest", str(results), "--guess",
-               "--warehouse", str(run.root)]  # fmt: skip
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as child:
-        os.close(theirs)
-        os.write(ours, "".join(f"{one}\n" for one in answers).encode())
-        shown = _all_of(ours)
-    assert child.returncode == 0, shown
+    shown = _answered(run, results, answers)
     for question in ("Method of 2 speculative files", "GPU of 4 files", "Number of GPUs of 4"):
         assert question in shown
     assert "gpu_count='many' does not fit" in shown
@@ -319,6 +388,39 @@ def test_on_a_terminal_it_asks_for_what_is_missing(
     assert {(c["gpu"], c["gpu_count"], c["tensor_parallel_size"]) for c in found} == {
         ("H200", 2, None)
     }
+
+
+def test_what_the_rows_of_one_file_say_is_neither_asked_nor_overwritten(
+    run: Any, write: Any, tmp_path: Path
+) -> None:
+    rows = [
+        ROW | {"spec_decoding": arm, "isl": isl} for arm in ("none", "mtp") for isl in (128, 1024)
+    ]
+    write("in/agg_bmk.json", rows)
+    (file,) = run(tmp_path / "in", "--guess", "--json").json["files"]
+    assert file["facts"]["spec_method"] == {"value": "several", "from": "contents"}
+    assert file["facts"]["dataset"] == {"value": "several", "from": "contents"}
+    shown = run(tmp_path / "in", "--guess").out
+    assert "arm several, dataset several" in shown
+    assert "Nobody says: draft tokens K." in shown
+    shown = _answered(run, tmp_path / "in", ["y"] * 8)
+    assert "Method of" not in shown
+    assert "Dataset of" not in shown
+    found = {(one["spec_method"], one["dataset"]) for one in run.cells()}
+    assert found == {(arm, f"random {isl}/1024") for arm in ("none", "mtp") for isl in (128, 1024)}
+
+
+def _answered(run: Any, folder: Path, answers: list[str]) -> str:
+    """Return what a terminal shows where these lines are typed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "draftboard", "ingest", str(folder), "--guess",
+               "--warehouse", str(run.root)]  # fmt: skip
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as child:
+        os.close(theirs)
+        os.write(ours, "".join(f"{one}\n" for one in answers).encode())
+        shown = _all_of(ours)
+    assert child.returncode == 0, shown
+    return shown
 
 
 def _all_of(terminal: int) -> str:

@@ -87,7 +87,8 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
         st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
         return
     read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
-    facts = _datasets(read, names, facts, [one.dataset for one in guessed])
+    reported = [contents[at].dataset for at in there]
+    facts = _datasets(read, names, facts, [one.dataset for one in guessed], reported)
     said = _drafts(read, names, facts)
     if any(said):
         st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
@@ -126,14 +127,14 @@ def _drafts(
 
 def _datasets(
     read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess],
-    guessed: Sequence[str | None],
+    guessed: Sequence[str | None], reported: Sequence[str | None],
 ) -> tuple[Guess, ...]:  # fmt: skip
     """Return the facts with datasets that names alone tell apart; what the user says stays."""
+    by_reports = [one.dataset == said for one, said in zip(facts, reported, strict=True)]
+    apart = datasets_apart(_named(read, names, facts), by_reports)
     return tuple(
         replace(one, dataset=with_words(said, words)) if words and one.dataset == said else one
-        for one, said, words in zip(
-            facts, guessed, datasets_apart(_named(read, names, facts)), strict=True
-        )
+        for one, said, words in zip(facts, guessed, apart, strict=True)
     )
 
 
