@@ -12,8 +12,7 @@ from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, positive, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.unreadable import UNREADABLE, why
-from warehouse.errors import InvalidInput
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
 
@@ -43,7 +42,7 @@ def parse(content: Content, context: Context) -> Parsed:
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This GenAI-Perf report cannot be read: {why(error)}.") from None
+        raise refusal("This GenAI-Perf report", error) from None
     config = _object(said.get("input_config"))
     count = _object(said.get("request_count")).get("avg")
     level = Level(
