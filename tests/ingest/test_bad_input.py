@@ -368,7 +368,7 @@ def _of_record(**said: Any) -> Callable[[], Any]:
         (_of("[{}]", list[_Needs]), "[0] lacks a"),
         (_of('{"b": [1e999]}'), "b[0] is out of range"),
         (_of('{"a": 1'), "it ends in the middle, so it was cut off or altered"),
-        (_of('{"a": nope}'), "it is no JSON from byte 6 on, so it is damaged or was cut off"),
+        (_of('{"a": ?}'), "it is no JSON from byte 6 on, so it is damaged or was cut off"),
         (lambda: json.loads('{"a": no}'), "it is no JSON from character 6 on, so it is damaged or was cut off"),
         (lambda: json.loads('{"a": "no'), "it ends in the middle, so it was cut off or altered"),
         (lambda: b"abc\xf6".decode(), "it is no text in UTF-8 from byte 3 on"),
