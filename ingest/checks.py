@@ -40,7 +40,7 @@ def _impossible(cell: Cell) -> Iterator[str]:
         yield f"a duration of {cell.duration:g} s"
     for name in ("requests_made", "completed", "errored", "incomplete"):
         if not 0 <= (getattr(cell, name) or 0) <= MOST_REQUESTS:
-            yield f"{getattr(cell, name)} requests {name.removeprefix('requests_')}"
+            yield f"{getattr(cell, name):.15g} requests {name.removeprefix('requests_')}"
     for acceptance in cell.acceptance:
         yield from _impossible_acceptance(acceptance)
     for measurement in cell.measurements:
@@ -59,7 +59,7 @@ def _impossible_acceptance(a: Acceptance) -> Iterator[str]:
     if any((getattr(a, name) or 0) < 0 for name in _COUNTS):
         yield "a negative count of draft tokens"
     if a.draft_tokens is not None and (a.accepted_tokens or 0) > a.draft_tokens:
-        yield f"{a.accepted_tokens} accepted of {a.draft_tokens} drafted tokens"
+        yield f"{a.accepted_tokens:.15g} accepted of {a.draft_tokens:.15g} drafted tokens"
     if not _plausible(length, a.mean_length):
         yield f"a mean acceptance length of {a.mean_length:g}"
 

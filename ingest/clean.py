@@ -12,8 +12,8 @@ from warehouse.rows import Cell
 from warehouse.secrets.texts import scrub_text
 from warehouse.secrets.values import scrub
 
-# Control characters would move the cursor of a terminal that lists them.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
+# Control characters would move the cursor of a terminal that lists them; a newline forges a line.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 _TEXTS = ("error", "prompt", "output")
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from analysis.canonical import Window, canonical, with_latencies
 from ingest.model import Context
 from ingest.stated import number, seconds
+from ingest.unreadable import refusal
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -44,6 +45,11 @@ _STATISTICS = {
 _OF_A_SECOND = {"ms": 1000.0, "s": 1.0}
 
 FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
+#: Why lists that hold one member for each request are refused.
+DIFFER = (
+    "The lists of requests in this file differ in length; it was altered or cut short, run the "
+    "benchmark again."
+)
 NOT_COUNTED = Flag(
     "requests_not_counted",
     "info",
@@ -202,10 +208,7 @@ def _floats(values: Any, n: int) -> NDArray[Any]:
     if values is None:
         return np.full(n, np.nan)
     if len(values) != n:
-        raise InvalidInput(
-            "The lists of requests in this file differ in length; it was altered or cut short, run "
-            "the benchmark again."
-        )
+        raise InvalidInput(DIFFER)
     return np.array(values, dtype=np.float64)
 
 
@@ -243,9 +246,11 @@ def _kept(column: str, context: Context) -> bool:
 def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
     if values is None:
         return pa.nulls(n, one.type)
-    if isinstance(values, np.ndarray) and values.dtype == np.float64:
-        return pa.array(values, from_pandas=True).cast(one.type)
-    return pa.array(list(values)).cast(one.type)
+    is_plain = isinstance(values, np.ndarray) and values.dtype == np.float64
+    try:
+        return pa.array(values if is_plain else list(values), from_pandas=is_plain).cast(one.type)
+    except (pa.ArrowException, OverflowError) as error:
+        raise refusal(f"What its requests say of {one.name}", error) from None
 
 
 def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:

@@ -59,4 +59,5 @@ def _read(path: Path) -> dict[str, Any]:
         own = {key: value for key, value in said.items() if key in FACT_KEYS}
         return checked_facts(served | completed(own))
     except UnknownKey as error:
-        raise InvalidInput(f"{path}: {error}") from None
+        said = str(error).replace("--set ", "", 1)
+        raise InvalidInput(f"{path}: {said}") from None

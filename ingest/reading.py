@@ -4,13 +4,11 @@ What is wrong with the unit is raised as InvalidInput; what is wrong with the wa
 DraftboardError.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-
-import msgspec
-from pydantic import ValidationError
 
 from ingest import lines
 from ingest.acceptance import finished
@@ -27,17 +25,21 @@ from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
 from ingest.sniff import is_report, sniff
 from ingest.uncounted import without_uncounted
+from ingest.unreadable import BROKEN, sentence
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
+from warehouse.published import is_table
 from warehouse.rows import Cell, Source
 from warehouse.secrets.values import scrub
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import full_disk_explained
 
+_NO_TEXT = "This is no text in UTF-8: convert it to UTF-8 first."
 #: Whether the warehouse holds the content of this hash.
 IsKnown = Callable[[str], bool]
 
 #: A published table is YAML; results are JSON.
 _TABLES = (".yaml", ".yml")
+_ROW = re.compile(rb"\b(baseline|speculative|acceptance_rate|usd_per_hour)[\"']?[ \t]*:")
 #: Up to here hashing takes less than decoding by far: bytes.
 _SMALL = 4 << 20
 
@@ -48,7 +50,7 @@ def read_unit(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Re
     told = _told(unit, options)
     if unit.is_drop:
         return _drop(unit, told, root, is_known)
-    if unit.path.suffix in _TABLES and not is_report(unit.path):
+    if unit.path.suffix in _TABLES and not is_report(unit.path) and _may_be_table(unit.path):
         return _table(unit)
     return _file(unit, told, root, is_known)
 
@@ -111,6 +113,11 @@ def _apart(
     return Read(tuple(drafts), (source.source_id,)) if drafts else Known()
 
 
+def _may_be_table(path: Path) -> bool:
+    """Return whether a YAML file is meant as a published table: by its name, or by its rows."""
+    return is_table(path) or _ROW.search(bytes(_open(path).data)) is not None
+
+
 def _table(unit: Unit) -> Result:
     """Return a published table, kept as it is; it is read once to see that it can be."""
     # Not above: it is rare, and takes as long to import as a hundred small reports to read.
@@ -120,7 +127,7 @@ def _table(unit: Unit) -> Result:
     try:
         text = unit.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = unreadable(error) if isinstance(error, OSError) else "This is no text in UTF-8."
+        why = unreadable(error) if isinstance(error, OSError) else _NO_TEXT
         raise InvalidInput(why) from None
     judge(read_claims(text, unit.path.name))
     return Table(unit.path.name, text)
@@ -224,23 +231,3 @@ def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
         raise InvalidInput(sentence(error)) from None
     if not any_cell:
         raise InvalidInput("This report holds no benchmark, so there is nothing to take in.")
-
-
-#: What parsing foreign data may raise where an adapter did not foresee it.
-BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
-
-
-def sentence(error: BaseException) -> str:
-    """Say why a unit is refused whose reading raised this."""
-    if isinstance(error, InvalidInput):
-        return str(error)
-    if isinstance(error, RecursionError):
-        return "This is nested too deep to be a result: look at what it holds, or copy it again."
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"This report's {where} is out of range: {first['msg']}."
-    if isinstance(error, msgspec.DecodeError):
-        return f"This report cannot be read: {error}."
-    said = " ".join(str(error).split())[:200]
-    return f"This report is not built like any known one ({type(error).__name__}: {said})."

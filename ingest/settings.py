@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ingest.speculation import completed
+from ingest.unreadable import belongs, shown
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import UnknownKey
 
@@ -61,6 +62,5 @@ def _value(key: str, text: str) -> Any:
 
 def _sentence(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    key = first["loc"][0] if first["loc"] else "facts"
-    said = first["msg"][:1].lower() + first["msg"][1:]
-    return f"--set {key}={first['input']!r} does not fit the contract: {said}."
+    key, value = first["loc"][0] if first["loc"] else "facts", shown(first["input"])
+    return f"--set {key}={value} does not fit the contract: {belongs(error)} belongs there."

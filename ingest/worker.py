@@ -14,7 +14,8 @@ from types import ModuleType
 
 from ingest.exchange import Job, NotWritten, Question, Refused, Result, Task
 from ingest.limits import Allowed
-from ingest.reading import read_unit, sentence
+from ingest.reading import read_unit
+from ingest.unreadable import sentence
 from warehouse.errors import DraftboardError, InvalidInput
 
 _TOO_MUCH = (

@@ -22,10 +22,13 @@ def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
     try:
         said = yaml.load(bytes(data), Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        place = " ".join(why(error).split())[:200]
-        raise InvalidInput(f"This YAML, {kind}, cannot be read: {place}.") from None
+        raise InvalidInput(
+            f"This YAML, {kind}, cannot be read: {why(error)}; mend it or copy it again."
+        ) from None
     if not isinstance(said, dict):
-        raise InvalidInput(f"This YAML is not {kind}: it holds no names with values.")
+        raise InvalidInput(
+            f"This YAML is not {kind}: it holds no names with values, so mend it or copy it again."
+        )
     _plain(said, kind)
     return said
 

@@ -19,7 +19,7 @@ from ingest.level import Level, cell_of, in_its_unit, reported
 from ingest.lines import former, head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, number, seconds, section
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.texts import scrub_text
@@ -97,7 +97,7 @@ def parse(content: Content, context: Context) -> Parsed:
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This AIPerf report cannot be read: {why(error)}.") from None
+        raise refusal("This AIPerf report", error) from None
     config = {key: said[key] for key in ("input_config", "run_info", "metadata") if key in said}
     return Parsed(NAME, scrub(config), iter([cell_of(_level(said, flags, content), context)]))
 

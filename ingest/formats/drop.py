@@ -223,19 +223,21 @@ def _record(path: Path) -> Record:
     try:
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{RECORD} is not readable JSON: {why(error)}.") from None
+        raise InvalidInput(
+            f"{RECORD} cannot be read as JSON: {why(error)}; mend it or write the drop again."
+        ) from None
     try:
         return Record.model_validate(scrub(stated))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "it"
         raise InvalidInput(
-            f"{RECORD} does not follow the contract at {where}: {first['msg']}."
+            f"{RECORD} does not follow the contract: {why(error)}; mend it by docs/record.schema.json."
         ) from None
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not a number")
+    raise InvalidInput(
+        f"{RECORD} holds {constant}, which is not a number: leave out what is not known."
+    )
 
 
 def _report(folder: Path, record: Record) -> Path | None:

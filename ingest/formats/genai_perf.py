@@ -13,8 +13,7 @@ from ingest.level import Level, cell_of, in_its_unit, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, positive, section
-from ingest.unreadable import UNREADABLE, why
-from warehouse.errors import InvalidInput
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
 
@@ -44,7 +43,7 @@ def parse(content: Content, context: Context) -> Parsed:
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This GenAI-Perf report cannot be read: {why(error)}.") from None
+        raise refusal("This GenAI-Perf report", error) from None
     config = _object(said.get("input_config"))
     level = Level(
         generator=NAME,

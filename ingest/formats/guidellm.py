@@ -19,7 +19,7 @@ from ingest.formats.guidellm_reported import reported
 from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
 from ingest.model import Content, Context, Parsed
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, refusal
 from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
@@ -60,10 +60,7 @@ def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
     try:
         return not_a_number.decoded(content.data, _decode)
     except UNREADABLE as error:
-        raise InvalidInput(
-            f"The GuideLLM report cannot be read ({why(error)}): it is cut off, damaged or lacks a "
-            "section; copy it again or run it again."
-        ) from None
+        raise refusal("The GuideLLM report", error) from None
 
 
 def _cells(

@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_requests import Asked
 from ingest.formats.guidellm_shape import Benchmark, Report
 from ingest.prompts import Body
 from warehouse.contract import FACT_KEYS, Facts
-from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import prompt_set_hash
 
 #: Strategies that may have a limit of requests at once; sweeps are made of these.
@@ -27,14 +24,7 @@ def facts_of(
     own["request_format"] = _format(adapter, backend, benchmark, said)
     if said.whole:
         own["prompt_set_hash"] = prompt_set_hash(said.hashes)
-    try:
-        return Facts(**(own | _labels(report) | given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(p) for p in first["loc"])
-        raise InvalidInput(
-            f"The report gives {where} a value out of range ({first['msg']}): it is damaged."
-        ) from None
+    return Facts(**(own | _labels(report) | given))
 
 
 def _model(backend: dict[str, Any], said: Asked) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ingest.level import Level, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, number, section
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, refusal
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
@@ -179,9 +179,7 @@ def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     try:
         return not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(
-            f"{content.path.name} of inference-perf cannot be read: {why(error)}."
-        ) from None
+        raise refusal(f"{content.path.name} of inference-perf", error) from None
 
 
 def _settings(content: Content) -> dict[str, Any]:

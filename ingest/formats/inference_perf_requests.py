@@ -10,8 +10,7 @@ from ingest.level import Requests
 from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
 from ingest.stated import count
-from ingest.unreadable import UNREADABLE, why
-from warehouse.errors import InvalidInput
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.prompt_hash import hash_text, prompt_set_hash
 
 _LIST = re.compile(rb'\[\s*\{\s*"start_time":\s*[-+.\deE]+,\s*"end_time":')
@@ -73,9 +72,7 @@ def read(data: memoryview, place: tuple[int, int] | None = None, total: int = 0)
     try:
         entries = _entries(json_bytes(data))
     except UNREADABLE as error:
-        raise InvalidInput(
-            f"The requests of this inference-perf run cannot be read: {why(error)}."
-        ) from None
+        raise refusal("The requests of this inference-perf run", error) from None
     entries.sort(key=lambda entry: entry.start_time)
     if place is not None:
         entries = entries[place[0] : place[1]] if total == len(entries) else []

@@ -8,6 +8,7 @@ holds each row twice, alone and collected in ``agg_bmk.json``: a row is known by
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,13 +17,14 @@ from typing import Any
 
 import msgspec
 
+from ingest import not_a_number
 from ingest.formats.inferencex_checks import doubts
 from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.stated import count, number, positive
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, part, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Measurement
 
@@ -49,13 +51,22 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
-    try:
-        said = msgspec.json.decode(json_bytes(content.data))
-    except UNREADABLE as error:
-        raise InvalidInput(f"This InferenceX result cannot be read: {why(error)}.") from None
+    said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]
-    cells = (_cell(row, context, index) for index, row in enumerate(rows))
+    cells = (_cell(row, context, index, len(rows)) for index, row in enumerate(rows))
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))
+
+
+def _said(data: memoryview) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except UNREADABLE:
+        pass
+    try:
+        # It takes NaN, which is no JSON: only the row that holds it has to be told.
+        return json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise refusal("This InferenceX result", error) from None
 
 
 def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
@@ -64,21 +75,24 @@ def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
     for index, row in enumerate(rows):
         said = msgspec.json.encode(row, order="deterministic")
         own = hashlib.sha256(said).hexdigest()
-        found[own] = _one(row, replace(context, source_id=partial(str, own)), index)
+        found[own] = _one(row, replace(context, source_id=partial(str, own)), index, len(rows))
     return found
 
 
-def _one(row: Any, context: Context, index: int) -> Iterator[Cell]:
-    yield _cell(row, context, index)
+def _one(row: Any, context: Context, index: int, count: int) -> Iterator[Cell]:
+    yield _cell(row, context, index, count)
 
 
-def _cell(row: Any, context: Context, index: int) -> Cell:
+def _cell(row: Any, context: Context, index: int, count: int) -> Cell:
+    with part(f"Row {index + 1}", alone=count == 1):
+        return _read(row, context, index)
+
+
+def _read(row: Any, context: Context, index: int) -> Cell:
     """Return the cell of a row; one of a run in which nothing succeeded is a failed one. Raises
     InvalidInput."""
     if not isinstance(row, dict):
-        raise InvalidInput(
-            f"Row {index + 1} of this InferenceX result is no object: export it again."
-        )
+        raise InvalidInput("This InferenceX result is no object: export it again.")
     found = cell_of(_level(row), context, index)
     done = _counted(row, "completed")
     if done is None:
@@ -116,7 +130,7 @@ def _level(row: dict[str, Any]) -> Level:
         facts=_facts(row),
         reported=_reported(numbers, total, output),
         completed=None,
-        flags=tuple(doubts(row, numbers, output, total)),
+        flags=(*not_a_number.held_by(row), *doubts(row, numbers, output, total)),
     )
 
 

@@ -22,7 +22,7 @@ from ingest.level import Level, cell_of, in_its_unit, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, number, section
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, refusal
 from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -131,7 +131,7 @@ def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     try:
         return not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This llm-d benchmark report cannot be read: {why(error)}.") from None
+        raise refusal("This llm-d benchmark report", error) from None
 
 
 def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:

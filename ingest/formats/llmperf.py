@@ -21,8 +21,7 @@ from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.stated import number, positive
-from ingest.unreadable import UNREADABLE, why
-from warehouse.errors import InvalidInput
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
 
@@ -72,7 +71,7 @@ def parse(content: Content, context: Context) -> Parsed:
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This LLMPerf result cannot be read: {why(error)}.") from None
+        raise refusal("This LLMPerf result", error) from None
     completed = _number(said, "results_num_completed_requests")
     per_minute = _number(said, "results_num_completed_requests_per_min") or 0
     length = completed / per_minute * _MINUTE if completed and per_minute > 0 else None
@@ -145,9 +144,7 @@ def _requests(content: Content) -> Requests | None:
     try:
         rows = _responses(json_bytes(content.beside[0].data))
     except UNREADABLE as error:
-        raise InvalidInput(
-            f"The requests of this LLMPerf result cannot be read: {why(error)}."
-        ) from None
+        raise refusal("The requests of this LLMPerf result", error) from None
     errors = [_error(row) for row in rows]
     good = [error is None for error in errors]
     latencies = [

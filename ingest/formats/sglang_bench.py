@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from ingest.formats import sglang_facts
-from ingest.level import Level, Requests, cell_of, flat, is_number, reported
-from ingest.lines import decoded, former, head_of, starts_object
+from ingest.level import DIFFER, Level, Requests, cell_of, flat, is_number, reported
+from ingest.lines import decoded, former, head_of, lines, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, number
+from ingest.unreadable import part
 from warehouse.errors import InvalidInput
-from warehouse.rows import Flag, Measurement
+from warehouse.rows import Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "sglang-bench", "a result of SGLang's bench_serving"
@@ -60,12 +61,17 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
     runs = list(decoded(content.data, _decode, KIND))
     config = {"runs": [_config(said) for (said, _), _ in runs]}
-    return Parsed(NAME, config, _cells(runs, context), former(content.data))
+    numbers = [number for number, _ in lines(content.data)]
+    return Parsed(NAME, config, _cells(runs, numbers, context), former(content.data))
 
 
-def _cells(runs: list[tuple[Run, tuple[Flag, ...]]], context: Context) -> Iterator[Any]:
+def _cells(
+    runs: list[tuple[Run, tuple[Flag, ...]]], numbers: list[int], context: Context
+) -> Iterator[Cell]:
     for index, ((said, details), flags) in enumerate(runs):
-        yield cell_of(_level(said, details, flags), context, index)
+        with part(f"Line {numbers[index]}", alone=len(runs) == 1):
+            cell = cell_of(_level(said, details, flags), context, index)
+        yield cell
 
 
 def _decode(data: bytes | memoryview) -> Run:
@@ -85,8 +91,8 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
     completed, length = count(said, "completed"), number(said, "duration")
     if completed is None or length is None:
         raise InvalidInput(
-            "A line of this file, an SGLang benchmark, has no 'completed' or no 'duration': the "
-            "run was cut short; run it again."
+            "This SGLang benchmark has no 'completed' or no 'duration', each a number: the run was cut "
+            "short; run it again."
         )
     requests = _requests(details)
     failed = 0 if requests is None else sum(error is not None for error in requests.errors)
@@ -146,6 +152,8 @@ def _requests(details: Details) -> Requests | None:
     lengths = details.output_lens
     gaps = details.itls or [[] for _ in lengths]
     told = details.errors or [None] * len(lengths)
+    if len({len(one) for one in (lengths, gaps, told, details.ttfts)}) > 1:
+        raise InvalidInput(DIFFER)
     # A request that failed has no output; one that was cut off says so in words.
     failed = [bool(error) or not length for error, length in zip(told, lengths, strict=True)]
     errors = [

@@ -23,7 +23,7 @@ from ingest.level import FAILED, contradicted
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
 from ingest.stated import number
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, part, refusal
 from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
 from warehouse.contract import Facts
@@ -131,19 +131,30 @@ class Result:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a result, which is one cell, or those of ``--append-result``. Raises InvalidInput."""
-    results = [read(one) for one in _results(content.data)]
+    parts = _results(content.data)
+    results = []
+    for line, one in parts:
+        with part(f"Line {line}", alone=len(parts) == 1):
+            results.append(read(one))
     first = results[0].config
     config = first if len(results) == 1 else {"results": [one.config for one in results]}
-    cells = (cell_of(one, context, {}, index) for index, one in enumerate(results))
+    cells = _cells(results, [number for number, _ in parts], context)
     return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
 
 
-def _results(data: memoryview) -> list[memoryview]:
-    """Split a file into its results: ``--append-result`` writes each as one line; otherwise a file
-    is one."""
-    parts = [part for _, part in lines(data)]
-    appended = len(parts) > 1 and bytes(parts[0][-64:]).rstrip().endswith(b"}")
-    return parts if appended else [data]
+def _cells(results: list[Result], numbers: list[int], context: Context) -> Iterator[Cell]:
+    for index, one in enumerate(results):
+        with part(f"Line {numbers[index]}", alone=len(results) == 1):
+            cell = cell_of(one, context, {}, index)
+        yield cell
+
+
+def _results(data: memoryview) -> list[tuple[int, memoryview]]:
+    """Split a file into its results, each with its line: ``--append-result`` writes each as one;
+    otherwise a file is one."""
+    parts = list(lines(data))
+    appended = len(parts) > 1 and bytes(parts[0][1][-64:]).rstrip().endswith(b"}")
+    return parts if appended else [(1, data)]
 
 
 def read(data: memoryview) -> Result:
@@ -151,7 +162,7 @@ def read(data: memoryview) -> Result:
     try:
         (bench, members), flags = not_a_number.decoded(data, _decode, infinity=b'"inf"')
     except UNREADABLE as error:
-        raise InvalidInput(f"This vllm bench result cannot be read: {why(error)}.") from None
+        raise refusal("This vllm bench result", error) from None
     _check(bench)
     return Result(bench, members, flags)
 

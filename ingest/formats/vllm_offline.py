@@ -13,7 +13,7 @@ from ingest.level import Level, cell_of, contradicted, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.stated import count, number, section
-from ingest.unreadable import UNREADABLE, why
+from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -41,7 +41,7 @@ def parse(content: Content, context: Context) -> Parsed:
     try:
         said, flags = not_a_number.decoded(content.data, members)
     except UNREADABLE as error:
-        raise InvalidInput(f"This vllm bench result cannot be read: {why(error)}.") from None
+        raise refusal("This vllm bench result", error) from None
     level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)
     config = {key: value for key, value in said.items() if key != "latencies"}
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))

@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pyarrow as pa
 import pytest
+import yaml
 
+from ingest.unreadable import sentence, why
 from tests.ingest.conftest import Ingest
+from warehouse.contract import Record
 
 GIGABYTE = 1 << 30
 
@@ -43,11 +48,11 @@ def refused(stocked: Any, path: Path) -> str:
     assert done.status == 1
     assert done.json["accepted"] == 0
     assert len(stocked.cells()) == 1
-    sentence: str = done.reason
-    assert "\n" not in sentence
-    assert sentence.endswith(".")
+    said: str = done.reason
+    assert "\n" not in said
+    assert said.endswith(".")
     assert "Traceback" not in done.out + done.err
-    return sentence
+    return said
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
@@ -60,7 +65,7 @@ def test_a_truncated_report_is_rejected(
 
 def test_a_truncated_bench_result_is_rejected(stocked: Any, write: Any, bench: Any) -> None:
     text = json.dumps(bench(True))
-    assert "truncated" in refused(stocked, write("cut.json", text[:-40]))
+    assert "cut off" in refused(stocked, write("cut.json", text[:-40]))
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n\t "])
@@ -158,8 +163,8 @@ def test_a_bench_result_without_a_section_is_rejected(stocked: Any, write: Any, 
 def test_a_bench_result_without_a_successful_request_is_rejected(
     stocked: Any, write: Any, bench: Any
 ) -> None:
-    sentence = refused(stocked, write("zero.json", bench(completed=0, failed=4)))
-    assert "no successful request" in sentence
+    told = refused(stocked, write("zero.json", bench(completed=0, failed=4)))
+    assert "no successful request" in told
 
 
 def test_a_report_without_a_successful_request_has_no_latencies(
@@ -320,6 +325,98 @@ def test_a_model_name_is_only_text(stocked: Any, write: Any, report: Any, name: 
     if done.json["accepted"] and name.isprintable():
         assert name in [cell["model"] for cell in stocked.cells()]
     assert "\x1b" not in done.out
+
+
+def test_a_newline_in_a_name_forges_no_line(stocked: Any, write: Any) -> None:
+    path = write("a\nrejected            0\nb.json", "{")
+    for how in ([], ["--guess", "--yes"]):
+        told = stocked(path, *how).out.splitlines()
+        assert [line for line in told if line.startswith("rejected")] in (
+            [],
+            ["rejected            1"],
+        )
+        assert not [line for line in told if line.startswith("b.json")]
+
+
+class _Typed(msgspec.Struct):
+    a: int = 0
+    b: list[float | str | None] = []
+    c: dict[str, list[int]] = {}
+
+
+class _Needs(msgspec.Struct):
+    a: int
+
+
+def _of(text: str, kind: Any = _Typed) -> Callable[[], Any]:
+    return lambda: msgspec.json.decode(text, type=kind)
+
+
+def _of_record(**said: Any) -> Callable[[], Any]:
+    return lambda: Record.model_validate({"schema_version": 1} | said)
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (_of('{"a": "x"}'), "a is a text where a whole number belongs"),
+        (_of('{"a": 1.5}'), "a is a decimal number where a whole number belongs"),
+        (_of('{"b": [1, []]}'), "b[1] is a list where a number or a text belongs"),
+        (_of('{"c": {"x": [true]}}'), "c[…][0] is true or false where a whole number belongs"),
+        (_of('{"1.5": 2}', dict[int, int]), "a name in it is a text where a whole number belongs"),
+        (_of("[]"), "it is a list where an object belongs"),
+        (_of("[{}]", list[_Needs]), "[0] lacks a"),
+        (_of('{"b": [1e999]}'), "b[0] is out of range"),
+        (_of('{"a": 1'), "it ends in the middle, so it was cut off or altered"),
+        (_of('{"a": ?}'), "it is no JSON from byte 6 on, so it is damaged or was cut off"),
+        (lambda: json.loads('{"a": no}'), "it is no JSON from character 6 on, so it is damaged or was cut off"),
+        (lambda: json.loads('{"a": "no'), "it ends in the middle, so it was cut off or altered"),
+        (lambda: b"abc\xf6".decode(), "it is no text in UTF-8 from byte 3 on"),
+        (lambda: yaml.safe_load("a: 1\nb: [1\nc: 2"), "it is no YAML from line 3 on, so it is damaged or was cut off"),
+        (lambda: yaml.safe_load("a: \x01"), "it holds characters that are none in YAML"),
+        (lambda: pa.array([12.5]).cast(pa.int32()), "a number is too large, or has a fraction where a whole one belongs"),
+        (_of_record(concurrency=64.5), "concurrency is 64.5 where a whole number belongs"),
+        (_of_record(concurrency=1e300), "concurrency is 1e+300 where a whole number belongs"),
+        (_of_record(concurrency=10**400), "concurrency is too large a number where a number of at most 2.14748e+09 belongs"),
+        (_of_record(rate=0), "rate is 0 where a number of more than 0 belongs"),
+        (_of_record(gpu_count="two"), "gpu_count is 'two' where a whole number belongs"),
+        (_of_record(gpu_count="x" * 41), "gpu_count is a long text where a whole number belongs"),
+        (_of_record(seed="hf_" + "aB3" * 9), "seed is '[removed]' where a whole number belongs"),
+        (_of_record(model=""), "model is '' where a text that is not empty belongs"),
+        (_of_record(status="god"), "status is 'god' where 'good' or 'failed' belongs"),
+        (_of_record(commands={"vllm": [3]}), "commands.vllm[0] is 3 where a text belongs"),
+        (_of_record(timeline={"load": -1}), "timeline.load is -1 where a number of at least 0 belongs"),
+        (_of_record(server_args=[1]), "server_args is a list where an object belongs"),
+        (_of_record(gpus=1), "it has gpus, which the contract does not know"),
+        (lambda: Record.model_validate({}), "it lacks schema_version"),
+        (lambda: Record.model_validate([]), "it is a list where an object belongs"),
+    ],
+)  # fmt: skip
+def test_why_it_cannot_be_read_is_said_in_our_words(read: Callable[[], Any], words: str) -> None:
+    with pytest.raises((ValueError, yaml.YAMLError)) as raised:
+        read()
+    assert why(raised.value) == words
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"num_prompts": "many"}, "num_prompts is a text where a whole number belongs"),
+        ({"ttfts": [0.1, 0.1, 0.1, None]}, "ttfts[3] is null where a number belongs"),
+        ({"max_concurrency": -5}, "concurrency is -5 where a number of at least 1 belongs"),
+    ],
+)
+def test_a_field_of_another_kind_is_named_with_what_to_do(
+    stocked: Any, write: Any, bench: Any, change: dict[str, Any], words: str
+) -> None:
+    told = refused(stocked, write("b.json", bench(True, **change)))
+    assert f"cannot be read: {words}; run it again, or give the file that" in told
+
+
+def test_what_nobody_foresaw_is_refused_without_the_words_of_a_library() -> None:
+    told = sentence(ValueError("zip() argument 2 is shorter than argument 1"))
+    assert "zip" not in told
+    assert "run it again" in told
 
 
 @pytest.mark.parametrize("number", ["1e999", "1e308", "99999999999999999999999", "-1"])

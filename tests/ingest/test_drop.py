@@ -169,7 +169,12 @@ def test_a_failed_run_without_a_report_is_kept_with_its_diagnosis(run: Any, writ
         ({"schema_version": 1, "temperature": float("nan")}, "not a number"),
         ("{", "JSON"),
         ("[" * 100_000, "JSON"),
-        ([], "contract"),
+        ([], "contract: it is a list where an object belongs; mend it"),
+        ("", "JSON: it ends in the middle"),
+        (
+            {"schema_version": 1, "gpu_count": "two"},
+            "gpu_count is 'two' where a whole number belongs",
+        ),
     ],
 )
 def test_a_record_that_breaks_the_contract_is_rejected(

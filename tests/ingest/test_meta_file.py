@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingest.meta_file import facts_beside
+from warehouse.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,19 @@ def test_a_report_has_the_facts_of_the_file_with_its_name(
 ) -> None:
     (tmp_path / own).write_text(json.dumps({"gpu": "H200"}))
     assert facts_beside(tmp_path / report) == {"gpu": "H200"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"gpu": "H200"', "it ends in the middle"),
+        ('{"gpu_count": "two"}', r"meta\.json: gpu_count='two' .* a whole number belongs there\.$"),
+    ],
+)
+def test_a_file_of_facts_that_cannot_be_read_is_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "meta.json").write_text(text)
+    with pytest.raises(InvalidInput, match=said):
+        facts_beside(tmp_path / "x.json")
 
 
 def test_a_report_has_no_facts_of_a_name_that_its_own_begins_with(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.commands.asking import run, told
 from warehouse import published
 
@@ -39,7 +41,29 @@ def test_a_table_that_is_no_text_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "published-binary.yaml"
     file.write_bytes(b"\xff\xfe\x00")
 
-    assert "no text in UTF-8" in run("ingest", str(file), "--warehouse", str(tmp_path / "w")).output
+    assert (
+        "no text in UTF-8: convert it"
+        in run("ingest", str(file), "--warehouse", str(tmp_path / "w")).output
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"<html><body>404</body></html>", "This is neither"),
+        (b"{}", "This is neither"),
+        (b"server: {port: 1}", "This is neither"),
+        (b"", "is empty: "),
+        ("a: 1".encode("utf-16"), "convert it to UTF-8"),
+        (b"- {baseline: 1}", "holds no figure"),
+    ],
+)
+def test_yaml_with_no_row_of_a_table_is_refused_like_any_file(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    file = tmp_path / "report.yaml"
+    file.write_bytes(content)
+    assert said in run("ingest", str(file), "--warehouse", str(tmp_path / "w")).output
 
 
 def test_the_command_lists_each_error_once_with_its_consequences_under_it() -> None:

@@ -35,7 +35,7 @@ def test_a_speculative_config_also_says_the_method_k_and_the_draft() -> None:
         ("num_speculative_tokens=many", "num_speculative_tokens"),
         ("temperature=nan", "temperature"),
         ("server_args=[", "JSON object"),
-        ("tensor_parallel_size=0", "greater than or equal to 1"),
+        ("tensor_parallel_size=0", "a number of at least 1"),
     ],
 )
 def test_what_does_not_fit_the_contract_is_refused_in_one_sentence(pair: str, said: str) -> None:

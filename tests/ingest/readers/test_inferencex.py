@@ -1,6 +1,7 @@
 """InferenceX: rows written after its ``utils/process_result.py``, and as its public interface has them."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,29 @@ def test_a_row_without_a_successful_request_is_a_failed_cell(tmp_path: Path) -> 
     assert (good.status, good.completed, good.requests_made, good.flags) == ("good", 160, 160, ())
     assert (failed.status, failed.completed, failed.measurements) == ("failed", 0, ())
     assert [flag.name for flag in failed.flags] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [(ROW | {"conc": 64.5}, "concurrency is 64.5"), (None, "no object"), (ROW | {"isl": -1}, "isl=-1")],
+)  # fmt: skip
+def test_a_row_that_is_refused_is_named(tmp_path: Path, row: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^Row 2 of this file: .*{said}"):
+        cells(written(tmp_path / "agg_bmk.json", [ROW, row]))
+
+
+def test_a_row_with_nan_says_so_alone(tmp_path: Path) -> None:
+    rows = [ROW, ROW | {"mean_itl": math.nan, "isl": math.nan}]
+    good, odd = cells(written(tmp_path / "agg_bmk.json", rows))
+    assert "not_a_number" not in [flag.name for flag in good.flags]
+    assert "not_a_number" in [flag.name for flag in odd.flags]
+    assert (odd.facts.dataset, ("chunk_gap", "mean") in values(odd, "reported")) == (None, False)
+
+
+def test_one_that_is_no_json_is_refused_with_the_place(tmp_path: Path) -> None:
+    (tmp_path / "agg_x.json").write_text(json.dumps(ROW)[:-1] + ", x}")
+    with pytest.raises(InvalidInput, match="no JSON from .* run it again"):
+        cells(tmp_path / "agg_x.json")
 
 
 def download(folder: Path, alone: bool = True, collected: bool = True) -> Path:

@@ -85,6 +85,14 @@ def test_its_requests_are_taken_in_with_the_summary(path: Path) -> None:
     assert ("output_throughput", "mean") not in mine
 
 
+@pytest.mark.parametrize("tokens", [12.5, 1e12])
+def test_tokens_of_a_request_that_are_no_count_are_named(path: Path, tokens: float) -> None:
+    rows = [RESPONSES[0] | {"number_output_tokens": tokens}, *RESPONSES[1:]]
+    written(path.parent / "tiny_50_20_individual_responses.json", rows)
+    with pytest.raises(InvalidInput, match="output_tokens.* a number is too large, or has a frac"):
+        cell(path)
+
+
 def test_its_requests_alone_are_named_and_refused(path: Path) -> None:
     path.unlink()
     with pytest.raises(InvalidInput, match=r"LLMPerf.*summary\.json"):

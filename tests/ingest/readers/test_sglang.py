@@ -234,6 +234,28 @@ def test_lists_of_different_length_are_refused(tmp_path: Path) -> None:
         cells(written(tmp_path / "r.jsonl", said, lines=True))
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"itls": GAPS[:2]}, "differ in length"),
+        ({"duration": "long"}, "'duration'"),
+        ({"max_concurrency": 2.5}, "concurrency is 2.5 where a whole number belongs"),
+    ],
+)
+def test_a_line_that_is_refused_is_named(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path / "r.jsonl", line(), line(detailed=True, **changes), lines=True)
+    path.write_text("\n" + path.read_text())
+    with pytest.raises(InvalidInput, match=rf"^Line 3 of this file: .*{said}"):
+        cells(path)
+
+
+def test_a_count_beyond_all_bounds_is_written_short(run: Any, tmp_path: Path) -> None:
+    done = run(written(tmp_path / "r.jsonl", line(completed=1e300), lines=True), "--json")
+    assert "has 1e+300 requests" in done.reason
+
+
 def test_its_secrets_stay_out_of_what_is_kept(tmp_path: Path) -> None:
     from ingest.formats import sglang_bench
     from ingest.model import Context

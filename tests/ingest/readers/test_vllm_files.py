@@ -32,6 +32,15 @@ def test_an_appended_result_that_was_cut_off_is_refused(tmp_path: Path, bench: A
         cells(path)
 
 
+@pytest.mark.parametrize("change", [{"duration": "long"}, {"max_concurrency": -1}])
+def test_an_appended_result_that_is_refused_is_named(
+    tmp_path: Path, bench: Any, change: dict[str, Any]
+) -> None:
+    path = written(tmp_path / "appended.json", bench(), bench(**change), lines=True)
+    with pytest.raises(InvalidInput, match=r"^Line 2 of this file: .*(duration|concurrency) is"):
+        cells(path)
+
+
 #: ``main`` of ``vllm/benchmarks/throughput.py`` and ``latency.py``, vLLM 0.32.
 THROUGHPUT = {
     "model_id": "meta/llama", "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
