@@ -60,6 +60,33 @@ def test_a_guidellm_report_in_yaml_is_the_report(tmp_path: Path, report: Any) ->
     assert [one.facts for one in found] == [one.facts for one in whole]
 
 
+@pytest.mark.parametrize("as_written", [True, False])
+@pytest.mark.parametrize(
+    "end", ["\n  metrics:\n", "_latency_ms:\n", "successful:\n", "end_time:", "- "]
+)
+def test_a_guidellm_report_in_yaml_that_was_cut_off_is_refused(
+    tmp_path: Path, report: Any, as_written: bool, end: str
+) -> None:
+    import yaml
+
+    text = yaml.safe_dump(report(levels=(2, 4)), sort_keys=not as_written)
+    path = tmp_path / "r.yaml"
+    path.write_text(text[: text.rindex(end) + len(end)])
+    with pytest.raises(InvalidInput, match="is cut off"):
+        cells(path)
+
+
+def test_a_guidellm_report_in_yaml_without_what_comes_after_its_levels_is_refused(
+    tmp_path: Path, report: Any
+) -> None:
+    import yaml
+
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump({"benchmarks": report()["benchmarks"]}))
+    with pytest.raises(InvalidInput, match="is cut off"):
+        cells(path)
+
+
 def test_a_file_to_which_a_result_was_appended_stands_for_what_it_held(
     run: Any, tmp_path: Path, bench: Any
 ) -> None:
