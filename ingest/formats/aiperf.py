@@ -60,8 +60,10 @@ def beside(path: Path) -> tuple[Path, ...]:
     """Return the requests of a summary: next to it, under its name or the usual one."""
     if not path.name.endswith(".json"):
         return ()
-    own = _REQUESTS if path.name == _SUMMARY else f"{path.stem}.jsonl"
-    found = path.with_name(own)
+    if path.name == _SUMMARY:
+        # By this name it is theirs, whatever became of it: what cannot be read is refused.
+        return (path.with_name(_REQUESTS),)
+    found = path.with_name(f"{path.stem}.jsonl")
     return (found,) if aiperf_requests.is_file(found) else ()
 
 

@@ -8,6 +8,7 @@ Each may be compressed (``.gz``, ``.zst``).
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,8 +72,9 @@ class Drop:
 
 
 def is_drop(folder: Path) -> bool:
-    """Return whether a folder is one result drop."""
-    return (folder / RECORD).is_file()
+    """Return whether a folder is one result drop: a record that is no file, or leads nowhere, is
+    refused as one, so that its report is not taken without it."""
+    return os.path.lexists(folder / RECORD)
 
 
 def open_drop(folder: Path) -> Drop:
@@ -218,10 +220,14 @@ def _failure(record: Record) -> Flag:
 
 
 def _record(path: Path) -> Record:
-    if path.stat().st_size > _RECORD_LIMIT:
-        raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
     try:
+        if path.stat().st_size > _RECORD_LIMIT:
+            raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except OSError as error:
+        raise InvalidInput(
+            f"{RECORD} cannot be read ({error.strerror}); put the record of the run there."
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{RECORD} is not readable JSON: {why(error)}.") from None
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from ingest.watch_scan import Scan
 from tests.ingest.readers import test_genai_perf
 from warehouse import queries
 from warehouse.filters import Filters
@@ -178,6 +179,22 @@ def test_a_record_that_breaks_the_contract_is_rejected(
     done = run(write("drop/record.json", record).parent, "--json")
     assert done.status == 1
     assert said in done.reason
+
+
+@pytest.mark.parametrize("record", ["folder", "nowhere", "itself"])
+def test_a_record_that_is_no_file_makes_no_bare_report_of_its_drop(
+    run: Any, write: Any, report: Any, record: str
+) -> None:
+    folder = write("in/drop/guidellm.json", report()).parent
+    place = folder / "record.json"
+    place.mkdir() if record == "folder" else place.symlink_to(
+        place.name if record == "itself" else "gone.json"
+    )
+    done = run(folder.parent, "--json")
+    assert (done.status, done.json["accepted"]) == (1, 0)
+    assert "record.json cannot be read" in done.reason
+    scan = Scan([folder.parent], run.root)
+    assert [one.path for one in scan.sightings()] == [folder]
 
 
 def test_a_drop_is_one_unit_known_by_its_content(run: Any, drop: Any) -> None:
