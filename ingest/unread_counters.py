@@ -18,9 +18,11 @@ def unread_snapshots(before: Named, after: Named, series: Series) -> Iterator[st
         if own is None:
             unread = counted is not None and not series
         else:
-            # A position that was counted once stays; one may come with the first draft.
-            cut = name == after[0] and counted and len(own.by_position) < len(counted.by_position)
-            unread = own.broken or not own.values or (counted and own.counters is None) or cut
+            unread = own.broken or not own.values
+            if counted is not None:
+                # A position that was counted once stays; one may come with the first draft.
+                cut = name == after[0] and len(own.by_position) < len(counted.by_position)
+                unread |= own.counters is None or cut
         if unread:
             yield name
 
