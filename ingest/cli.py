@@ -216,7 +216,7 @@ def table(outcome: "Outcome") -> str:
         ("rejected", len(outcome.rejected), ""),
     ]
     if outcome.passed_over:
-        counts.append(("passed over", len(outcome.passed_over), outcome.said_of_passed_over))
+        counts.insert(2, ("passed over", len(outcome.passed_over), outcome.said_of_passed_over))
     lines = [f"{name:<14}{count:>7,}   {more}".rstrip() for name, count, more in counts]
     for rejection in outcome.rejected:
         lines += [f"  {rejection.path}", f"      {rejection.reason}"]
