@@ -86,7 +86,7 @@ class _Search:
         try:
             status = path.stat()
         except OSError as error:
-            if named or path.name.endswith((*SUFFIXES, *MAYBE)):
+            if named or path.name.endswith(SUFFIXES) or is_wanted(path):
                 yield Rejection(str(path), unreadable(error))
             return
         if stat.S_ISDIR(status.st_mode):

@@ -82,8 +82,9 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         if match is None:
             continue
         name, value = one_name(match["engine"], match["name"]), _number(match["value"])
-        if value is None:
-            broken |= name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
+        of_drafts = name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
+        if value is None or (of_drafts and value < 0):
+            broken |= of_drafts
         elif name == _PER_POSITION:
             positions[_position(match["labels"] or "")] += value
         elif name == _CACHE:
@@ -105,13 +106,12 @@ def _gather(values: dict[str, float], name: str, value: float) -> None:
 
 
 def _number(text: str | None) -> float | None:
-    """Return a finite value that is not below zero, else None (``NaN`` stands for "nothing observed
-    yet")."""
+    """Return a finite value, else None (``NaN`` stands for "nothing observed yet")."""
     try:
         value = float(text or "")
     except ValueError:
         return None
-    return value if 0 <= value < float("inf") else None
+    return value if abs(value) < float("inf") else None
 
 
 def _cache_tokens(labels: str) -> int | None:
