@@ -6,6 +6,7 @@ comes or something changes, and still known to be of the same run (``adopting``)
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -70,7 +71,7 @@ def with_companions(content: Content) -> Content:
     if beside is None:
         return content
     named = cast(_Files, beside)(content.path)
-    companions = tuple(open_content(path) for path in named if path.is_file())
+    companions = tuple(open_content(path) for path in named if os.path.lexists(path))
     whole = replace(content, beside=companions, alone=content.sha256)
 
     def sha256() -> str:

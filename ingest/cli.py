@@ -184,7 +184,8 @@ def _run(
 
     root = warehouse_path(given["warehouse"])
     known = () if paths else known_sources(root)
-    units = list(find_units(paths or [source.path for source in known]))
+    passed_over: list[Path] = []
+    units = list(find_units(paths or [source.path for source in known], passed_over))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
     if options.facts is not None:
         for pattern in options.facts.unused(u.path for u in units if isinstance(u, Unit)):
@@ -202,17 +203,20 @@ def _run(
             found = ((unit, with_told(unit, options, more)) for unit in units)
             outcome = ingest_each(found, store, lambda unit: done(unit.bytes))
     derive_new_facts(root)
+    outcome.passed_over = passed_over
     return outcome
 
 
 def table(outcome: "Outcome") -> str:
     """Return what an ingest did, as the lines that end it."""
     held = f"{outcome.cells:,} cells, {outcome.requests:,} requests"
-    counts = (
+    counts = [
         ("accepted", outcome.accepted, held if outcome.accepted else ""),
         ("already known", outcome.known, ""),
         ("rejected", len(outcome.rejected), ""),
-    )
+    ]
+    if outcome.passed_over:
+        counts.insert(2, ("passed over", len(outcome.passed_over), outcome.said_of_passed_over))
     lines = [f"{name:<14}{count:>7,}   {more}".rstrip() for name, count, more in counts]
     for rejection in outcome.rejected:
         lines += [f"  {rejection.path}", f"      {rejection.reason}"]

@@ -2,13 +2,13 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingest.belonging import bytes_beside, is_by_product
+from ingest.belonging import bytes_beside, is_by_product, may_belong
 from ingest.formats.drop import is_drop
-from ingest.sniff import is_report
+from ingest.sniff import may_be_report
 from warehouse.published import is_table
 from warehouse.rows import Rejection
 
@@ -18,6 +18,7 @@ SUFFIXES = tuple(f".json{packed}" for packed in _PACKED)
 MAYBE = tuple(
     f"{kind}{packed}" for kind in (".jsonl", ".yaml", ".yml", ".csv") for packed in _PACKED
 )
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _NAMED = 3
 #: What a run keeps beside its results, in the folder of its study.
 _STUDY, _KEPT_BY_A_RUN = "study.yaml", ("study.yaml", "prompts", "logs")
@@ -34,21 +35,29 @@ class Unit:
     may take."""
 
 
-def find_units(paths: Iterable[Path]) -> Iterator[Unit | Rejection]:
+def find_units(
+    paths: Iterable[Path], passed_over: list[Path] | None = None
+) -> Iterator[Unit | Rejection]:
     """Yield every unit under the given files and folders, in the order of their names.
 
     A file named by the user is taken whatever its name; in folders only what ``is_wanted`` says
     counts. Hidden names are passed over. Something that cannot be looked at becomes a Rejection,
-    and so does a named folder that holds files which may be results, and none that is.
+    and so does a named folder in which nothing is a result. ``passed_over`` takes up the files of
+    other folders that may have been one and are none, nor belong to one.
     """
     search = _Search()
     for path in paths:
-        found, search.passed_over = 0, []
+        found: list[Unit | Rejection] = []
+        search.passed_over, search.is_excused = [], False
         for one in search.visit(path, named=True):
-            found += 1
+            found.append(one)
             yield one
-        if not found and search.passed_over:
+        if not found and not search.is_excused:
             yield Rejection(str(path), _nothing(search.passed_over))
+        elif passed_over is not None and search.passed_over:
+            units = (one.path for one in found if isinstance(one, Unit))
+            belonging = {file for unit in units for file in may_belong(unit)}
+            passed_over += [one for one in search.passed_over if one not in belonging]
 
 
 def is_wanted(path: Path) -> bool:
@@ -57,29 +66,34 @@ def is_wanted(path: Path) -> bool:
         return True
     if path.name.endswith(SUFFIXES):
         return not is_by_product(path)
-    return path.name.endswith(MAYBE) and not is_by_product(path) and is_report(path)
+    if not path.name.endswith(MAYBE) or is_by_product(path):
+        return False
+    # A link that leads nowhere is rejected when it is read, as what is damaged.
+    return not path.exists() or may_be_report(path)
 
 
 @dataclass
 class _Search:
     """One search for results. ``passed_over`` fills up with files that may have been a result and
-    are none."""
+    are none; ``is_excused`` says that nothing found is no mistake: it was found before, or a run
+    has no result yet."""
 
     passed_over: list[Path] = field(default_factory=list)
+    is_excused: bool = False
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def visit(self, path: Path, named: bool) -> Iterator[Unit | Rejection]:
         try:
             status = path.stat()
         except OSError as error:
-            if named or path.name.endswith(SUFFIXES):
+            if named or path.name.endswith(SUFFIXES) or is_wanted(path):
                 yield Rejection(str(path), unreadable(error))
             return
         if stat.S_ISDIR(status.st_mode):
             yield from self._folder(path, status)
         elif named or is_wanted(path):
             yield from self._file(path, status)
-        elif path.name.endswith(MAYBE):
+        elif path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path):
             self.passed_over.append(path)
 
     def _folder(self, path: Path, status: os.stat_result) -> Iterator[Unit | Rejection]:
@@ -95,6 +109,7 @@ class _Search:
             yield Rejection(str(path), unreadable(error))
             return
         if any(member.name == _STUDY for member in members):
+            self.is_excused = True
             members = [member for member in members if member.name not in _KEPT_BY_A_RUN]
         for member in members:
             yield from self.visit(member, named=False)
@@ -110,18 +125,28 @@ class _Search:
     def _met(self, status: os.stat_result) -> bool:
         key = (status.st_dev, status.st_ino)
         if key in self._seen:
+            self.is_excused = True
             return True
         self._seen.add(key)
         return False
 
 
 def _nothing(looked_at: list[Path]) -> str:
-    named = ", ".join(path.name for path in looked_at[:_NAMED])
-    more = f" and {len(looked_at) - _NAMED} more" if len(looked_at) > _NAMED else ""
+    if not looked_at:
+        return (
+            "Nothing in this folder is a result: it holds no .json, .jsonl, .yaml or .csv file; give "
+            "the files that the load generator wrote."
+        )
     return (
-        f"Nothing in this folder is a result that can be read ({named}{more}): give the files that "
-        "the load generator wrote, or name one of these to see what it lacks."
+        f"Nothing in this folder is a result that can be read ({first_names(looked_at)}): give the "
+        "files that the load generator wrote, or name one of these to see what it lacks."
     )
+
+
+def first_names(paths: Sequence[Path]) -> str:
+    """Return the names of the first few files, and how many more there are."""
+    named = ", ".join(path.name for path in paths[:_NAMED])
+    return named + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
 
 
 def unreadable(error: OSError) -> str:

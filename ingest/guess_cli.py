@@ -87,11 +87,13 @@ def _looked_at(
     from warehouse.filters import Filters
     from warehouse.store import Reader, open_writer
 
-    units = list(find_units(paths))
+    passed_over: list[Path] = []
+    units = list(find_units(paths, passed_over))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
     with tempfile.TemporaryDirectory(prefix="draftboard-guess-") as place:
         with open_writer(Path(place)) as store, progress("look", total) as done:
             outcome = ingest_units(units, store, options, lambda unit: done(unit.bytes))
+        outcome.passed_over = passed_over
         if not outcome.accepted:
             return (), outcome
         with Reader(Path(place)) as reader:
@@ -116,6 +118,8 @@ def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
 
     for rejection in outcome.rejected:
         click.echo(f"not a result: {rejection.path}\n    {rejection.reason}")
+    if outcome.passed_over:
+        click.echo(f"Passed over: {len(outcome.passed_over):,} {outcome.said_of_passed_over}.")
     if not files:
         click.echo("No file here is a result that can be taken in.")
         return
@@ -206,6 +210,7 @@ def _as_json(files: Sequence["Guessed"], outcome: "Outcome") -> dict[str, Any]:
         ],
         "repeats_named_apart": {arm: list(words) for arm, words in named_apart(files).items()},
         "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
+        "passed_over": outcome.as_json()["passed_over"],
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.canonical import Window, canonical, with_latencies
 from ingest.model import Context
-from ingest.stated import number, seconds
+from ingest.stated import number
 from ingest.unreadable import refusal
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
@@ -40,9 +40,6 @@ _STATISTICS = {
     "p0p1": "p001", "p99p9": "p999", "median": "p50", "mean": "mean", "avg": "mean",
     "average": "mean", "std": "std", "stddev": "std", "std_dev": "std", "min": "min", "max": "max",
 }  # fmt: skip
-
-#: How many of the units of the catalogue's times make a second.
-_OF_A_SECOND = {"ms": 1000.0, "s": 1.0}
 
 FAILED = Flag("failed", "error", "This run failed: none of its requests succeeded.")
 #: Why lists that hold one member for each request are refused.
@@ -155,14 +152,6 @@ def reported(
             found.setdefault(statistic, value * factor)
     for statistic, value in found.items():
         yield Measurement("reported", metric, statistic, value)
-
-
-def in_its_unit(metric: str, said: Mapping[str, Any], unit: str, name: str) -> float:
-    """Return what the statistics of a time are multiplied with to have the catalogue's unit; 1 for
-    what is no time. ``unit``: theirs where they state none. Raises InvalidInput for one that nobody
-    knows."""
-    of_a_second = _OF_A_SECOND.get(METRICS[metric].unit)
-    return 1.0 if of_a_second is None or not said else seconds(said, unit, name) * of_a_second
 
 
 def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:

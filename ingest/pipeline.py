@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ingest.adopting import Adopting
 from ingest.clean import clean_text
-from ingest.discovery import Unit
+from ingest.discovery import Unit, first_names
 from ingest.exchange import Known, NotWritten, Options, Read, Refused, Result, Table, Task
 from ingest.pool import Pool
 from warehouse.errors import DraftboardError, WarehouseBusy
@@ -57,6 +57,8 @@ class Outcome:
     cells: int = 0
     requests: int = 0
     generation: int = 0
+    passed_over: list[Path] = field(default_factory=list)
+    """Files in folders that may have been a result and are none."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
@@ -64,10 +66,18 @@ class Outcome:
             "accepted": self.accepted,
             "known": self.known,
             "rejected": [{"path": r.path, "reason": r.reason} for r in self.rejected],
+            "passed_over": [clean_text(str(path)) for path in self.passed_over],
             "cells": self.cells,
             "requests": self.requests,
             "generation": self.generation,
         }
+
+    @property
+    def said_of_passed_over(self) -> str:
+        """What these are, with a few of their names."""
+        files = "file" if len(self.passed_over) == 1 else "files"
+        holds = "holds" if len(self.passed_over) == 1 else "hold"
+        return clean_text(f"{files} that {holds} no result: {first_names(self.passed_over)}")
 
 
 def _nothing(_: Unit) -> None:

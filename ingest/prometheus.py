@@ -20,12 +20,14 @@ from warehouse.series import ENGINES, OWN, one_name
 
 _LINE = re.compile(
     rf"^(?P<engine>{'|'.join((*ENGINES, OWN))}):(?P<name>\w+)"
-    r"(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+-?\d+)?\s*$"
+    r"(?:\{(?P<labels>.*)\})?(?:\s+(?P<value>\S+))?(?:\s+-?\d+)?\s*$"
 )
 _POSITION = re.compile(r'(?:^|,)\s*position="(\d+)"')
 _LABEL = re.compile(r'(\w+)="(\d+)"')
 _CACHE = "cache_config_info"
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
+_DRAFTS = "spec_decode_num_drafts"
+_OF_DRAFTS = ("spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens")
 
 #: Series worth keeping over time: name (without ``_total``) -> whether it adds up over engines, GPUs.
 KEPT: dict[str, bool] = {
@@ -56,18 +58,17 @@ class Snapshot:
     """Accepted tokens at draft position 0, 1, …"""
     cache_tokens: int | None = None
     """Tokens that the KV cache holds, as the engine says; None: unsaid."""
+    broken: bool = False
+    """Whether a speculation counter stands there without a number that it may have, or not at all
+    beside the others."""
 
     @property
     def counters(self) -> Counters | None:
-        """The speculation counters; None where the server exposes none."""
-        if "spec_decode_num_drafts" not in self.values:
+        """The speculation counters; None where the server exposes none, or they are broken."""
+        if self.broken or _DRAFTS not in self.values:
             return None
-        return Counters(
-            drafts=self.values["spec_decode_num_drafts"],
-            draft_tokens=self.values.get("spec_decode_num_draft_tokens", 0.0),
-            accepted_tokens=self.values.get("spec_decode_num_accepted_tokens", 0.0),
-            by_position=self.by_position,
-        )
+        drafted, accepted = (self.values[name] for name in _OF_DRAFTS)
+        return Counters(self.values[_DRAFTS], drafted, accepted, self.by_position)
 
 
 def parse_exposition(lines: Iterable[str]) -> Snapshot:
@@ -75,13 +76,16 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
     values: dict[str, float] = {}
     positions: dict[int, float] = defaultdict(float)
     tokens: list[int | None] = []
+    broken = False
     for line in lines:
         match = _LINE.match(line)
-        value = _number(match["value"]) if match else None
-        if match is None or value is None:
+        if match is None:
             continue
-        name = one_name(match["engine"], match["name"])
-        if name == _PER_POSITION:
+        name, value = one_name(match["engine"], match["name"]), _number(match["value"])
+        of_drafts = name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
+        if value is None or (of_drafts and value < 0):
+            broken |= of_drafts
+        elif name == _PER_POSITION:
             positions[_position(match["labels"] or "")] += value
         elif name == _CACHE:
             tokens.append(_cache_tokens(match["labels"] or ""))
@@ -90,7 +94,8 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
     # An engine of several ranks has a cache in each; one that does not say leaves the sum unknown.
     known = [count for count in tokens if count is not None]
     whole = sum(known) if known and len(known) == len(tokens) else None
-    return Snapshot(values, _by_position(positions), whole)
+    broken |= _DRAFTS in values and not all(name in values for name in _OF_DRAFTS)
+    return Snapshot(values, _by_position(positions), whole, broken)
 
 
 def _gather(values: dict[str, float], name: str, value: float) -> None:
@@ -100,10 +105,10 @@ def _gather(values: dict[str, float], name: str, value: float) -> None:
         values[name] = max(values.get(name, value), value)
 
 
-def _number(text: str) -> float | None:
+def _number(text: str | None) -> float | None:
     """Return a finite value, else None (``NaN`` stands for "nothing observed yet")."""
     try:
-        value = float(text)
+        value = float(text or "")
     except ValueError:
         return None
     return value if abs(value) < float("inf") else None

@@ -6,8 +6,9 @@ import mmap
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -21,8 +22,12 @@ MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
 MAX_RATIO = 500
 _CHUNK = 1 << 20
+#: Of a packed file so much is unpacked at once: zstd may grow 30,000 times.
+_PACKED = 4 << 10
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+#: What unpacking may raise.
+_DAMAGED = (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile)
 
 
 def open_content(path: Path) -> Content:
@@ -53,9 +58,8 @@ def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
                 with gzip.open(file) as unpacked:
                     return memoryview(unpacked.read(size))
             if magic == _ZSTD:
-                with zstandard.ZstdDecompressor().stream_reader(file) as reader:
-                    return memoryview(reader.read(size))
-        except (EOFError, zlib.error, zstandard.ZstdError) as error:
+                return memoryview(_first(_of_zstd(file), size))
+        except _DAMAGED as error:
             raise InvalidInput(f"{path} is damaged or cut off.") from error
         return memoryview(file.read(size))
 
@@ -108,25 +112,46 @@ def _unpacked(file: IO[bytes], path: Path) -> IO[bytes]:
     try:
         if magic[:2] == _GZIP:
             with gzip.open(file) as stream:
-                return _spool(stream, path)
+                return _spool(iter(partial(stream.read, _CHUNK), b""), path)
         if magic == _ZSTD:
-            with zstandard.ZstdDecompressor().stream_reader(
-                file, read_across_frames=True
-            ) as reader:
-                return _spool(reader, path)
-    except (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+            return _spool(_of_zstd(file), path)
+    except _DAMAGED as error:
         raise InvalidInput(
             f"{path} is damaged or cut off: copy it again from its source."
         ) from error
     return file
 
 
-def _spool(stream: IO[bytes] | gzip.GzipFile, path: Path) -> IO[bytes]:
+def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
+    the library's own reader takes for the end of the file."""
+    library = zstandard.ZstdDecompressor()
+    frame = library.decompressobj()
+    while packed := file.read(_PACKED):
+        while packed:
+            if frame.eof:
+                frame = library.decompressobj()
+            yield frame.decompress(packed)
+            packed = frame.unused_data
+    if not frame.eof:
+        raise EOFError("The last frame has no end.")
+
+
+def _first(chunks: Iterable[bytes], size: int) -> bytes:
+    found = bytearray()
+    for chunk in chunks:
+        found += chunk
+        if len(found) >= size:
+            break
+    return bytes(found[:size])
+
+
+def _spool(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
     """Unpack into a nameless temporary file, so that memory stays small."""
     limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
-        while chunk := stream.read(_CHUNK):
+        for chunk in chunks:
             if out.tell() + len(chunk) > limit:
                 raise InvalidInput(
                     f"{path} unpacks to more than {limit / 1e6:,.0f} MB: it is no report; unpack "

@@ -24,7 +24,8 @@ class Series:
 def read_series(data: bytes) -> Series:
     """Read the samples of a drop.
 
-    A line that cannot be read is passed over: the last one is cut short when a run is killed.
+    A line that cannot be read is passed over: the last one is cut short when a run is killed. So is
+    one with a broken counter: the samples beside it say as much.
     """
     found: list[tuple[float, Snapshot]] = []
     for line in data.splitlines():
@@ -32,6 +33,8 @@ def read_series(data: bytes) -> Series:
             at, texts = _LINE.decode(line)
         except UNREADABLE:
             continue
-        found.append((at, parse_exposition(texts)))
+        snapshot = parse_exposition(texts)
+        if not snapshot.broken:
+            found.append((at, snapshot))
     found.sort(key=lambda sample: sample[0])
     return Series(tuple(at for at, _ in found), tuple(snapshot for _, snapshot in found))

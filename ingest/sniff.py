@@ -28,6 +28,16 @@ def is_report(path: Path) -> bool:
     return recognised(head_of_file(path)) is not None
 
 
+@remembered
+def may_be_report(path: Path) -> bool:
+    """Return whether a format recognises a file, or it cannot be told: it cannot be read, or its
+    packing is cut off."""
+    try:
+        return recognised(head_of_file(path)) is not None
+    except (OSError, InvalidInput):
+        return True
+
+
 def recognised(data: memoryview) -> Format | None:
     """Return the format that recognises a file, also by its first bytes alone."""
     data = json_bytes(data)

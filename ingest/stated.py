@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 
 Members = Mapping[str, Any]
@@ -20,6 +21,9 @@ _SECONDS = {
     **dict.fromkeys(("ns", "nanoseconds"), 1e-9), **dict.fromkeys(("us", "µs", "microseconds"), 1e-6),
     **dict.fromkeys(("ms", "milliseconds"), 1e-3), **dict.fromkeys(("s", "sec", "seconds"), 1.0),
 }  # fmt: skip
+
+#: How many of the units of the catalogue's times make a second.
+_OF_A_SECOND = {"ms": 1000.0, "s": 1.0}
 
 
 def number(said: Members, name: str, what: str | None = None) -> float | None:
@@ -67,6 +71,14 @@ def seconds(said: Members, unit: str, name: str) -> float:
     if known is None:
         raise _wrong(f"the unit of {name}", f"{str(told)[:20]!r}", "ms, s, us or ns")
     return known
+
+
+def in_its_unit(metric: str, said: Members, unit: str, name: str) -> float:
+    """Return what the statistics of a time are multiplied with to have the catalogue's unit; 1 for
+    what is no time. ``unit``: theirs where they state none. Raises InvalidInput for one that nobody
+    knows."""
+    of_a_second = _OF_A_SECOND.get(METRICS[metric].unit)
+    return 1.0 if of_a_second is None or not said else seconds(said, unit, name) * of_a_second
 
 
 def _wrong(name: str, found: str, wanted: str) -> InvalidInput:

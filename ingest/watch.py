@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from ingest import watch_recall
 from ingest.clean import clean_text
 from ingest.discovery import Unit, find_units
+from ingest.formats.drop import RECORD
 from ingest.pipeline import Options, Outcome, ingest_units
 from ingest.watch_lines import Lines
 from ingest.watch_memory import Memory
@@ -164,7 +165,8 @@ class Watcher:
         for sighting in ready:
             if self._stop.asked:
                 return
-            if not os.path.lexists(sighting.path):
+            # A drop that lost its record meanwhile is none.
+            if not os.path.lexists(sighting.path / RECORD if sighting.is_drop else sighting.path):
                 continue
             self._begun.append(sighting)
             for unit in find_units([sighting.path]):

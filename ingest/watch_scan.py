@@ -4,7 +4,6 @@ Polling, because a network file system tells nobody what another machine wrote.
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -111,11 +110,16 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 def _record(folder: Path) -> Mark | None:
     """Return the mark of the record that makes a folder a drop; None where there is none."""
+    record = folder / RECORD
     try:
-        status = (folder / RECORD).stat()
-    except FileNotFoundError:
-        return None
-    return (status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
+        status = record.stat()
+    except OSError as error:
+        if record.is_symlink():
+            return _UNREADABLE
+        if isinstance(error, FileNotFoundError):
+            return None
+        raise
+    return status.st_mtime_ns, status.st_size
 
 
 def _members(folder: Path) -> list[os.DirEntry[str]]:

@@ -33,6 +33,22 @@ def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
     return said
 
 
+def load_report(data: memoryview, kind: str) -> dict[str, Any]:
+    """Read a report from YAML, which has no end of its own. Raises InvalidInput, also where it is cut
+    off within a line: every writer of YAML ends the last one."""
+    if bytes(data[-1:]) != b"\n":
+        raise cut_off(kind)
+    return load_yaml(data, kind)
+
+
+def cut_off(kind: str) -> InvalidInput:
+    """Return what is said of a report in YAML whose end is not there."""
+    return InvalidInput(
+        f"This YAML, {kind}, is cut off: it ends before all was written; copy it again from its "
+        "source."
+    )
+
+
 def _plain(said: Any, kind: str) -> None:
     """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
     InvalidInput where the values, aliases followed, are too many or without end."""

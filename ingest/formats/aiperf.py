@@ -15,10 +15,10 @@ from typing import Any
 from ingest import not_a_number
 from ingest.formats import aiperf_requests, genai_perf
 from ingest.formats.aiperf_facts import facts_of
-from ingest.level import Level, cell_of, in_its_unit, reported
+from ingest.level import Level, cell_of, reported
 from ingest.lines import former, head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, number, seconds, section
+from ingest.stated import count, in_its_unit, number, seconds, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -61,8 +61,10 @@ def beside(path: Path) -> tuple[Path, ...]:
     """Return the requests of a summary: next to it, under its name or the usual one."""
     if not path.name.endswith(".json"):
         return ()
-    own = _REQUESTS if path.name == _SUMMARY else f"{path.stem}.jsonl"
-    found = path.with_name(own)
+    if path.name == _SUMMARY:
+        # By this name it is theirs, whatever became of it: what cannot be read is refused.
+        return (path.with_name(_REQUESTS),)
+    found = path.with_name(f"{path.stem}.jsonl")
     return (found,) if aiperf_requests.is_file(found) else ()
 
 

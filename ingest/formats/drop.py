@@ -8,6 +8,7 @@ Each may be compressed (``.gz``, ``.zst``).
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from ingest.read import open_content
 from ingest.samples import Series, read_series
 from ingest.server_cache import cache_measurements
 from ingest.speculation import completed
+from ingest.unread_counters import is_unread, told, unread_snapshots
 from ingest.unreadable import why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
@@ -53,6 +55,8 @@ class Drop:
     after: Snapshot | None
     series: Series
     machine: Machine
+    unread: tuple[str, ...] = ()
+    """The metrics files that hold no counters though they should."""
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that the record states or implies; they override the report's own."""
@@ -71,22 +75,26 @@ class Drop:
 
 
 def is_drop(folder: Path) -> bool:
-    """Return whether a folder is one result drop."""
-    return (folder / RECORD).is_file()
+    """Return whether a folder is one result drop: a record that is no file, or leads nowhere, is
+    refused as one, so that its report is not taken without it."""
+    return os.path.lexists(folder / RECORD)
 
 
 def open_drop(folder: Path) -> Drop:
     """Read everything but the report. Raises InvalidInput."""
     record = _record(folder / RECORD)
+    report = _report(folder, record)
+    before, after = (_snapshot(_beside(folder, name)) for name in (_BEFORE, _AFTER))
+    sampled = _beside(folder, _SAMPLES)
+    series = read_series(sampled or b"")
+    unread = [*unread_snapshots((_BEFORE, before), (_AFTER, after), series)]
+    if sampled is not None and is_unread(series):
+        unread.append(_SAMPLES)
     return Drop(
-        folder=folder,
-        record=record,
-        report=_report(folder, record),
-        before=_snapshot(_beside(folder, _BEFORE)),
-        after=_snapshot(_beside(folder, _AFTER)),
-        series=read_series(_beside(folder, _SAMPLES) or b""),
+        folder, record, report, before, after, series,
         machine=read_machine(_beside(folder, _MACHINE) or b""),
-    )
+        unread=tuple(unread),
+    )  # fmt: skip
 
 
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
@@ -180,7 +188,8 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     # Snapshots around several levels say how large the cache is, and nothing of one level's hits.
     cached = cache_measurements(drop.before, drop.after if alone else None)
     return replace(
-        cell, acceptance=acceptance, flags=(*cell.flags, *flags), samples=samples,
+        cell, acceptance=acceptance, flags=(*cell.flags, *flags, *told(drop.unread)),
+        samples=samples,
         measurements=(*cell.measurements, *means(samples), *cached),
     )  # fmt: skip
 
@@ -218,10 +227,14 @@ def _failure(record: Record) -> Flag:
 
 
 def _record(path: Path) -> Record:
-    if path.stat().st_size > _RECORD_LIMIT:
-        raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
     try:
+        if path.stat().st_size > _RECORD_LIMIT:
+            raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except OSError as error:
+        raise InvalidInput(
+            f"{RECORD} cannot be read ({error.strerror}); put the record of the run there."
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
             f"{RECORD} cannot be read as JSON: {why(error)}; mend it or write the drop again."

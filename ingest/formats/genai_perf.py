@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ingest import not_a_number
-from ingest.level import Level, cell_of, in_its_unit, reported
+from ingest.level import Level, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, positive, section
+from ingest.stated import count, in_its_unit, positive, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ingest.formats import guidellm
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
-from ingest.yaml_text import load_yaml
+from ingest.yaml_text import cut_off, load_report
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "guidellm-yaml", "a GuideLLM report in YAML"
@@ -33,10 +34,28 @@ def is_by_product(path: Path) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report. Raises InvalidInput."""
+    said = load_report(content.data, KIND)
+    if _ends_early(said):
+        raise cut_off(KIND)
     try:
-        data = msgspec.json.encode(load_yaml(content.data, KIND))
+        data = msgspec.json.encode(said)
     except TypeError as error:
         raise InvalidInput(
             f"This GuideLLM report in YAML holds what no report holds ({error}): export it as JSON."
         ) from None
     return replace(guidellm.parse(replace(content, data=memoryview(data)), context), format=NAME)
+
+
+def _ends_early(said: dict[str, Any]) -> bool:
+    """Return whether something is missing that every release writes: with its keys sorted or as they
+    are, a benchmark ends after one of these, and a report of 0.4 or later names itself beside them.
+    """
+    benchmarks = said.get("benchmarks")
+    if not isinstance(benchmarks, list):
+        return False
+    named = "metadata" in said or "args" in said
+    return any(
+        isinstance(one, dict)
+        and not ({"type_", "duration"} <= one.keys() and (named or "args" in one))
+        for one in benchmarks
+    )

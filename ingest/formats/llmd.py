@@ -18,12 +18,12 @@ from typing import Any
 
 from ingest import not_a_number
 from ingest.formats.llmd_facts import facts_of
-from ingest.level import Level, cell_of, in_its_unit, is_number, reported
+from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, number, section
+from ingest.stated import count, in_its_unit, number, section
 from ingest.unreadable import UNREADABLE, refusal
-from ingest.yaml_text import load_yaml
+from ingest.yaml_text import cut_off, load_report
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -118,6 +118,10 @@ def parse(content: Content, context: Context) -> Parsed:
             f"This llm-d benchmark report has version {version[:20]}, 0.1 and 0.2 are read: export "
             "it in one of these, or give the report of its load generator."
         )
+    # All converters write it, after the latencies and the requests.
+    is_yaml = head_of(content.data)[:1] != b"{"
+    if is_yaml and _object(told.get("requests")) and not _object(told.get("throughput")):
+        raise cut_off(KIND)
     # A load may say Infinity, as of requests at once.
     flags = (*flags, *not_a_number.held_by(told))
     level = replace(_level(said, told, tool.lower()), flags=flags)
@@ -127,7 +131,7 @@ def parse(content: Content, context: Context) -> Parsed:
 
 def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     if head_of(content.data)[:1] != b"{":
-        return load_yaml(content.data, KIND), ()
+        return load_report(content.data, KIND), ()
     try:
         return not_a_number.decoded(content.data, members)
     except UNREADABLE as error:

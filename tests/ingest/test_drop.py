@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from ingest.watch_scan import Scan
 from tests.ingest.readers import test_genai_perf
 from warehouse import queries
 from warehouse.filters import Filters
@@ -46,6 +47,13 @@ def drop(write: Any, report: Any) -> Callable[..., Any]:
 
 def snapshots(before: list[str], after: list[str]) -> dict[str, str]:
     return {"metrics-before.prom": "\n".join(before), "metrics-after.prom": "\n".join(after)}
+
+
+def sentences(run: Any) -> dict[str, str]:
+    """The flags of the first cell."""
+    with Reader(run.root) as reader:
+        rows = queries.flags(reader, [run.cells()[0]["cell_id"]]).to_pylist()
+    return {row["name"]: row["sentence"] for row in rows}
 
 
 def acceptances(run: Any) -> list[dict[str, Any]]:
@@ -125,6 +133,69 @@ def test_a_restart_of_the_server_is_noticed(run: Any, drop: Any) -> None:
     assert "counters_restarted" in run.flags(run.cells()[0]["cell_id"])
 
 
+HTML = "<html>404</html>"
+UTF16 = "\0".join(exposition(300)[0])
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"metrics-samples.jsonl": "garbage"}, "metrics-samples.jsonl"),
+        ({"metrics-samples.jsonl": HTML}, "metrics-samples.jsonl"),
+        ({"metrics-samples.jsonl": ""}, "metrics-samples.jsonl"),
+        ({"metrics-samples.jsonl": json.dumps([START, [HTML]])}, "metrics-samples.jsonl"),
+        (snapshots([HTML], [HTML]), "metrics-before.prom and metrics-after.prom"),
+        (snapshots([UTF16], [UTF16]), "metrics-before.prom and metrics-after.prom"),
+        (snapshots(exposition(100), []), "metrics-after.prom"),
+        (snapshots([], exposition(100)), "metrics-before.prom"),
+        (snapshots(exposition(100), exposition(300)[:2]), "metrics-after.prom"),
+        (snapshots(exposition(100), exposition(300)[:4]), "metrics-after.prom"),
+        ({"metrics-before.prom": "\n".join(exposition(100))}, "metrics-after.prom"),
+        ({"metrics-after.prom": "\n".join(exposition(100))}, "metrics-before.prom"),
+    ],
+)
+def test_counters_that_cannot_be_read_are_told(
+    run: Any, drop: Any, files: dict[str, str], named: str
+) -> None:
+    assert run(drop(files=files, spec_method="ngram")).status == 0
+    assert acceptances(run) == []
+    told = sentences(run)
+    assert "counters_restarted" not in told
+    assert f"from {named} " in told["counters_unread"]
+
+
+@pytest.mark.parametrize("value", ["fast", "-5"])
+def test_a_counter_that_is_no_number_is_no_restart(run: Any, drop: Any, value: str) -> None:
+    after = exposition(300)
+    after[2] = f"{after[2].rpartition(' ')[0]} {value}"
+    assert run(drop(files=snapshots(exposition(100), after), spec_method="ngram")).status == 0
+    assert acceptances(run) == []
+    told = sentences(run)
+    assert "counters_restarted" not in told
+    assert "from metrics-after.prom " in told["counters_unread"]
+
+
+def test_a_sample_with_a_counter_that_is_no_number_is_passed_over(run: Any, drop: Any) -> None:
+    middle = exposition(40)
+    middle[1] = "vllm:spec_decode_num_draft_tokens_total NaN"
+    texts = {-0.2: exposition(10), 3: middle, 5.2: exposition(80)}
+    lines = [json.dumps([START + at, text]) for at, text in texts.items()]
+    assert run(drop(files={"metrics-samples.jsonl": "\n".join(lines)})).status == 0
+    assert [one["drafts"] for one in acceptances(run)] == [70]
+    assert "counters_restarted" not in run.flags(run.cells()[0]["cell_id"])
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{}, snapshots(["vllm:generation_tokens_total 1"], ["vllm:generation_tokens_total 9"])],
+)
+def test_a_server_that_drafts_nothing_has_nothing_unread(
+    run: Any, drop: Any, files: dict[str, str]
+) -> None:
+    assert run(drop(files=files, spec_method="none")).status == 0
+    assert "counters_unread" not in run.flags(run.cells()[0]["cell_id"])
+
+
 def test_the_record_says_what_the_report_cannot_and_set_has_the_last_word(
     run: Any, drop: Any
 ) -> None:
@@ -183,6 +254,22 @@ def test_a_record_that_breaks_the_contract_is_rejected(
     done = run(write("drop/record.json", record).parent, "--json")
     assert done.status == 1
     assert said in done.reason
+
+
+@pytest.mark.parametrize("record", ["folder", "nowhere", "itself"])
+def test_a_record_that_is_no_file_makes_no_bare_report_of_its_drop(
+    run: Any, write: Any, report: Any, record: str
+) -> None:
+    folder = write("in/drop/guidellm.json", report()).parent
+    place = folder / "record.json"
+    place.mkdir() if record == "folder" else place.symlink_to(
+        place.name if record == "itself" else "gone.json"
+    )
+    done = run(folder.parent, "--json")
+    assert (done.status, done.json["accepted"]) == (1, 0)
+    assert "record.json cannot be read" in done.reason
+    scan = Scan([folder.parent], run.root)
+    assert [one.path for one in scan.sightings()] == [folder]
 
 
 def test_a_drop_is_one_unit_known_by_its_content(run: Any, drop: Any) -> None:

@@ -32,6 +32,21 @@ def test_counters_add_up_over_engines_and_creation_times_are_left_out() -> None:
     assert counters.by_position == (420.0, 337.0)
 
 
+@pytest.mark.parametrize("number", [2, 5, 6, 7])
+@pytest.mark.parametrize("value", ["fast", "NaN", "-5", "+Inf", "12,5", ""])
+def test_a_speculation_counter_without_a_number_breaks_the_others(number: int, value: str) -> None:
+    name, _, _ = LINES[number].rpartition(" ")
+    lines = [*LINES[:number], f"{name} {value}", *LINES[number + 1 :]]
+    found = parse_exposition(lines)
+    assert (found.broken, found.counters) == (True, None)
+    assert not parse_exposition(LINES).broken
+
+
+@pytest.mark.parametrize("end", [5, 6])
+def test_counters_of_which_the_end_is_missing_are_broken(end: int) -> None:
+    assert parse_exposition(LINES[:end]).broken
+
+
 def test_gauges_are_kept_and_the_fullest_cache_counts() -> None:
     values = parse_exposition(LINES).values
     assert values["num_requests_running"] == 3

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import random
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,13 @@ TEXT = b'{"benchmarks": []}'
 
 
 @pytest.mark.parametrize(
-    "packed", [TEXT, gzip.compress(TEXT, mtime=0), zstandard.ZstdCompressor().compress(TEXT)]
+    "packed",
+    [
+        TEXT,
+        gzip.compress(TEXT, mtime=0),
+        zstandard.compress(TEXT),
+        zstandard.compress(TEXT[:5]) + zstandard.compress(TEXT[5:]),
+    ],
 )
 def test_packed_or_not_the_content_and_its_hash_are_the_same(tmp_path: Path, packed: bytes) -> None:
     path = tmp_path / "report"
@@ -35,6 +42,11 @@ def test_packed_or_not_the_content_and_its_hash_are_the_same(tmp_path: Path, pac
         ('{"a": "ü"}'.encode("latin-1"), "UTF-8"),
         (b"[" * 5_000_000, "nested"),
         (gzip.compress(TEXT, mtime=0)[:-9], "cut off"),
+        (zstandard.compress(TEXT)[:-3], "cut off"),
+        (zstandard.compress(TEXT * 9) + zstandard.compress(TEXT)[:-3], "cut off"),
+        (zstandard.compress(random.Random(1).randbytes(9_000))[:-3], "cut off"),
+        (zstandard.compress(TEXT)[:5], "cut off"),
+        (zstandard.compress(b" " * 50_000_000), "unpacks"),
         (gzip.compress(b" " * 50_000_000, mtime=0), "unpacks"),
     ],
 )

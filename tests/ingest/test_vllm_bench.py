@@ -269,7 +269,8 @@ def test_a_sweep_folder_is_one_cell_a_run_with_its_parameters(
     write("sweep/SERVE-ngram2-BENCH-c2/warmup.json", bench(duration=9.0))
     folder = write("sweep/summary.csv", "a,b\n").parent
     assert run(folder, "--json").json == {
-        "accepted": 2, "known": 0, "rejected": [], "cells": 2, "requests": 0, "generation": 1,
+        "accepted": 2, "known": 0, "rejected": [], "passed_over": [str(folder / "summary.csv")],
+        "cells": 2, "requests": 0, "generation": 1,
     }  # fmt: skip
     cells = run.cells()
     assert {c["repeat"] for c in cells} == {0, 1}

@@ -99,6 +99,30 @@ def test_without_its_requests_it_stands_by_its_summary(tmp_path: Path) -> None:
     assert values(found, "reported") == values(cell(REAL / SUMMARY), "reported")
 
 
+@pytest.mark.parametrize(
+    ("spoil", "word"),
+    [
+        (lambda path: path.write_text(""), "is empty"),
+        (lambda path: path.write_text(" \n"), "white space"),
+        (lambda path: path.write_text("<html>"), "cannot be read"),
+        (lambda path: path.write_bytes(path.read_text().encode("utf-16")), "UTF-16"),
+        (lambda path: (path.unlink(), path.symlink_to(path.name)), "could not be read"),
+    ],
+    ids=["empty", "blank", "html", "utf16", "loop"],
+)
+def test_requests_that_cannot_be_read_are_not_passed_over(
+    tmp_path: Path, spoil: Any, word: str
+) -> None:
+    path = put(tmp_path, said(), rows())
+    spoil(tmp_path / REQUESTS)
+    (unit,) = find_units([tmp_path])
+    assert isinstance(unit, Unit)
+    assert unit.path == path
+    with pytest.raises(InvalidInput, match=word) as refused:
+        cell(path)
+    assert REQUESTS in str(refused.value) or "Line 1" in str(refused.value)
+
+
 def test_its_requests_alone_are_read_too(tmp_path: Path) -> None:
     written(tmp_path / REQUESTS, *rows(), lines=True)
     (unit,) = find_units([tmp_path])

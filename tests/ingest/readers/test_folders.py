@@ -1,15 +1,20 @@
 """Which files of a folder are results, which belong to one, and what is said where none is."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from ingest.discovery import Unit, find_units
+from ingest.watch_scan import Scan
 from tests.ingest.readers.reading import FIXTURES, cells, written
 from tests.ingest.readers.test_sglang import line
 from warehouse.errors import InvalidInput
+
+LINE = json.dumps(line()).encode()
 
 
 def test_a_folder_of_lines_that_are_no_results_is_no_success(run: Any, tmp_path: Path) -> None:
@@ -31,6 +36,76 @@ def test_lines_that_are_results_go_in_and_others_beside_them_are_passed_over(
     done = run(tmp_path / "r", "--json")
     assert (done.status, done.json["accepted"], done.json["cells"]) == (0, 1, 2)
     assert [one["concurrency"] for one in run.cells()] == [2, 4]
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "word"),
+    [
+        ("s.jsonl.gz", lambda path: path.write_bytes(gzip.compress(LINE)[:-9]), "cut off"),
+        ("s.jsonl.gz", lambda path: path.write_bytes(b"\x1f\x8bno" * 99), "damaged"),
+        ("s.jsonl.zst", lambda path: path.write_bytes(zstandard.compress(LINE)[:-9]), "cut off"),
+        ("r.yaml.zst", lambda path: path.write_bytes(zstandard.compress(LINE)[:9]), "cut off"),
+        ("r.yaml", _loop, "cannot be read"),
+        ("s.jsonl", lambda path: path.symlink_to("gone.jsonl"), "cannot be read"),
+    ],
+)
+def test_what_is_torn_or_cannot_be_read_beside_good_results_is_rejected(
+    run: Any, tmp_path: Path, name: str, write: Any, word: str
+) -> None:
+    path = written(tmp_path / "r" / "good.jsonl", line(), lines=True).with_name(name)
+    write(path)
+    done = run(path.parent, "--json")
+    assert (done.status, done.json["accepted"]) == (1, 1)
+    assert word in done.reason
+    assert path in [one.path for one in Scan([path.parent], run.root).sightings()]
+
+
+def test_what_may_be_a_result_and_is_none_is_counted_and_named(run: Any, tmp_path: Path) -> None:
+    folder = written(tmp_path / "r" / "good.jsonl", line(), lines=True).parent
+    (folder / "empty.jsonl").touch()
+    (folder / "utf16.jsonl").write_bytes(LINE.decode().encode("utf-16"))
+    (folder / "values.yaml").write_text("replicas: 2\n")
+    (folder / "run.zip").write_bytes(b"PK\3\4")
+    (folder / "notes.txt").touch()
+    written(folder / "good.meta.json", {"gpu": "H200"})
+    done = run(folder)
+    assert done.status == 0
+    said = "4 files that hold no result: empty.jsonl, run.zip, utf16.jsonl and 1 more"
+    assert f"passed over{said[0]:>10}   {said[2:]}" in done.out
+    assert said in run("--guess", folder).out
+    told = run(folder, "--json").json["passed_over"]
+    names = ["empty.jsonl", "run.zip", "utf16.jsonl", "values.yaml"]
+    assert told == [str(folder / name) for name in names]
+
+
+def test_what_belongs_to_a_result_is_not_passed_over(run: Any) -> None:
+    done = run(FIXTURES / "inference-perf" / "concurrent", "--json")
+    assert (done.status, done.json["passed_over"]) == (0, [])
+
+
+@pytest.mark.parametrize("names", [(), ("bench.txt",), ("results.zip",), ("a.jsonl",)])
+def test_a_folder_in_which_nothing_is_a_result_is_refused(
+    run: Any, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "r"
+    (folder / "below").mkdir(parents=True)
+    for name in names:
+        (folder / "below" / name).touch()
+    done = run(folder, "--json")
+    assert (done.status, len(done.json["rejected"])) == (1, 1)
+    assert "Nothing in this folder is a result" in done.reason
+    assert done.json["passed_over"] == []
+    assert "No file here is a result" in run("--guess", folder).out
+
+
+def test_a_folder_that_was_looked_at_already_is_no_empty_one(run: Any, tmp_path: Path) -> None:
+    folder = written(tmp_path / "r" / "s.jsonl", line(), lines=True).parent
+    (tmp_path / "again").symlink_to(folder)
+    assert run(folder, folder / "s.jsonl", tmp_path / "again", folder).status == 0
 
 
 def test_a_named_file_of_lines_says_what_it_is_not(run: Any, tmp_path: Path) -> None:
@@ -58,6 +133,33 @@ def test_a_guidellm_report_in_yaml_is_the_report(tmp_path: Path, report: Any) ->
     found = cells(path)
     assert [one.measurements for one in found] == [one.measurements for one in whole]
     assert [one.facts for one in found] == [one.facts for one in whole]
+
+
+@pytest.mark.parametrize("as_written", [True, False])
+@pytest.mark.parametrize(
+    "end", ["\n  metrics:\n", "_latency_ms:\n", "successful:\n", "end_time:", "- "]
+)
+def test_a_guidellm_report_in_yaml_that_was_cut_off_is_refused(
+    tmp_path: Path, report: Any, as_written: bool, end: str
+) -> None:
+    import yaml
+
+    text = yaml.safe_dump(report(levels=(2, 4)), sort_keys=not as_written)
+    path = tmp_path / "r.yaml"
+    path.write_text(text[: text.rindex(end) + len(end)])
+    with pytest.raises(InvalidInput, match="is cut off"):
+        cells(path)
+
+
+def test_a_guidellm_report_in_yaml_without_what_comes_after_its_levels_is_refused(
+    tmp_path: Path, report: Any
+) -> None:
+    import yaml
+
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump({"benchmarks": report()["benchmarks"]}))
+    with pytest.raises(InvalidInput, match="is cut off"):
+        cells(path)
 
 
 def test_a_file_to_which_a_result_was_appended_stands_for_what_it_held(

@@ -265,6 +265,17 @@ def test_what_cannot_be_read_is_said(write: Any, change: dict[str, Any], words: 
         cell(write(ONE | change))
 
 
+@pytest.mark.parametrize("said", [ONE, TWO])
+@pytest.mark.parametrize("end", ["latency:\n", "throughput:\n", "throughput:", "total_token"])
+def test_a_report_in_yaml_that_was_cut_off_is_refused(tmp_path: Path, said: Any, end: str) -> None:
+    """YAML has no end of its own: what is left may be whole to whoever reads it."""
+    text = yaml.safe_dump(said, sort_keys=False)
+    path = tmp_path / "report.yaml"
+    path.write_text(text[: text.index(end) + len(end)], encoding="utf-8")
+    with pytest.raises(InvalidInput, match="is cut off"):
+        cell(path)
+
+
 def test_yaml_that_grows_as_it_is_read_is_refused(tmp_path: Path) -> None:
     bomb = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
     path = tmp_path / "report.yaml"
