@@ -83,6 +83,6 @@ def in_its_unit(metric: str, said: Members, unit: str, name: str) -> float:
 
 def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
     return InvalidInput(
-        f"In this result {name} is {found} where {wanted} belongs: give the file as its load "
-        "generator wrote it."
+        f"{name} is {found} where {wanted} belongs; run it again, or give the file that the load "
+        "generator wrote."
     )

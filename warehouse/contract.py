@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticKnownError
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 #: Beyond these a number is a mistake; a seed may be any that 64 bits hold.
@@ -82,7 +83,7 @@ class Facts(BaseModel):
     def _no_truth(cls, value: Any) -> Any:
         """Refuse true and false, which Python takes for 1 and 0."""
         if isinstance(value, bool):
-            raise ValueError("it is true or false where a number belongs")
+            raise PydanticKnownError("float_type")
         return value
 
 

@@ -121,7 +121,7 @@ def test_a_row_without_a_successful_request_is_a_failed_cell(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("row", "said"),
-    [(ROW | {"conc": 64.5}, "concurrency is 64.5"), (None, "no object"), (ROW | {"isl": -1}, "isl=-1")],
+    [(ROW | {"conc": 64.5}, "conc is 64.5"), (None, "no object"), (ROW | {"isl": -1}, "isl=-1")],
 )  # fmt: skip
 def test_a_row_that_is_refused_is_named(tmp_path: Path, row: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=f"^Row 2 of this file: .*{said}"):

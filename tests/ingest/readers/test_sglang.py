@@ -238,7 +238,7 @@ def test_lists_of_different_length_are_refused(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"itls": GAPS[:2]}, "differ in length"),
-        ({"duration": "long"}, "'duration'"),
+        ({"duration": "long"}, "duration is a text"),
         ({"max_concurrency": 2.5}, "concurrency is 2.5 where a whole number belongs"),
     ],
 )

@@ -210,7 +210,9 @@ def test_true_is_no_number_of_a_record(run: Any, tmp_path: Path) -> None:
     written(tmp_path / "meta.json", {"tensor_parallel_size": True})
     done = run(path, "--json")
     assert done.json["accepted"] == 0
-    assert "true or false where a number belongs" in done.reason
+    assert (
+        "tensor_parallel_size=true does not fit the contract: a number belongs there" in done.reason
+    )
 
 
 HALF = {"num_spec_steps": 10, "num_draft_tokens": 30, "num_accepted_draft_tokens": 15}
