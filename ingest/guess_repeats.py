@@ -12,7 +12,7 @@ from analysis.matching.guess_drafts import (
     with_words,
     words_apart,
 )
-from ingest.guessing import SEVERAL, SHOWN, Found, Guessed, stated
+from ingest.guessing import OF_THE_SERVER, SEVERAL, SHOWN, Found, Guessed, stated
 from warehouse.arms import arm_label
 
 
@@ -45,7 +45,7 @@ def named_apart(files: Sequence[Guessed]) -> dict[str, tuple[str, ...]]:
 
 def _named(one: Guessed) -> Named:
     method, k = (_one_value(one, key) for key in ("spec_method", "num_speculative_tokens"))
-    known = tuple(repr(one.facts[key].value) for key in SHOWN)
+    known = tuple(repr(one.facts[key].value) for key in (*SHOWN, *OF_THE_SERVER))
     return Named(str(one.path), method, None if method == BASELINE else k, (known, one.loads))
 
 

@@ -16,6 +16,8 @@ By = Literal["contents", "you", "name", "others", "nobody"]
 #: What two files must share, or be known for, to be compared; in this order they are shown.
 SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "model", "engine", "gpu",
          "gpu_count", "tensor_parallel_size")  # fmt: skip
+#: What else makes two files runs of two servers.
+OF_THE_SERVER = ("precision", "prefix_caching", "server_args")
 #: What is guessed and shown, though two files need not share it nor is it asked for.
 REPEAT = "repeat"
 #: What stands for a fact in which the results of one file differ: they say it themselves.
@@ -119,7 +121,7 @@ def _agreed(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the facts that all cells of a file share."""
     return {
         key: cells[0].get(key) if len({repr(cell.get(key)) for cell in cells}) == 1 else None
-        for key in (*SHOWN, REPEAT)
+        for key in (*SHOWN, REPEAT, *OF_THE_SERVER)
     }
 
 
