@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from analysis.flags.numbers import ended_otherwise
 from ingest import not_a_number
 from ingest.formats.inferencex_checks import doubts
 from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, reported
@@ -98,9 +99,10 @@ def _read(row: Any, context: Context, index: int) -> Cell:
     if done is None:
         return found
     made = _counted(row, "num_prompts") or done
+    more = [ended_otherwise(done, made)] if done > made else []
     found = replace(
         found, completed=done, requests_made=max(made, done), errored=max(made - done, 0),
-        flags=tuple(flag for flag in found.flags if flag != NOT_COUNTED),
+        flags=(*(flag for flag in found.flags if flag != NOT_COUNTED), *more),
     )  # fmt: skip
     return found if done else replace(found, status="failed", measurements=(), flags=(FAILED,))
 

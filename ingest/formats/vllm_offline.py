@@ -5,8 +5,11 @@ the run; latency is that of whole batches: every request of a batch waits as lon
 each has less to say than ``vllm bench serve``, and nothing of a first token.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from ingest import not_a_number
 from ingest.level import Level, cell_of, contradicted, is_number, reported
@@ -22,6 +25,7 @@ NAME, KIND = "vllm-offline", "a result of vllm bench throughput or vllm bench la
 
 _THROUGHPUT = (b"elapsed_time", b"num_requests", b"total_num_tokens", b"tokens_per_second")
 _LATENCY = (b"avg_latency", b"latencies")
+_PERCENTILE = re.compile(r"\d\d?(\.\d{1,4})?|100")
 _BATCHES = Flag(
     "batch_latency",
     "info",
@@ -86,17 +90,31 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
             f"A batch of this vllm bench latency result took {min(batches):g} s, which cannot be: it "
             "was altered; copy it again from its source."
         )
+    percentiles = section(said, "percentiles")
     return Level(
         generator="vllm-latency",
         facts=_facts(said),
-        reported=reported("request_latency", {"mean": mean, **section(said, "percentiles")}),
+        reported=reported("request_latency", {"mean": mean, **percentiles}),
         completed=len(batches),
         flags=(
             *flags,
             _BATCHES,
-            *contradicted("request_latency", mean, sum(batches) / len(batches)),
+            *_contradictions(mean, percentiles, batches),
         ),
     )
+
+
+def _contradictions(
+    mean: float | None, percentiles: dict[str, Any], batches: list[float]
+) -> Iterator[Flag]:
+    """Yield a flag where the file states another mean, or the first other percentile, than its batches
+    have; vLLM interpolates them."""
+    yield from contradicted("request_latency", mean, sum(batches) / len(batches))
+    for name in filter(_PERCENTILE.fullmatch, percentiles):
+        told = float(np.percentile(batches, float(name)))
+        if found := list(contradicted("request_latency", number(percentiles, name), told)):
+            yield from found
+            return
 
 
 def _facts(said: dict[str, Any]) -> dict[str, Any]:

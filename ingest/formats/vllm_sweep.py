@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ingest.formats import vllm_bench
+from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import facts_of
 from ingest.unreadable import UNREADABLE
@@ -48,6 +49,11 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read one run of the sweep, which is one cell. Raises InvalidInput."""
+    if head_of(content.data)[:1] == b"[":
+        raise InvalidInput(
+            "This is the summary of a vllm bench sweep, which repeats its runs: give the run=N.json "
+            "files that the sweep wrote beside it."
+        )
     result = vllm_bench.read(content.data)
     cell = vllm_bench.cell_of(result, context, _facts(result.config))
     return Parsed(NAME, result.config, iter([cell]))

@@ -206,6 +206,25 @@ def test_what_cannot_be_is_refused_in_words(tmp_path: Path, said: Any, words: st
         _one(tmp_path, said)
 
 
+@pytest.mark.parametrize(
+    ("said", "flag"),
+    [
+        (test_vllm_files.LATENCY, None),
+        (_altered(test_vllm_files.LATENCY, ("percentiles", "99"), 30.0), "reported_differs"),
+        (test_inferencex.ROW | {"completed": 40, "num_prompts": 40}, None),
+        (test_inferencex.ROW | {"completed": 50, "num_prompts": 40}, "counts_differ"),
+    ],
+)
+def test_what_contradicts_itself_is_told(tmp_path: Path, said: Any, flag: str | None) -> None:
+    told = {one.name for one in _one(tmp_path, said).flags}
+    assert told & {"reported_differs", "counts_differ"} == ({flag} if flag else set())
+
+
+def test_the_summary_of_a_sweep_names_its_runs(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="give the run=N.json files"):
+        cells(written(tmp_path / "summary.json", [bench(False) | {"run_number": 0}]))
+
+
 def test_true_is_no_number_of_a_record(run: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "b.json", bench(False))
     written(tmp_path / "meta.json", {"tensor_parallel_size": True})
