@@ -8,12 +8,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ingest.unreadable import AGAIN, kind
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 
 Members = Mapping[str, Any]
 
-_KINDS = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
 #: How files without a word for them spell what is no number, as of a rate without a bound.
 _NO_NUMBERS = ("inf", "Infinity", "-inf", "-Infinity", "nan", "NaN")
 #: How long each is in seconds, by all names that load generators give it.
@@ -37,7 +37,7 @@ def number(said: Members, name: str, what: str | None = None) -> float | None:
     ):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(what or name, _KINDS.get(type(value), "something else"), "a number")
+        raise _wrong(what or name, kind(value), "a number")
     return value
 
 
@@ -59,7 +59,7 @@ def section(said: Members, name: str) -> dict[str, Any]:
     """Return the object under a name, an empty one where nothing is said. Raises InvalidInput."""
     value = said.get(name)
     if value is not None and not isinstance(value, dict):
-        raise _wrong(name, _KINDS.get(type(value), "a number"), "an object")
+        raise _wrong(name, kind(value), "an object")
     return value or {}
 
 
@@ -82,7 +82,4 @@ def in_its_unit(metric: str, said: Members, unit: str, name: str) -> float:
 
 
 def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {found} where {wanted} belongs; run it again, or give the file that the load "
-        "generator wrote."
-    )
+    return InvalidInput(f"{name} is {found} where {wanted} belongs; {AGAIN}.")

@@ -86,7 +86,7 @@ def why(error: Exception) -> str:
         case OSError():
             return error.strerror or "the system does not say why"
         case _:
-            return next((words for kind, words in _WORDS.items() if isinstance(error, kind)), _ELSE)
+            return next((words for one, words in _WORDS.items() if isinstance(error, one)), _ELSE)
 
 
 def shown(value: Any) -> str:
@@ -97,22 +97,27 @@ def shown(value: Any) -> str:
         return "too large a number" if abs(value) > 1e308 else f"{value:.15g}"
     if isinstance(value, str):
         return repr(scrub_text(value)) if len(value) <= _LONGEST else "a long text"
+    return kind(value)
+
+
+def kind(value: Any) -> str:
+    """Return what a value is, in a word or two: ``a text``, ``true or false``."""
     return _FOUND.get(type(value).__name__, "something else")
 
 
 def belongs(error: ValidationError) -> str:
     """Return what belongs where the contract was not kept first."""
     first = error.errors(include_url=False, include_input=False)[0]
-    kind, bounds = first["type"], first.get("ctx", {})
-    if kind == "literal_error":
+    broken, bounds = first["type"], first.get("ctx", {})
+    if broken == "literal_error":
         return str(bounds["expected"])
-    if kind.startswith("string_too"):
+    if broken.startswith("string_too"):
         most = bounds.get("max_length")
         return "a text that is not empty" if most is None else f"a text of at most {most} letters"
     for key, words in _BOUNDS.items():
         if key in bounds:
             return f"a number of {words} {bounds[key]:g}"
-    return _KINDS.get(kind.partition("_")[0], "another value")
+    return _KINDS.get(broken.partition("_")[0], "another value")
 
 
 def _contract(error: ValidationError) -> str:

@@ -80,12 +80,12 @@ def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
     return found
 
 
-def _one(row: Any, context: Context, index: int, count: int) -> Iterator[Cell]:
-    yield _cell(row, context, index, count)
+def _one(row: Any, context: Context, index: int, rows: int) -> Iterator[Cell]:
+    yield _cell(row, context, index, rows)
 
 
-def _cell(row: Any, context: Context, index: int, count: int) -> Cell:
-    with part(f"Row {index + 1}", alone=count == 1):
+def _cell(row: Any, context: Context, index: int, rows: int) -> Cell:
+    with part(f"Row {index + 1}", alone=rows == 1):
         return _read(row, context, index)
 
 
