@@ -73,8 +73,8 @@ def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everythin
 
     if found.why_none is not None:
         click.echo(found.why_none)
-    for overview in overviews(found.decisions):
-        _show_overview(overview)
+    for place, overview in enumerate(overviews(found.decisions)):
+        _show_overview(overview, whole=everything or not place)
         if everything:
             for one in overview.decisions:
                 _show_all(one, _outputs(reader, one))
@@ -88,12 +88,15 @@ def _outputs(reader: "Reader", one: "Decision") -> "Outputs | None":
     return outputs(reader, one)
 
 
-def _show_overview(overview: "Overview") -> None:
+def _show_overview(overview: "Overview", whole: bool) -> None:
+    """Print what is decided on a subject; of all but the first the headline alone, unless
+    ``whole``."""
     from answers.decide import tables
     from commands.output import show_table
 
     click.echo(click.style(overview.name, bold=True))
-    click.echo(click.wrap_text(overview.paragraph, _WIDTH))
+    told = overview.paragraph if whole else f"{overview.headline} More: --all."
+    click.echo(click.wrap_text(told, _WIDTH))
     click.echo()
     show_table(*tables.summary(overview.decisions), narrow=True)
     click.echo()
