@@ -95,9 +95,9 @@ def _show_overview(overview: "Overview", whole: bool) -> None:
     from commands.output import show_table
 
     click.echo(click.style(overview.name, bold=True))
-    told = overview.paragraph if whole else f"{overview.headline} More: --all."
-    click.echo(click.wrap_text(told, _WIDTH))
-    click.echo()
+    click.echo(click.wrap_text(overview.paragraph if whole else overview.headline, _WIDTH))
+    if whole:
+        click.echo()
     show_table(*tables.summary(overview.decisions), narrow=True)
     click.echo()
 
