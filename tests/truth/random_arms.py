@@ -139,7 +139,7 @@ def crossing(random: Random, loads: Floats) -> tuple[Law, Law]:
     modestly at all of them."""
     ends = np.log(loads.min()), np.log(loads.max())
     high = (random.uniform(0.3, 1.6), -random.uniform(0.02, 0.35))
-    modest = (random.uniform(0.15, 0.45), random.uniform(0.03, 0.3))
+    modest = (min(random.uniform(0.15, 0.45), 0.9 * high[0]), random.uniform(0.03, 0.3))
     bends = random.uniform(0.25, 1.0, 2)
     return _line(ends, high, bends[0], 4.0), _line(ends, modest, bends[1], 1.8)
 
