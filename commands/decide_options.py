@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     click.option(
-        "--load", type=click.FloatRange(min=0, min_open=True), metavar="NUMBER",
-        help="Your load: requests at once (or a second) [the largest measured that meets the SLO].",
+        "--load", metavar="LOAD",
+        help="Your load: 16 (requests at once), 16/s, or the shares of your output tokens over "
+        "several, 1=0.2,8=0.5,64=0.3 [the largest measured].",
     ),
     click.option("--slo", help="Only arms that meet it, e.g. 'ttft:p95<200ms; itl:p99<10ms'."),
     click.option(
@@ -25,8 +26,8 @@ _OPTIONS = (
         help="Your traffic, e.g. code=0.7,prose=0.3 [all datasets alike].",
     ),
     click.option(
-        "--nowhere-worse", default="3%", show_default=True, metavar="SIZE",
-        help="A yes allows no load to be worse than this.",
+        "--nowhere-worse", metavar="SIZE",
+        help="A yes allows no interval to reach further below zero than this, e.g. 3%.",
     ),
 )  # fmt: skip
 
@@ -53,8 +54,10 @@ def question_from(given: dict[str, Any]) -> "Question":
     )  # fmt: skip
 
 
-def _share(text: str) -> float:
-    """Read a share: ``3%`` as 0.03."""
+def _share(text: str | None) -> float | None:
+    """Read a share: ``3%`` as 0.03; None for none."""
+    if text is None:
+        return None
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:

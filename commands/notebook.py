@@ -62,7 +62,7 @@ class Decided(Chosen, total=False):
     """The options of ``draftboard verdict``, by their names; ``mix``: dataset -> share of the
     traffic."""
 
-    load: float
+    load: float | str
     slo: str
     objective: Objective
     mix: Mapping[str, float]

@@ -12,6 +12,8 @@ from commands.price_options import paying_from, price_options
 
 if TYPE_CHECKING:
     from answers.predict.values import Answer, Asked, Refused, Table
+    from warehouse.filters import Filters
+    from warehouse.store_read import Reader
 
 _OPTIONS = (
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),
@@ -85,8 +87,9 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
     from warehouse.errors import InvalidInput
     from warehouse.store import Reader, warehouse_path
 
-    asked, paying, filters = _asked(given), paying_from(given), filters_from(dict(given))
+    paying, filters = paying_from(given), filters_from(dict(given))
     with Reader(warehouse_path(warehouse)) as reader:
+        asked, told = _asked(given, lambda: _decided(reader, filters))
         found = list(predict(reader, filters, asked, paying))
     refused = [one for one in found if isinstance(one, Refused)]
     if not found:
@@ -99,22 +102,49 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
     elif as_json:
         click.echo(json.dumps(as_json_object(found), allow_nan=False))
     else:
+        click.echo(told, nl=bool(told))
         _show(found)
 
 
-def _asked(given: Mapping[str, Any]) -> "Asked":
+def _decided(reader: "Reader", filters: "Filters") -> tuple[int, int] | None:
+    """Return K and concurrency of the first decision that has both; None without one."""
+    from answers.decide.answer import decide
+    from answers.decide.values import Question
+
+    for one in decide(reader, Question(filters)).decisions:
+        load, arm = one.operating_load, one.operating.arm
+        ks = {cell.num_speculative_tokens for cell in one.arms if cell.arm == arm} - {None}
+        if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
+            return int(ks.pop() or 0), int(load.value)
+    return None
+
+
+def _asked(
+    given: Mapping[str, Any], decided: "Callable[[], tuple[int, int] | None]"
+) -> tuple["Asked", str]:
+    """Return what is asked, and what is told of a K or a load that was not given: the decision's
+    own."""
     from answers.predict.values import Asked
     from warehouse.errors import InvalidInput
 
-    if given["k"] is None or given["concurrency"] is None:
-        raise InvalidInput("What if what? Give --k and --concurrency, e.g. --k 4 --concurrency 8.")
+    k, concurrency, told = given["k"], given["concurrency"], ""
+    if k is None or concurrency is None:
+        own = decided()
+        if own is None:
+            raise InvalidInput(
+                "There is no decision to take K and load from: give --k and --concurrency, e.g. "
+                "--k 4 --concurrency 8."
+            )
+        k = own[0] if k is None else k
+        concurrency = own[1] if concurrency is None else concurrency
+        told = f"K = {k} at {concurrency} at once; what was not given is what draftboard verdict decides on."
     rate, length = given["acceptance_rate"], given["mean_acceptance_length"]
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
-    return Asked(
-        given["k"], given["concurrency"], rate, length, given["prompt_tokens"],
-        given["output_tokens"],
+    asked = Asked(
+        k, concurrency, rate, length, given["prompt_tokens"], given["output_tokens"],
     )  # fmt: skip
+    return asked, told
 
 
 def _show(found: "Sequence[Answer | Refused]") -> None:

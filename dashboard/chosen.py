@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.choice.wish import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
-from answers.decide.asked import load_from, mix_from
+from answers.decide.asked import mix_from
 from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question
@@ -45,22 +46,22 @@ def question_of(filters: Filters) -> Question:
     )
 
 
-def load_chosen(one: Decision) -> float | None:
-    """Return the reader's load: one that was measured, or another number. Raises InvalidInput
-    else."""
+def load_chosen(one: Decision) -> str | None:
+    """Return the reader's load: one that was measured, another one, or shares of several. Raises
+    InvalidInput else."""
     loads = [level.load for level in one.levels if level.load.value is not None]
-    at_once = all(load.kind == "concurrency" for load in loads)
-    options = [f"{load.value:g}" for load in loads]
+    options = [f"{load.value:g}{'/s' if load.is_rate else ''}" for load in loads]
     # What a link or a reader said stays an option, else the box would lose it.
     said = st.session_state.get(LOAD, st.query_params.get(LOAD))
     options += [said] if said and said not in options else []
-    default = "" if one.operating_load is None else f": {one.operating_load.short}"
     text = st.selectbox(
-        f"Your load ({'requests at once' if at_once else 'requests at once, or a second'})",
-        options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
-        placeholder=f"the largest measured{default}",
+        "Your load", help=f"Write {EXAMPLES}.",
+        options=options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
+        placeholder=f"the largest measured: {one.operating_load.short}",
     )  # fmt: skip
-    return load_from(text)
+    wish(text)
+    said_load: str | None = text or None
+    return said_load
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, get_args
 
-LoadKind = Literal["concurrency", "constant", "poisson", "trace", "unbounded"]
+LoadKind = Literal["concurrency", "constant", "poisson", "trace", "unbounded", "shares"]
+#: Loads that lie on one scale, or are of one kind: each is decided apart.
+Axis = Literal["concurrency", "rate", "trace", "unbounded"]
 
 _KINDS: tuple[LoadKind, ...] = get_args(LoadKind)
 _ONE_AT_A_TIME = ("synchronous",)
@@ -28,7 +30,8 @@ class Load:
 
     ``poisson`` is every process with random arrivals at a mean rate: where it is not Poisson's,
     ``name`` says which it is. ``name`` also says that arrivals are unknown, and the limit of
-    requests at once that a rate has, so that only equal loads are equal.
+    requests at once that a rate has, so that only equal loads are equal. ``shares`` is no load that
+    is measured: it stands for traffic over several, which ``name`` tells.
     """
 
     kind: LoadKind
@@ -47,6 +50,16 @@ class Load:
         return self.is_rate or self.kind == "trace"
 
     @property
+    def axis(self) -> Axis:
+        """The kind of load that is decided by itself: so many at once, rates, traces, or no
+        bound."""
+        if self.is_rate:
+            return "rate"
+        if self.kind == "trace" or self.kind == "unbounded":
+            return self.kind
+        return "concurrency"
+
+    @property
     def offered_rate(self) -> float | None:
         """The requests per second that are offered; None where the load is no rate."""
         return self.value if self.is_rate else None
@@ -58,6 +71,8 @@ class Load:
             return f"{_number(self.value)} at once"
         if self.is_rate:
             return _qualified(f"{_number(self.value)} requests/s", self._arrivals)
+        if self.kind == "shares":
+            return self.name or "several loads"
         return f"trace {self.name}" if self.kind == "trace" else "as fast as it takes them"
 
     @property
@@ -68,6 +83,8 @@ class Load:
             return _number(self.value)
         if self.is_rate:
             return " ".join(filter(None, (f"{_number(self.value)}/s", self._arrivals)))
+        if self.kind == "shares":
+            return "your loads"
         return self.name or "trace" if self.kind == "trace" else "unbounded"
 
     @property

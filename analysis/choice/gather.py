@@ -128,7 +128,7 @@ def _judged(setting: int, known: _Known, terms: Terms) -> Judged | None:
         tuple(known.loads[place] for place in places), tuple(lines[place] for place in places),
         np.array(lower), field, np.sqrt(columns["variance"] * columns["weight"]),
         np.nan_to_num(columns["error"], nan=0.05), bool(rows["independent"].all()), grids.prices(),
-        grids.allowed(terms.slo), columns["log"],
+        grids.allowed(terms.slo), grids.baseline(terms.slo), columns["log"],
     )  # fmt: skip
 
 
@@ -211,12 +211,20 @@ class _Grids:
         if slo is None:
             return np.ones(shape, dtype=np.bool_)
         return np.array(
-            [[self._meets(one, x, slo) for x in self.places] for one in self.candidates]
+            [[self._meets(one, x, slo, 1) for x in self.places] for one in self.candidates]
         )
 
-    def _meets(self, one: Candidate, load: int, slo: Slo) -> bool:
+    def baseline(self, slo: Slo | None) -> NDArray[np.bool_]:
+        """Return whether the baseline meets every bound at each load."""
+        return np.array([
+            slo is None or any(self._meets(one, x, slo, 0) for one in self.candidates)
+            for x in self.places
+        ])  # fmt: skip
+
+    def _meets(self, one: Candidate, load: int, slo: Slo, side: int) -> bool:
+        """Return whether the baseline (side 0) or an arm (1) meets every bound."""
         lines = self.known.values.get((self.setting, one.arm_id, load), {})
         return all(
-            bound.holds(lines.get((bound.metric, bound.statistic), (np.nan, np.nan))[1])
+            bound.holds(lines.get((bound.metric, bound.statistic), (np.nan, np.nan))[side])
             for bound in slo.bounds
         )

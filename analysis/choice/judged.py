@@ -8,23 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.choice.expected import expected_gains
-from analysis.choice.field import Field, Floats
-from analysis.choice.pick import Pick, pick
-from analysis.choice.stake import at_stake
+from analysis.choice.field import Candidate, Field, Floats
+from analysis.choice.pick import Grounds, Server
 from analysis.evidence.effects import LEVEL, as_improvement
 from analysis.evidence.tails import Tails
-from analysis.evidence.words import OPEN, words
+from analysis.evidence.words import GAIN, LIKELY, LIKELY_GAIN, OPEN, SETTLED, words
 from warehouse.loads import Load
 
 #: metric, statistic
 Line = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How an arm is chosen. ``weigh``: the load that counts alone, None: all alike."""
-
-    weigh: float | None = None
+#: A server as one row: what it is called, and which arm it is at each load.
+Row = tuple[Candidate, Server]
+#: Where an arm is better by more than this (ratio) at another load, it is named there.
+WORTH_NAMING = 0.02
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,10 @@ class Judged:
     statistic that judge each load, ``lower`` whether lower is better in it. ``error`` (candidates,
     loads): standard error of ``field.log``; ``rate``: error rate of its study-adjusted interval.
     ``independent``: whether launches were stated. ``price``: what a token takes of the baseline's
-    time at each load (s), NaN where that is unknown. ``allowed``: what meets the SLO. ``gains``:
-    expected log ratios."""
+    time at each load (s), NaN where that is unknown. ``allowed``: what meets the SLO, ``baseline``
+    (loads,) whether the baseline does. ``gains``: expected log ratios. ``barred``: the places of arms
+    that may not be taken, whatever their speed; ``off`` (candidates,): whether an arm's server with
+    its drafts switched off is the baseline's."""
 
     loads: tuple[Load, ...]
     lines: tuple[Line, ...]
@@ -45,7 +45,10 @@ class Judged:
     independent: bool
     price: Floats
     allowed: NDArray[np.bool_]
+    baseline: NDArray[np.bool_]
     gains: Floats
+    barred: frozenset[int] = frozenset()
+    off: NDArray[np.bool_] | None = None
 
     @cached_property
     def words(self) -> NDArray[np.object_]:
@@ -94,21 +97,50 @@ class Judged:
     def _improved(self, log: Floats) -> Floats:
         return as_improvement(log, np.broadcast_to(self.lower, log.shape))
 
-    def picked(self, rule: Rule) -> Pick | None:
-        """Return the arm to take and its K at each load; None where nothing can be taken."""
-        weights = np.ones(len(self.loads))
-        if rule.weigh is not None:
-            weights = np.array([1.0 if x.value == rule.weigh else 0.0 for x in self.loads])
-        if not weights.any():
-            weights = np.ones(len(self.loads))
+    @cached_property
+    def there(self) -> NDArray[np.bool_]:
+        """Whether each arm was measured at each load."""
+        return np.isfinite(self.gains)
+
+    @cached_property
+    def grounds(self) -> Grounds:
+        """What a choice among the arms stands on."""
+        may = np.array([at not in self.barred for at in range(len(self.gains))], dtype=np.bool_)
         batches = tuple(
             int(x.value) if x.kind == "concurrency" and x.value else None for x in self.loads
         )
-        return pick(self.field, self.gains, batches, self.allowed, weights)
+        settled = np.isin(self.words.astype(str), list(SETTLED))
+        off = np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off
+        return Grounds(
+            self.field, self.gains, self.allowed & may[:, None], self.baseline, settled, batches, off
+        )
 
-    def stake(self, chosen: tuple[int | None, ...]) -> Floats:
-        """Return by how much (ratio) each rival may still beat the choice at each load."""
-        return np.asarray(np.expm1(at_stake(self.field, self.gains, chosen)))
+    def better(self, server: Server, load: int) -> int | None:
+        """Return the place of the arm that is better than what the server does at a load, by more
+        than WORTH_NAMING expected and at least likely; the best of several, None without one."""
+        mine = server.at[load]
+        open_to = self.grounds.open_to[:, load] & self.there[:, load]
+        for place in sorted(np.flatnonzero(open_to), key=lambda p: -self.gains[p, load]):
+            if place != mine and self._is_better(int(place), mine, load):
+                return int(place)
+        return None
+
+    def _is_better(self, place: int, mine: int | None, load: int) -> bool:
+        gain = self.gains[place, load]
+        if mine is None or not self.there[mine, load]:
+            likely = self.words[place, load] in (GAIN, LIKELY_GAIN)
+            return bool(likely and np.expm1(gain) > WORTH_NAMING)
+        ahead = gain - self.gains[mine, load]
+        return bool(np.expm1(ahead) > WORTH_NAMING and self.chance(place, mine, load) >= LIKELY)
+
+    def chance(self, place: int, other: int, load: int) -> float:
+        """Return the probability (0-1) that one arm is better than another at a load; NaN where
+        nothing repeats."""
+        error = np.sqrt(self.field.own_error[[place, other], load].sum())
+        ahead = self.gains[place, load] - self.gains[other, load]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.asarray([-ahead / error])
+        return float(self.field.tails.at(([place], [load])).above(t)[0])
 
     def narrowed(self, loads: Sequence[Load], arms: Sequence[int]) -> "Judged":
         """Return the judgement of some loads and some candidates only (``arms``: their places)."""
@@ -122,7 +154,47 @@ class Judged:
         return replace(
             self, loads=tuple(loads), lines=tuple(self.lines[x] for x in columns),
             lower=self.lower[columns], field=field, error=self.error[grid], rate=self.rate[grid],
-            price=self.price[columns], allowed=self.allowed[grid], gains=self.gains[grid],
+            price=self.price[columns], allowed=self.allowed[grid], baseline=self.baseline[columns],
+            gains=self.gains[grid],
+            barred=frozenset(at for at, place in enumerate(arms) if place in self.barred),
+            off=None if self.off is None else self.off[list(arms)],
+        )  # fmt: skip
+
+    def over(self, load: Load, shares: dict[int, float], rows: Sequence[Row]) -> "Judged":
+        """Return the judgement of traffic over several loads as one load.
+
+        ``shares``: the place of each load -> its share of the output tokens (sum 1); ``rows``: the
+        servers that were measured at each of them. The times of a token add up, as in ``mixed``.
+        """
+        columns = list(shares)
+        price = np.where(np.isfinite(self.price[columns]).all(), self.price[columns], 1.0)
+        share = np.array(list(shares.values())) * price
+        share = share / share.sum()
+
+        def each(values: Floats, off: float = 0.0) -> Floats:
+            return np.array(
+                [[off if row.at[x] is None else values[row.at[x], x] for x in columns] for _, row in rows]
+            )  # fmt: skip
+
+        log, gains = (-np.log((share * np.exp(-each(x))).sum(axis=1)) for x in (self.field.log, self.gains))
+        times = share * np.exp(-each(self.field.log))
+        influence = times / times.sum(axis=1, keepdims=True)
+        tails = self.field.tails
+        column = Field(
+            tuple(candidate for candidate, _ in rows), log[:, None],
+            each(self.field.launches, np.inf).min(axis=1)[:, None],
+            ((influence * np.sqrt(each(self.field.variance))).sum(axis=1) ** 2)[:, None],
+            Tails(each(tails.share).max(axis=1)[:, None], each(tails.dof, np.inf).min(axis=1)[:, None],
+                  each(tails.rest_dof, np.inf).min(axis=1)[:, None]),
+            np.zeros(len(rows)), np.full((len(rows), 1), np.nan),
+        )  # fmt: skip
+        return replace(
+            self, loads=(load,), lines=(self.lines[columns[0]],), lower=self.lower[columns[:1]],
+            field=column, error=(influence * each(self.error)).sum(axis=1)[:, None],
+            rate=each(self.rate, 1.0).min(axis=1)[:, None], price=np.ones(1),
+            allowed=np.all(each(self.grounds.open_to.astype(float), 1.0) > 0, axis=1, keepdims=True),
+            baseline=np.array([bool(self.baseline[columns].all())]), gains=gains[:, None], barred=frozenset(),
+            off=None,
         )  # fmt: skip
 
 
@@ -162,11 +234,14 @@ def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
         np.mean([f.shared for f in fields], axis=0),
         np.full(log.shape, np.nan),
     )  # fmt: skip
+    offs = [part.off for part in shared if part.off is not None]
     return replace(
-        shared[0], field=field, error=(influence * stacked[0]).sum(axis=0),
+        shared[0], off=np.all(offs, axis=0) if offs else None,
+        barred=frozenset().union(*(part.barred for part in shared)), field=field, error=(influence * stacked[0]).sum(axis=0),
         rate=stacked[1].min(axis=0), independent=all(part.independent for part in shared),
         price=prices.mean(axis=0), gains=gains,
         allowed=np.all([part.allowed for part in shared], axis=0),
+        baseline=np.all([part.baseline for part in shared], axis=0),
     )  # fmt: skip
 
 

@@ -1,4 +1,10 @@
-"""The arm to take: a method, and its K at each load."""
+"""The arm to take at the load that is spoken about, and what its server does at every other load.
+
+The rule: of the arms measured at that load and of drafting nothing (value 0), the one with the highest
+expected value is taken; among arms within TIE of it, the one with the highest mean over the other
+loads (an arm gains nothing where it was not measured), then the smaller K, then the name. Its server
+drafts by a table of K at the other loads where K can follow the load and something is settled.
+"""
 
 from dataclasses import dataclass
 
@@ -7,102 +13,134 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.choice.field import Field, Floats
-from analysis.drafts.dynamic_k import MARGIN, DynamicTable, dynamic_table
+from analysis.drafts.dynamic_k import MARGIN, DynamicTable, dynamic_table, turns_of
 
 #: The K of "draft nothing".
 OFF = 0
+#: Arms whose value (ratio) is so close to the best one's are as good.
+TIE = 0.005
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Pick:
-    """The choice of an arm. ``family``: the method taken; ``at``: at each load the place of its
-    candidate, None where drafting nothing is expected to be better; ``fixed``: the place of the one
-    candidate that is best over all loads; ``table``: its K by batch size, where they differ;
-    ``worth``: the mean expected log gain over the loads."""
+class Server:
+    """What one server does. ``arm``: the place of the arm taken, None where nothing is drafted at
+    all; ``at``: the place of the arm that it is at each load, None where it drafts nothing there;
+    ``table``: its K by batch size, where they differ."""
 
-    family: str
+    arm: int | None
     at: tuple[int | None, ...]
-    fixed: int
-    table: DynamicTable | None
-    worth: float
+    table: DynamicTable | None = None
 
 
-def pick(
-    field: Field,
-    gains: Floats,
-    batches: tuple[int | None, ...],
-    allowed: NDArray[np.bool_],
-    weights: Floats,
-) -> Pick | None:
-    """Return the method with the highest expected gain over the loads, and its K at each of them.
+@dataclass(frozen=True)
+class Grounds:
+    """What the choice stands on. ``gains``: expected log ratios (candidates, loads), NaN where not
+    measured; ``open_to`` (candidates, loads): arms that may be taken there; ``baseline`` (loads,):
+    whether drafting nothing may; ``settled`` (candidates, loads): differences from the baseline that are settled; ``batches``:
+    the concurrency of each load, None where K cannot follow the batch; ``off`` (candidates,):
+    whether an arm's server with its drafts switched off is the baseline's."""
 
-    ``gains`` as ``expected_gains``; ``batches``: the concurrency of each load, None for another
-    kind, where K cannot follow the batch; ``allowed`` (candidates, loads): what meets the SLO;
-    ``weights`` (loads,): how much each load counts. A change of K between two loads has to gain
-    ``dynamic_k.MARGIN``. None where nothing is comparable or allowed anywhere.
-    """
-    found = [
-        _of_family(field, places, np.where(allowed, gains, np.nan), batches, weights)
-        for places in field.families().values()
-    ]
-    known = [one for one in found if one is not None]
-    return max(known, key=lambda one: one.worth, default=None)
+    field: Field
+    gains: Floats
+    open_to: Flags
+    baseline: Flags
+    settled: Flags
+    batches: tuple[int | None, ...]
+    off: Flags
 
 
-def _of_family(
-    field: Field,
-    places: list[int],
-    gains: Floats,
-    batches: tuple[int | None, ...],
-    weights: Floats,
-) -> Pick | None:
-    own = gains[places]
-    loads = np.flatnonzero(np.isfinite(own).any(axis=0))
-    if not loads.size:
+def taken(known: Grounds, load: int) -> int | None:
+    """Return the place of the arm to take at a load; None where drafting nothing is better, or no
+    arm may be taken there."""
+    others = np.delete(np.nan_to_num(known.gains), load, axis=1)
+    means = others.mean(axis=1) if others.shape[1] else np.zeros(len(others))
+    values = np.where(known.open_to[:, load], known.gains[:, load], np.nan)
+    return best_of(known.field, values, means, bool(known.baseline[load]))
+
+
+def best_of(field: Field, values: Floats, means: Floats, nothing: bool) -> int | None:
+    """Return the place of the highest of ``values`` (candidates,), NaN where there is none; None
+    where no arm has one or, if ``nothing`` may be drafted, none is above zero. ``means``: what
+    decides among those within TIE."""
+    known = np.isfinite(values) & ((values > 0) | (not nothing))
+    if not known.any():
         return None
-    # An arm that was not measured at a load can gain nothing there.
-    means = (np.nan_to_num(own) * weights).sum(axis=1) / weights.sum()
-    fixed = places[int(np.argmax(means))]
-    named = all(field.candidates[place].k is not None for place in places)
-    if not named or any(batches[load] is None for load in loads):
-        return _one_for_all(field, fixed, gains, weights)
-    table = dynamic_table(_candidates(field, places, gains, batches), MARGIN)
-    if field.has_measured(table.entries):
-        # What the table gives was measured as an arm of its own: that decides, and not what its
-        # parts give one by one.
-        return _one_for_all(field, fixed, gains, weights)
-    by_k = {field.candidates[place].k: place for place in places}
-    by_batch = dict(table.by_load)
-    at = tuple(by_k.get(by_batch.get(batch if batch is not None else -1, OFF)) for batch in batches)
-    kept = table if len(table.entries) > 1 else None
-    return Pick(field.candidates[fixed].family, at, fixed, kept, _worth(gains, at, weights))
+    near = known & (values >= values[known].max() - np.log1p(TIE))
+    candidates = field.candidates
+    return int(min(
+        np.flatnonzero(near),
+        key=lambda p: (-means[p], candidates[p].k or 0, candidates[p].label),
+    ))  # fmt: skip
 
 
-def _one_for_all(field: Field, place: int, gains: Floats, weights: Floats) -> Pick:
-    """Return the pick of one candidate at every load where it is expected to gain."""
-    at = tuple(place if gains[place, load] > 0 else None for load in range(gains.shape[1]))
-    return Pick(field.candidates[place].family, at, place, None, _worth(gains, at, weights))
+def served(known: Grounds, arm: int | None, pinned: int | None = None) -> Server:
+    """Return the server of an arm: at every load the same where K is not fixed or cannot follow the
+    load, else by a table of the K of its method.
+
+    A load at which nothing of the method was measured gets the K of its neighbours; nothing is
+    drafted at a load only where the method was measured there and is expected to lose. ``pinned``:
+    a load at which the arm is taken as it is.
+    """
+    loads = len(known.batches)
+    if arm is None:
+        return Server(None, (None,) * loads)
+    alone = Server(arm, (arm,) * loads)
+    places = [p for p in known.field.families()[known.field.candidates[arm].family]
+              if known.open_to[p].any() or p == arm]  # fmt: skip
+    able = all(known.field.candidates[p].k is not None for p in places) and None not in known.batches
+    if not able or not known.settled[places].any():
+        return alone
+    table = _table(known, places, {} if pinned is None else {pinned: arm})
+    if len(table.entries) < 2 or known.field.has_measured(table.entries):
+        # What the table gives was measured as an arm of its own: that is a candidate itself.
+        return alone
+    by_k = {known.field.candidates[p].k: p for p in places}
+    at = tuple(by_k.get(_k_at(table, batch or 1)) for batch in known.batches)
+    return Server(arm, at, table)
 
 
-def _worth(gains: Floats, at: tuple[int | None, ...], weights: Floats) -> float:
-    taken = [0.0 if p is None else float(np.nan_to_num(gains[p, x])) for x, p in enumerate(at)]
-    return float((np.array(taken) * weights).sum() / weights.sum())
+def _k_at(table: DynamicTable, batch: int) -> int:
+    return next((k for _, end, k in table.entries if batch <= end), table.entries[-1][2])
 
 
-def _candidates(
-    field: Field, places: list[int], gains: Floats, batches: tuple[int | None, ...]
-) -> pd.DataFrame:
-    rows = [
-        (batch, k, worth)
-        for load, batch in enumerate(batches)
-        for k, worth in [(OFF, 1.0), *_worths(field, places, gains[:, load])]
+def _table(known: Grounds, places: list[int], pinned: dict[int, int]) -> DynamicTable:
+    """Return the table of the K of these arms; one that changes its direction more than once only
+    where each change is settled."""
+    rows = pd.DataFrame(
+        [
+            (batch, k, worth)
+            for load, batch in enumerate(known.batches)
+            for k, worth in _worths(known, places, load, pinned.get(load))
+        ],
+        columns=["concurrency", "k", "worth"],
+    )
+    free = dynamic_table(rows, MARGIN)
+    ks = [k for _, k in free.by_load]
+    return free if turns_of(ks) < 2 or _sure(known, places, free) else dynamic_table(rows, MARGIN, 1)
+
+
+def _sure(known: Grounds, places: list[int], table: DynamicTable) -> bool:
+    """Return whether the arm of each load is settled there."""
+    by_k = {known.field.candidates[p].k: p for p in places}
+    load_of = {batch: load for load, batch in enumerate(known.batches)}
+    told = [(by_k.get(k), load_of[batch]) for batch, k in table.by_load]
+    return all(
+        known.settled[places if p is None else [p], load].any() for p, load in told
+    )
+
+
+def _worths(
+    known: Grounds, places: list[int], load: int, pinned: int | None
+) -> list[tuple[int, float]]:
+    """Return the K that may be drafted at a load with what each is worth; none where nothing of the
+    method was measured."""
+    there = [
+        (known.field.candidates[p].k or OFF, float(np.exp(known.gains[p, load])))
+        for p in ([pinned] if pinned is not None else places)
+        if np.isfinite(known.gains[p, load]) and (known.open_to[p, load] or pinned is not None)
     ]
-    return pd.DataFrame(rows, columns=["concurrency", "k", "worth"])
-
-
-def _worths(field: Field, places: list[int], gains: Floats) -> list[tuple[int, float]]:
-    return [
-        (field.candidates[place].k or OFF, float(np.exp(gains[place])))
-        for place in places
-        if np.isfinite(gains[place])
-    ]
+    off = bool(known.off[places].all() and known.baseline[load]) and pinned is None
+    loses = there and max(worth for _, worth in there) < 1
+    return [*([(OFF, 1.0)] if off and loses else []), *there]

@@ -11,23 +11,20 @@ CHANCE = 0.05
 MOST_LAUNCHES = 20
 
 
-def at_stake(field: Field, gains: Floats, chosen: tuple[int | None, ...]) -> Floats:
-    """Return (candidates, loads): by how much (log ratio) each rival may beat the choice, at most.
+def at_stake(field: Field, gains: Floats, load: int, place: int | None) -> Floats:
+    """Return (candidates,): by how much (log ratio) each may beat what is taken at a load, at most.
 
-    ``gains`` as ``expected_gains``; ``chosen``: at each load the place of the candidate taken, None
-    for the baseline. The chance that a rival is better by more is CHANCE. Below zero: settled in
-    favour of the choice. NaN where nothing repeats.
+    ``gains`` as ``expected_gains``; ``place``: of the candidate taken, None for the baseline. The
+    chance that a rival is better by more is CHANCE. Below zero: settled in favour of what is taken,
+    as it itself is. NaN where nothing repeats.
     """
-    told = np.full(gains.shape, np.nan)
-    for load, place in enumerate(chosen):
-        taken = 0.0 if place is None else gains[place, load]
-        error = np.sqrt(2 * field.own_error[:, load])
-        # ``reach`` leaves half its rate on each side; only one side counts here.
-        reach = field.tails.at((slice(None), load)).reach(2 * CHANCE) * error
-        told[:, load] = gains[:, load] - taken + reach
-        if place is not None:
-            told[place, load] = -np.inf
-    return told
+    own = field.own_error[:, load]
+    # What is taken errs as well; the baseline is taken to err as much as its rival.
+    error = np.sqrt(own + (own if place is None else own[place]))
+    # ``reach`` leaves half its rate on each side; only one side counts here.
+    reach = field.tails.at((slice(None), load)).reach(2 * CHANCE) * error
+    told = gains[:, load] - (0.0 if place is None else gains[place, load]) + reach
+    return np.where(np.arange(len(told)) == place, -np.inf, told) if place is not None else told
 
 
 def launches_needed(size: float, variance: float, launches: int, rate: float) -> int | None:

@@ -6,9 +6,10 @@ all ways to give each measured load a K, the one with the largest sum of log val
 change of K is charged ``margin``; a change has to gain more than that.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, floor, inf, log
+from math import exp, floor, log
 
 import pandas as pd
 
@@ -16,6 +17,8 @@ from warehouse.errors import InvalidInput
 
 #: What a change of K between two loads has to gain.
 MARGIN = 0.005
+#: K may grow and fall with the load as often as it likes.
+FREELY = 99
 #: Prefers the smaller of K that are worth the same; far below anything measurable.
 _SMALLER_FIRST = 1e-9
 
@@ -37,11 +40,15 @@ class DynamicTable:
         return max(k for _, _, k in self.entries)
 
 
-def dynamic_table(candidates: pd.DataFrame, margin: float = MARGIN) -> DynamicTable:
-    """Return the table for one arm's K on one dataset.
+def dynamic_table(
+    candidates: pd.DataFrame, margin: float = MARGIN, turns: int = FREELY
+) -> DynamicTable:
+    """Return the table for one arm's K on one dataset, in which K changes its direction at most
+    ``turns`` times.
 
     ``candidates``: a row per load and K that may be chosen there: concurrency, k (0: no drafts),
-    worth (above 0, higher is better; K that are tied have one worth). A change of K is charged
+    worth (above 0, higher is better; K that are tied have one worth). K = 0 is chosen only where it
+    stands; where it does not, it is worth 1. A change of K is charged
     ``margin`` (0.01: one per cent). Raises InvalidInput for no candidates, a worth that is not
     above 0 or a margin below 0.
     """
@@ -51,7 +58,7 @@ def dynamic_table(candidates: pd.DataFrame, margin: float = MARGIN) -> DynamicTa
             "of 0 or more."
         )
     scores = _scores(candidates)
-    chosen = _choose(scores, margin)
+    chosen = _choose(scores, margin, turns)
     return DynamicTable(_entries(scores, chosen), tuple(zip(scores, chosen, strict=True)))
 
 
@@ -64,23 +71,36 @@ def _scores(candidates: pd.DataFrame) -> dict[int, dict[int, float]]:
     return scores
 
 
-def _choose(scores: dict[int, dict[int, float]], margin: float) -> list[int]:
+def turns_of(ks: Sequence[int]) -> int:
+    """Return how often these K change their direction: 0 where they only fall or only grow."""
+    steps = [after > before for before, after in pairwise(ks) if after != before]
+    return sum(one != other for one, other in pairwise(steps))
+
+
+#: The K of a load, whether K grew in its last change (None: it never changed), and the turns so far.
+_State = tuple[int, bool | None, int]
+
+
+def _choose(scores: dict[int, dict[int, float]], margin: float, turns: int) -> list[int]:
     """Return the K of each load on the best path through all loads (Viterbi's algorithm)."""
-    ks = sorted({k for at in scores.values() for k in at})
-    totals, came_from = dict.fromkeys(ks, 0.0), []
-    for at in scores.values():
-        step = {}
-        for k in ks:
-            stay = {j: totals[j] - (margin if j != k else 0.0) for j in ks}
-            before = max(stay, key=lambda j: (stay[j], j == k))
-            step[k] = (stay[before] + at.get(k, -inf) - _SMALLER_FIRST * k, before)
-        totals = {k: value for k, (value, _) in step.items()}
-        came_from.append({k: before for k, (_, before) in step.items()})
-    last = max(ks, key=lambda k: totals[k])
-    path = [last]
-    for previous in reversed(came_from[1:]):
-        path.append(previous[path[-1]])
-    return path[::-1]
+    paths: dict[_State, tuple[float, list[int]]] = {}
+    for place, at in enumerate(scores.values()):
+        step: dict[_State, tuple[float, list[int]]] = {}
+        for k, worth in at.items():
+            own = worth - _SMALLER_FIRST * k
+            if not place:
+                step[k, None, 0] = (own, [k])
+            for (before, grew, turned), (total, path) in paths.items():
+                grows = grew if k == before else k > before
+                now = turned + (k != before and grew is not None and grows != grew)
+                value = total + own - (margin if k != before else 0.0)
+                state = (k, grows, min(now, turns))
+                if now <= turns and (state not in step or value > step[state][0]):
+                    step[state] = (value, [*path, k])
+        if not step:  # What was measured at these loads allows no path with so few turns.
+            return _choose(scores, margin, turns + 1)
+        paths = step
+    return max(paths.values(), key=lambda one: one[0])[1]
 
 
 def _entries(scores: dict[int, dict[int, float]], chosen: list[int]) -> tuple[Entry, ...]:
@@ -103,7 +123,8 @@ def _boundary(
 
     Halfway where they do not cross or one of them was not measured at both loads.
     """
-    gains = [at[ks[0]] - at[ks[1]] if set(ks) <= at.keys() else 0.0 for at in scores]
+    known = [{0: 0.0, **at} for at in scores]
+    gains = [at[ks[0]] - at[ks[1]] if set(ks) <= at.keys() else 0.0 for at in known]
     crosses = gains[0] > 0 > gains[1]
     share = gains[0] / (gains[0] - gains[1]) if crosses else 0.5
     low, high = loads

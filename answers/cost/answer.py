@@ -36,8 +36,7 @@ def _money(decision: Decision, terms: Terms) -> Money:
     paid = at.break_even()
     yearly = at.usd_saved_per_year()
     return Money(
-        decision, decision.operating_load, decision.arm if at.level is None else at.level.arm,
-        decision.num_speculative_tokens if at.level is None else at.level.num_speculative_tokens,
+        decision, decision.operating_load, at.level.arm, at.level.num_speculative_tokens,
         basis, at.baseline, at.speculative, decision.saving, at.usd_saved_per_million(),
         at.gpus_saved(), yearly, paid, tuple(_curve(decision, basis)),
         said.headline(decision, at.baseline, at.speculative, yearly, at.served),
@@ -54,14 +53,14 @@ class _At:
     terms: Terms
 
     @property
-    def level(self) -> Level | None:
+    def level(self) -> Level:
         """The operating level."""
         return self.decision.operating
 
     @property
     def rates(self) -> Rates:
         """The throughputs at the operating load."""
-        return Rates() if self.level is None else self.level.rates
+        return self.level.rates
 
     @property
     def missing(self) -> str | None:
@@ -72,8 +71,8 @@ class _At:
     def ends(self) -> Ends | None:
         """The arm's throughput as a multiple of the baseline's, with its interval; None without a
         saving."""
-        level, saving = self.level, self.decision.saving
-        return None if level is None or saving is None else ends_of(saving, level.difference)
+        saving = self.decision.saving
+        return None if saving is None else ends_of(saving, self.level.difference)
 
     @property
     def baseline(self) -> Side | None:
@@ -82,11 +81,12 @@ class _At:
 
     @property
     def speculative(self) -> Side | None:
-        """The arm's throughput as the decision expects it, with what it costs; where both arms keep
-        up with a rate, the baseline's."""
+        """What is served, as the decision expects it, with what it costs: the baseline's where
+        nothing is drafted, or both arms keep up with a rate."""
         old, ends = self.rates.baseline_output, self.ends
         if ends is None or old is None:
-            return self.baseline if said.keeps_up(self.decision) else None
+            alike = said.keeps_up(self.decision) or not self.level.drafts
+            return self.baseline if alike else None
         return self._side(old * ends.expected, self._total(old * ends.expected))
 
     def _total(self, output: float) -> float | None:
@@ -167,6 +167,7 @@ def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
     """Yield what a token costs at each load that throughput judges: with the baseline, then each
     arm."""
     level = decision.operating
+    load = level.stands_for or level.load
     seen: set[Load] = set()
     for cell in sorted(decision.arms, key=lambda one: (one.load.order, not one.taken)):
         old, times = cell.rates.baseline_output, cell.difference.improvement
@@ -175,14 +176,13 @@ def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
         price = usd_per_million(old, basis)
         if cell.load not in seen:
             seen.add(cell.load)
-            here = level is not None and level.load == cell.load
+            here = load == cell.load
             yield Point(cell.load, None, price, None, None, False, here)
-        yield _point(cell, price, level)
+        yield _point(cell, price, level.drafts and (load, level.arm) == (cell.load, cell.arm))
 
 
-def _point(cell: Cell, price: float, level: Level | None) -> Point:
+def _point(cell: Cell, price: float, here: bool) -> Point:
     told = cell.difference
     expected = price / (1 + (told.improvement or 0.0))
     low, high = (None if x is None else price / (1 + x) for x in (told.high, told.low))
-    here = level is not None and (level.load, level.arm) == (cell.load, cell.arm)
     return Point(cell.load, cell.arm, expected, low, high, cell.taken, here)

@@ -39,7 +39,8 @@ def _cells(row: Money) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if (cell.load, cell.arm) == (row.load, row.arm)
         for pair in cell.pairs
     }
-    return tuple(sorted({old for old, _ in pairs})), tuple(sorted({new for _, new in pairs}))
+    old, new = (tuple(sorted({pair[side] for pair in pairs})) for side in (0, 1))
+    return old, new if row.decision.operating.drafts else old
 
 
 def _with(reader: Reader, row: Money, spans: dict[str, _Span]) -> Money:

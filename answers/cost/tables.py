@@ -9,6 +9,7 @@ from answers.cost.capacity import AtLoad, Capacity
 from answers.cost.trade import Point
 from answers.cost.values import Amount, Money, Side
 from answers.cost.words import paid_back, per_million, usd
+from answers.decide.tables import arm_at
 from answers.wording import UNKNOWN, interval, known, percent
 
 #: A header, and rows of text.
@@ -77,7 +78,7 @@ def _who(row: Money) -> list[str]:
     model = ", ".join(part for part in (known(about.model), about.configuration) if part)
     return [
         row.decision.traffic.name, model, known(about.gpu),
-        known(about.tensor_parallel_size), load, row.arm,
+        known(about.tensor_parallel_size), load, arm_at(row.decision),
     ]  # fmt: skip
 
 
@@ -88,6 +89,8 @@ def _total(side: Side | None) -> str:
 
 def _saved(row: Money) -> list[str]:
     saving = row.saving
+    if not row.decision.operating.drafts:
+        return ["nothing", "", ""]
     if saving is None:
         return [UNKNOWN, UNKNOWN, UNKNOWN]
     ends = interval(saving.low, saving.high) or UNKNOWN

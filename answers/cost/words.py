@@ -8,14 +8,14 @@ from analysis.money.cost import Basis
 from analysis.money.demand import Demand
 from answers.cost.values import Amount, Money, Side
 from answers.decide.values import Decision
-from answers.decide.words import loads_listed, saved
+from answers.decide.words import at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN
 
 #: A demand, and what is paid for the hardware that serves it.
 Served = tuple[Demand, Basis]
 NOTHING = "What does a token cost with speculation? No pair of arms to compare yet."
 #: Below this, USD are shown with more digits.
-_LARGE = 100
+_LARGE = 1000
 #: Below this, USD at the end of a line are shown with two digits that say something.
 _CENT = 0.1
 #: Reasons for which cells decide nothing that are said here; the verdict lists all.
@@ -23,9 +23,12 @@ _MOST_EXCLUDED = 3
 
 
 def usd(value: float | None) -> str:
-    """Write an amount in USD, with three decimals for small sums: ``0.386``, ``1,204``."""
+    """Write an amount in USD with at least four digits, so that what is said of two of them can be
+    recomputed from what is shown: ``0.05812``, ``1.386``, ``1,204``."""
     if value is None:
         return UNKNOWN
+    if abs(value) < 1:
+        return f"{value:.4g}"
     return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
 
 
@@ -44,7 +47,7 @@ def per_million(side: Side | None) -> str:
 def keeps_up(decision: Decision) -> bool:
     """Whether the operating load is a rate that both arms serve in full."""
     level = decision.operating
-    if level is None or not level.load.is_rate:
+    if not level.load.is_rate:
         return False
     return not level.difference.metric.endswith("throughput")
 
@@ -52,26 +55,24 @@ def keeps_up(decision: Decision) -> bool:
 def missing(decision: Decision) -> str | None:
     """Say why no saving can be told at the operating load; None where one can."""
     level = decision.operating
-    if level is None:
-        there = [one.load for one in decision.levels]
-        measured = f"measured are {loads_listed(there)}" if there else "none was measured"
-        return (
-            f"On {decision.traffic.name} there is no load to cost: the one asked for was not "
-            f"measured, or none meets the SLO; {measured}."
-        )
     if keeps_up(decision):
         return (
-            f"At {level.load.text} on {decision.traffic.name} every arm keeps up, so all serve the "
+            f"{_at(decision)} every arm keeps up, so all serve the "
             "same tokens on the same hardware: nothing is saved, and what differs is latency."
         )
     if level.rates.baseline_output is None:
         return (
-            f"At {level.load.text} on {decision.traffic.name} the output throughput was not "
+            f"{_at(decision)} the output throughput was not "
             "measured, so no cost of output tokens can be said."
         )
+    if not level.drafts:
+        return " ".join(filter(None, (
+            f"{_at(decision)} drafting nothing is best, so nothing is saved.",
+            left_on(level.difference),
+        )))  # fmt: skip
     if decision.saving is None:
         return (
-            f"At {level.load.text} on {decision.traffic.name} the arms are judged by another metric "
+            f"{_at(decision)} the arms are judged by another metric "
             "than output throughput, so no saving is said."
         )
     return None
@@ -86,15 +87,18 @@ def headline(
 ) -> str:
     """Say what the decision's arm saves at its operating load, for each token and in a year."""
     level, saving = decision.operating, decision.saving
-    if saving is None or level is None:
+    if saving is None:
         return missing(decision) or NOTHING
     said = saved(saving).removesuffix(".")
     before, after = per_million(baseline), per_million(speculative)
     prices = "" if UNKNOWN in (before, after) else f": {before} → {after} USD per million"
-    told = f"At {level.load.text} on {decision.traffic.name}, with {level.arm}: {said}{prices}."
-    if level.num_speculative_tokens == 0:
-        told = f"{told} Drafting nothing is expected to be best there."
+    told = f"{_at(decision)}, with {level.arm}: {said}{prices}."
     return f"{told}{_year(baseline, speculative, yearly, served)}"
+
+
+def _at(decision: Decision) -> str:
+    where = at_load(decision.operating)
+    return f"{where[0].upper()}{where[1:]} on {decision.traffic.name}"
 
 
 def _year(

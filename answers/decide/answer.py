@@ -8,17 +8,17 @@ from typing import Any
 import pandas as pd
 
 from analysis.choice.gather import Terms, judged_settings, only
-from analysis.choice.judged import Judged, Rule, mixed
-from analysis.choice.pick import Pick
-from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.choice.judged import Judged, mixed
+from analysis.choice.operating import Choice, Spot, choice, spot_of
+from analysis.choice.wish import Wish, wish
+from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
-from analysis.service.slo import parse
+from analysis.service.slo import Slo, parse
 from answers.decide import words as said
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
-from answers.decide.mix import forgone, mix_weights, mixes_of, of_systems
-from answers.decide.operating import operating_level
+from answers.decide.mix import forgone, mix_weights, mixes_of, not_in_all, of_systems
 from answers.decide.overview import system
 from answers.decide.paste import flags_to_paste
 from answers.decide.rates import Source, Speeds, speeds
@@ -26,12 +26,11 @@ from answers.decide.read import Ground, ground
 from answers.decide.self_choosing import of_adaptive, of_tables
 from answers.decide.served import AtLoad, met, served
 from answers.decide.shown import Pairs, Shown, k_kind, number
-from answers.decide.unsettled import WORTH_SAYING, settle_rivals, settle_words, worst_stake
+from answers.decide.unsettled import WORTH_SAYING, stake_of, to_settle
 from answers.decide.values import (
     Answer,
     Decision,
     Decisions,
-    Difference,
     Entry,
     Forgone,
     KKind,
@@ -41,6 +40,7 @@ from answers.decide.values import (
     Subject,
     Traffic,
 )
+from answers.wording import listed
 from warehouse.store_read import Reader
 
 Table = tuple[Entry, ...]
@@ -58,6 +58,7 @@ def decide(reader: Reader, question: Question) -> Decisions:
 def decide_on(known: Ground, question: Question) -> Decisions:
     """Decide as ``decide`` does, on results that were read already."""
     slo = None if question.slo is None else parse(question.slo)
+    wish(question.load)
     terms = Terms(question.objective == "latency", slo, _arms(known, question))
     asked = _asked(known)
     # The others cost time and say nothing of what is asked.
@@ -68,7 +69,7 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
     blends = list(_blends(case, judged, shown))
     if not single:
-        return Decisions((), _why_none(known, asked, shown))
+        return Decisions((), _why_none(known, asked))
     order = list(dict.fromkeys(system(one.subject) for one in single))
     # The sort is stable: a mix stands before the datasets of its own subject.
     return Decisions(
@@ -89,9 +90,7 @@ def _asked(known: Ground) -> set[int]:
     return {int(s) for s in there["setting"]}
 
 
-def _why_none(known: Ground, asked: set[int], shown: list[int]) -> str:
-    if shown:
-        return "No arm meets the SLO at any load measured."
+def _why_none(known: Ground, asked: set[int]) -> str:
     if not asked and not known.found.pairs.empty:
         return "No speculative cell with a partner is among what the filters keep."
     if known.cells.empty:
@@ -112,12 +111,27 @@ class Case:
     speeds: Speeds
 
     def of_setting(self, setting: int, judged: Judged) -> Iterator[Decision]:
-        """Yield the decision on one dataset, where an arm may be taken."""
-        keys = self.keys(setting)
-        traffic = Traffic(_text(keys.get("dataset")))
-        picked = judged.picked(self.rule)
-        if picked is not None:
-            yield self.decision((setting,), judged, picked, traffic)
+        """Yield the decision on one dataset for each kind of load."""
+        dataset = _text(self.keys(setting).get("dataset"))
+        for name, part in self.by_kind(judged):
+            yield self.decision((setting,), part, Traffic(dataset, (), name))
+
+    @cached_property
+    def asked(self) -> Wish | None:
+        """The reader's load."""
+        return wish(self.question.load)
+
+    def by_kind(self, judged: Judged) -> Iterator[tuple[str, Judged]]:
+        """Yield the judgement of each kind of load with the words that tell it apart: the one that
+        the reader speaks about, else all that were measured."""
+        there = dict.fromkeys(
+            x.axis for at, x in enumerate(judged.loads) if judged.there[:, at].any()
+        )
+        meant = None if self.asked is None else self.asked.axis(frozenset(there))
+        for axis in [meant] if meant in there else list(there):
+            loads = [x for x in judged.loads if x.axis == axis]
+            part = judged.narrowed(loads, range(len(judged.field.candidates)))
+            yield said.LOADS_OF[axis] if len(there) > 1 else "", part
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -137,11 +151,6 @@ class Case:
         """Setting -> the words that tell it apart from another setting of the same name."""
         return configurations(self.known.found.keys)
 
-    @property
-    def rule(self) -> Rule:
-        """The rule by which arms are weighed."""
-        return Rule(self.question.load)
-
     def keys(self, setting: int) -> dict[str, Any]:
         """Return the facts of a setting; None for unknown."""
         table = self.known.found.keys
@@ -149,63 +158,81 @@ class Case:
         return {str(name): plain(value) for name, value in row.items()}
 
     def decision(
-        self, settings: tuple[int, ...], judged: Judged, picked: Pick, traffic: Traffic,
-        lost: tuple[Forgone, ...] = (),
+        self, settings: tuple[int, ...], judged: Judged, traffic: Traffic,
+        parts: dict[str, Judged] | None = None,
     ) -> Decision:  # fmt: skip
-        """Return the decision on one kind of traffic. ``settings``: those behind it."""
+        """Return the decision on one kind of traffic and of load. ``settings``: those behind it;
+        ``parts``: the datasets of a mix."""
+        made = choice(judged, spot_of(judged, self.asked))
         sources = self._sources(settings, judged, traffic)
-        shown = Shown(judged, picked, settings, self.pairs, self.speeds, sources)
+        shown = Shown(made, settings, self.pairs, self.speeds, sources)
         keys = self.keys(settings[0])
-        levels = shown.levels()
-        operating, unknown_load = operating_level(levels, judged, self.question.load)
-        answer = _answer(levels, operating, self.question.nowhere_worse)
+        levels, operating = shown.levels(), shown.operating()
+        answer = _answer(levels, operating, made, self.question.nowhere_worse)
+        lost = tuple(forgone(parts or {}, made))
+        taken = _taken(shown, operating)
         saving = _saving(shown, operating)
-        table = _entries(picked)
-        taken = _taken(shown, operating, table)
-        stake = worst_stake(shown)
-        settle = (*settle_words(shown), *settle_rivals(shown, stake))
+        stake = stake_of(shown)
+        settle = tuple(to_settle(shown, stake))
         against = tuple(losses(self.known, settings, shown))
+        once = not bool(judged.field.tails.known.any())
         facts = said.Facts(
-            keys.get("model"), keys.get("evidence"), traffic, self.question.objective, answer,
-            taken.method, taken.k, table, levels, operating, saving,
-            self.question.nowhere_worse, taken.how,
+            keys.get("model"), keys.get("evidence"), traffic, answer, taken.method, taken.k,
+            taken.table, levels, operating, saving, taken.how, self._why(shown), _sides(shown), once,
         )  # fmt: skip
-        doubts = tuple(
-            dict.fromkeys(
-                (*([unknown_load] if unknown_load else []), *self._doubts(settings, shown, lost))
-            )
-        )
+        doubts = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
+        drafts = made.server.arm is not None
         extra = [
             *_weighed(shown, operating),
+            "" if operating.drafts else said.left_on(operating.difference),
+            *said.elsewhere(levels, drafts),
             *self._open(shown, operating),
-            said.stake(stake.rivals, stake.size, stake.load),
-            said.settle(settle),
+            said.MORE_LAUNCHES if once else said.stake(stake.names, stake.size, said.at_load(operating)),
+            *list(said.settle(settle))[:1],
             f"Against it: {against[0].sentence}." if against else "",
             *doubts[:1],
         ]
-        # A reader who is told not to speculate gets no flags that switch it on.
+        # A reader who is told not to speculate, or of whom nothing is known to pay, gets no flags
+        # that switch it on unless he chose the arm.
+        pays = self.known_to_pay(shown) or bool(_arms(self.known, self.question))
         config, serve = (
-            (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
+            flags_to_paste(self.known, settings[0], shown) if answer != "no" and pays else (None, None)
         )
         return Decision(
             subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
-            k_kind=taken.kind, table=table, operating=operating,
-            levels=levels, arms=tuple(shown.cells()), at_stake=stake.size, rivals=stake.rivals,
+            k_kind=taken.kind, table=taken.table, operating=operating,
+            levels=levels, arms=tuple(shown.cells()), at_stake=stake.size, rivals=stake.names,
             settle=settle, against=against,
             excluded=tuple(settings_excluded(self.known, keys)), saving=saving, forgone=lost,
             doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
 
-    def _open(self, shown: Shown, operating: Level | None) -> Iterator[str]:
+    def known_to_pay(self, shown: Shown) -> bool:
+        """Whether anything is settled about the server that is taken."""
+        at = shown.choice.server.at
+        return any(
+            place is not None and shown.judged.grounds.settled[place, load]
+            for load, place in enumerate(at)
+        )
+
+    def _why(self, shown: Shown) -> str:
+        """Say what comes before all figures: a load of which nothing is known, or an SLO that no
+        arm meets at the load that is spoken about."""
+        spot = shown.choice.spot
+        if spot.unknown:
+            return _nothing_known(shown, spot)
+        if self.question.slo is None or shown.choice.server.arm is not None:
+            return ""
+        return _missed(shown, parse(self.question.slo))
+
+    def _open(self, shown: Shown, operating: Level) -> Iterator[str]:
         """Yield what share of an open operating load is served, and which arm meets the SLO
         there."""
-        if operating is None:
+        if operating.stands_for is not None or shown.choice.column is not None:
             return
-        labels = [one.label for one in shown.judged.field.candidates]
-        sources = shown.sources[labels.index(operating.arm)]
-        at = AtLoad.of(self.known.found, sources, operating)
+        at = AtLoad.of(self.known.found, shown.sources[shown.choice.best], operating)
         yield served(at)
         yield met(at, None if self.question.slo is None else parse(self.question.slo))
 
@@ -230,16 +257,18 @@ class Case:
         )
 
     def _doubts(
-        self, settings: tuple[int, ...], shown: Shown, lost: tuple[Forgone, ...]
-    ) -> Iterator[str]:
+        self, settings: tuple[int, ...], shown: Shown, lost: tuple[Forgone, ...],
+        parts: dict[str, Judged],
+    ) -> Iterator[str]:  # fmt: skip
         if not shown.judged.independent:
             yield said.UNKNOWN_LAUNCHES
+        yield from not_in_all(parts, shown.judged.loads)
         for one in lost:
             if one.loss > WORTH_SAYING:
                 yield said.forgone(one)
         for setting in settings:
             yield from not_interleaved(self.known, setting)
-        if shown.picked.table is not None:
+        if shown.choice.server.table is not None:
             yield said.TABLE
         yield from of_tables(shown)
         yield from of_adaptive(shown)
@@ -247,14 +276,54 @@ class Case:
             yield from less_room(self.known, setting, shown)
 
 
-def _weighed(shown: Shown, operating: Level | None) -> Iterator[str]:
+def _nothing_known(shown: Shown, spot: Spot) -> str:
+    """Say of which load nothing is known, and what is told instead."""
+    missing = said.loads_listed(spot.missing)
+    measured = said.loads_listed([x.load for x in shown.levels()])
+    level = shown.operating()
+    gives = f"{level.arm} gives {said.change(level.difference)}, {level.difference.word}"
+    return (
+        f"nothing is known of {missing}, since no arm was measured there with its baseline, nor on both "
+        f"sides; measured: {measured}. Here {gives}"
+    )
+
+
+def _missed(shown: Shown, slo: Slo) -> str:
+    """Say that no arm meets the SLO at the load that is spoken about, and where something does;
+    empty where one does."""
+    judged, at = shown.judged, [place for place, _ in shown.choice.spot.shares]
+    if not at or (judged.allowed & judged.there)[:, at].all(axis=1).any():
+        return ""
+    also = "" if judged.baseline[at].all() else ", and the baseline misses it too"
+    meets = [x for x in range(len(judged.loads)) if judged.allowed[:, x].any() or judged.baseline[x]]
+    if not meets:
+        return f"no arm meets {slo.text}{also}, nor does anything at any load measured"
+    largest = meets[-1]
+    who = [one.label for place, one in enumerate(judged.field.candidates) if judged.allowed[place, largest]]
+    who += ["the baseline"] if judged.baseline[largest] else []
+    return (
+        f"no arm meets {slo.text}{also}; the largest load at which something does is "
+        f"{judged.loads[largest].text} ({listed(who)})"
+    )
+
+
+def _sides(shown: Shown) -> str:
+    """Say what is best on each side of a load that was not measured, where that differs."""
+    sides = shown.choice.sides
+    if len(sides) < 2:
+        return ""
+    names = ["drafting nothing" if place is None else shown.label(place) for place in sides]
+    return f"; {names[0]} is best below and {names[1]} above, so which is best there is open"
+
+
+def _weighed(shown: Shown, operating: Level) -> Iterator[str]:
     """Yield what was measured at the operating load, where what is expected of the arm differs by
     more than is worth saying."""
-    if operating is None or operating.load not in shown.judged.loads:
+    made = shown.choice
+    if made.column is not None or made.spot.beside:
         return
-    at = shown.judged.loads.index(operating.load)
     expected = operating.difference.improvement
-    measured = number(shown.judged.measured[shown.place_at(at), at])
+    measured = number(shown.judged.measured[made.best, made.figures])
     if expected is not None and measured is not None and abs(expected - measured) > WORTH_SAYING:
         yield said.weighed(expected, measured)
 
@@ -266,68 +335,69 @@ class _Taken:
     k: int | None
     kind: KKind
     how: str
+    table: Table | None
 
 
-def _answer(levels: Sequence[Level], operating: Level | None, nowhere_worse: float) -> Answer:
-    """Answer yes for a settled gain at the operating load, no settled loss, and no interval that
-    reaches further below zero than ``nowhere_worse``. Answer no where no load has a gain, a likely
-    gain, or a possible gain beyond the margin of equivalence."""
-    words = [level.difference.word for level in levels]
-    lows = [level.difference.adjusted_low for level in levels]
-    worst = min((-1.0 if low is None else low for low in lows), default=-1.0)
-    pays = operating is not None and operating.difference.word == GAIN
-    if pays and LOSS not in words and worst > -nowhere_worse:
-        return "yes"
-    if GAIN in words:
-        return "at some loads"
-    return "no" if words and all(_no_gain(level.difference) for level in levels) else "open"
+def _answer(
+    levels: Sequence[Level], operating: Level, made: Choice, nowhere_worse: float | None
+) -> Answer:
+    """Answer for the load that is spoken about.
+
+    Yes: a settled gain there, and no measured load is a loss or likely loss of the server as it
+    would run. At some loads: such a gain, and a loss or likely loss elsewhere. No: no arm gains
+    there, since each is a settled loss, lies inside the margin of equivalence or may not be taken.
+    """
+    if made.spot.unknown:
+        return "open"
+    gains = made.between_gains if made.spot.beside else operating.difference.word == GAIN
+    if gains and operating.drafts:
+        own = [level.own for level in levels if level.own is not None]
+        loses = any(one.word in (LOSS, LIKELY_LOSS) for one in own)
+        lows = [one.adjusted_low for one in own]
+        worse = nowhere_worse is not None and any(low is None or low < -nowhere_worse for low in lows)
+        return "at some loads" if loses or worse else "yes"
+    return "no" if _no_arm_gains(made) else "open"
 
 
-def _no_gain(difference: Difference) -> bool:
-    if difference.word in (LOSS, LIKELY_LOSS):
-        return True
-    high = difference.adjusted_high
-    return difference.word != LIKELY_GAIN and high is not None and high < EQUIVALENCE
+def _no_arm_gains(made: Choice) -> bool:
+    """Return whether no arm that may be taken can gain at the load that is spoken about."""
+    if made.server.arm is not None:
+        return False
+    judged = made.judged if made.column is None else made.column
+    columns = [0] if made.column is not None else [at for at, _ in made.spot.shares]
+    may = judged.grounds.open_to & judged.there
+    return all(
+        not may[place, at] or judged.adjusted[1][place, at] < EQUIVALENCE
+        for at in columns or [made.figures]
+        for place in range(len(may))
+    )
 
 
-def _saving(shown: Shown, operating: Level | None) -> Saving | None:
+def _saving(shown: Shown, operating: Level) -> Saving | None:
     """Return what an output token costs less at the operating load; None unless throughput decides
     there and an arm is taken."""
-    if operating is None or operating.difference.metric != "output_throughput":
-        return None
-    if operating.load not in shown.judged.loads:
-        return _saving_between(operating)
-    at = shown.judged.loads.index(operating.load)
-    size, low, high = (number(x[shown.place_at(at), at]) for x in shown.judged.saving)
-    if size is None:
-        return None
-    return Saving(operating.load, size, low, high, operating.difference.word)
-
-
-def _saving_between(operating: Level) -> Saving | None:
-    """Return the saving at a load between two measured ones, from the difference that stands for
-    it."""
     told = operating.difference
-    sizes = [None if x is None else x / (1 + x) for x in (told.improvement, told.low, told.high)]
-    if sizes[0] is None:
+    if told.metric != "output_throughput" or not operating.drafts or told.improvement is None:
         return None
-    return Saving(operating.load, sizes[0], sizes[1], sizes[2], told.word)
+    # A token costs what the time costs in which it is made: 1 - old / new.
+    low, high = (None if x is None else x / (1 + x) for x in (told.low, told.high))
+    return Saving(operating.load, told.improvement / (1 + told.improvement), low, high, told.word)
 
 
-def _entries(picked: Pick) -> Table | None:
-    return None if picked.table is None else picked.table.entries
-
-
-def _taken(shown: Shown, operating: Level | None, table: Table | None) -> _Taken:
-    """Return the arm that names the decision: the one at the operating load, else the best
-    overall."""
-    labels = [one.label for one in shown.judged.field.candidates]
-    place = shown.picked.fixed if operating is None else labels.index(operating.arm)
-    one = shown.judged.field.candidates[place]
-    kind: KKind = "table" if table and one.k is not None else k_kind(one)
+def _taken(shown: Shown, operating: Level) -> _Taken:
+    """Return the arm that names the decision: the one taken at the operating load, else the best
+    there."""
+    made = shown.choice
+    table = None if made.server.table is None else made.server.table.entries
+    one = (
+        made.judged.field.candidates[made.best]
+        if made.column is None
+        else made.column.field.candidates[made.row]
+    )
+    kind: KKind = "table" if table else k_kind(one)
     method = one.family.split(" (")[0]
     how = "" if one.chooser is None else one.label.removeprefix(method).strip()
-    return _Taken(one.label, method, one.k, kind, how)
+    return _Taken(operating.arm, method, one.k, kind, how, table)
 
 
 def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterator[Decision]:
@@ -340,11 +410,15 @@ def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterat
             continue
         parts = {name: judged[named[name]] for name in weights}
         blend = mixed(list(parts.values()), list(weights.values()))
-        picked = None if blend is None else blend.picked(case.rule)
-        if blend is not None and picked is not None:
-            traffic = Traffic(None, tuple(weights.items()))
-            lost = tuple(forgone(parts, blend, picked, case.rule))
-            yield case.decision(settings, blend, picked, traffic, lost)
+        for name, part in () if blend is None else case.by_kind(blend):
+            axis = part.loads[0].axis
+            whole = {at: _of_axis(one, axis) for at, one in parts.items()}
+            yield case.decision(settings, part, Traffic(None, tuple(weights.items()), name), whole)
+
+
+def _of_axis(judged: Judged, axis: str) -> Judged:
+    loads = [load for load in judged.loads if load.axis == axis]
+    return judged.narrowed(loads, range(len(judged.field.candidates)))
 
 
 def subject_of(keys: dict[str, Any], configuration: str | None) -> Subject:

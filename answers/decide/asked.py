@@ -1,6 +1,6 @@
-"""A traffic mix and a load as people write them."""
+"""A traffic mix as people write it."""
 
-from math import inf, isfinite, nan
+from math import isfinite, nan
 
 from warehouse.errors import InvalidInput
 
@@ -27,16 +27,3 @@ def _weight(part: str) -> tuple[str, float]:
     if not name.strip() or not isfinite(weight):
         raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
     return name.strip(), weight
-
-
-def load_from(text: str | None) -> float | None:
-    """Read a load as people write it; None where nothing is written. Raises InvalidInput else."""
-    if not text or not text.strip():
-        return None
-    try:
-        found = float(text)
-    except ValueError:
-        found = nan
-    if not 0 < found < inf:
-        raise InvalidInput(f"A load is a number above 0, and {text!r} is none; write e.g. 16.")
-    return found

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from answers.decide.values import Decision, Decisions, Level, Saving
+from answers.decide.values import Decision, Decisions, Level, Saving, Served
 
 SCHEMA_VERSION = 1
 
@@ -30,7 +30,8 @@ def decision_json(one: Decision) -> dict[str, Any]:
         "num_speculative_tokens": one.num_speculative_tokens,
         "k_kind": one.k_kind,
         "answer": one.answer,
-        "operating_load": None if one.operating_load is None else one.operating_load.as_json(),
+        "operating_load": one.operating_load.as_json(),
+        "operating": _level(one.operating),
         "loads": [_level(level) for level in one.levels],
         "num_speculative_tokens_per_batch_size": None
         if one.table is None
@@ -38,7 +39,8 @@ def decision_json(one: Decision) -> dict[str, Any]:
         "at_stake": one.at_stake,
         "rivals": list(one.rivals),
         "settle": [
-            {"load": s.load.as_json(), "arm": s.arm, "launches": s.launches} for s in one.settle
+            {"load": s.load.as_json(), "arm": s.arm, "launches": s.launches, "rival": s.rival}
+            for s in one.settle
         ],
         "against": [
             {"load": a.load.as_json(), "arm": a.arm, **asdict(a.difference), "sentence": a.sentence}
@@ -62,7 +64,17 @@ def _level(level: Level) -> dict[str, Any]:
         "arm": level.arm,
         "num_speculative_tokens": level.num_speculative_tokens,
         "launches": level.launches,
+        "stands_for": None if level.stands_for is None else level.stands_for.as_json(),
+        "served": None if level.served is None else _served(level.served),
     }
+
+
+def _served(one: Served) -> dict[str, Any]:
+    told = {} if one.difference is None else asdict(one.difference)
+    return {
+        "arm": one.arm, "num_speculative_tokens": one.num_speculative_tokens,
+        "launches": one.launches, **told,
+    }  # fmt: skip
 
 
 def _saving(saving: Saving) -> dict[str, Any]:

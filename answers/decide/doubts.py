@@ -92,7 +92,7 @@ def less_room(known: Ground, setting: int, shown: Shown) -> Iterator[str]:
     """Yield a sentence for each arm taken whose draft leaves less room in the KV cache."""
     names = {one.arm_id: one.label for one in shown.judged.field.candidates}
     rows = known.pairs[setting].drop_duplicates("speculative_id")
-    for arm in dict.fromkeys(arm for _, arm in shown.taken_at()):
+    for arm in dict.fromkeys(arm for _, arm in shown.drafts_at()):
         flags = (flag for told in rows.loc[rows["arm_id"] == arm, "flags"] for flag in told)
         said = next((flag.sentence for flag in flags if flag.name == "less_cache"), None)
         if said is not None:

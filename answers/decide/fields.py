@@ -54,12 +54,12 @@ def _field(cell: Cell) -> Field:
 
 def _without_drafts(one: Decision) -> tuple[Field, ...]:
     """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
-    taken = {cell.load for cell in one.arms if cell.taken}
+    idle = {level.load for level in one.levels if not level.drafts}
     found: dict[Load, dict[str, None]] = {}
     for cell in one.arms:
         found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
     return tuple(
-        Field(load, NO_DRAFTS, load not in taken, None, 0, tuple(cells))
+        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
         for load, cells in found.items()
     )
 

@@ -1,4 +1,4 @@
-"""What speaks against it: every settled or likely loss of any metric of the study's table."""
+"""What speaks against it: what the server as pasted makes worse, settled or likely."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +12,14 @@ from answers.decide.shown import Shown, number
 from answers.decide.values import Against, Difference
 from warehouse.loads import Load
 
+#: A smaller loss (ratio) is none that anybody weighs.
+SMALLEST = 0.01
+
 
 def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
-    """Yield each loss of the arm shown at each load once; settled ones first, the largest first."""
-    arms = set(shown.taken_at())
+    """Yield each loss of at least SMALLEST that the server has at a load where it drafts, once;
+    settled ones first, the largest first."""
+    arms = set(shown.drafts_at())
     lines = {*STUDY_TABLE, *shown.judged.lines}
     datasets = _datasets(known, settings)
     found: dict[tuple[Load, str, str], Against] = {}
@@ -23,7 +27,8 @@ def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[A
     for row in (row for rows in there for row in records(rows)):
         load = known.found.loads[row["load"]]
         line = (row["metric"], row["statistic"])
-        if line in lines and (load, row["arm_id"]) in arms:
+        lost = -(number(row["improvement"]) or 0.0) >= SMALLEST
+        if lost and line in lines and (load, row["arm_id"]) in arms:
             one = _against(row, load, shown, datasets.get(row["setting"]))
             found[load, *line] = min(found.get((load, *line), one), one, key=_weight)
     yield from sorted(found.values(), key=_weight)

@@ -5,13 +5,16 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.choice.judged import Judged, Rule
-from analysis.choice.pick import Pick
+from analysis.choice.judged import Judged
+from analysis.choice.operating import Choice
+from analysis.choice.pick import taken
 from analysis.frames import numbered
 from analysis.matching.arms import SYSTEM
 from analysis.matching.comparison import Comparison
 from answers.decide.values import Forgone
+from answers.wording import listed
 from warehouse.errors import InvalidInput
+from warehouse.loads import Load
 
 
 def mixes_of(
@@ -66,20 +69,32 @@ def mix_weights(names: Sequence[str], mix: Sequence[tuple[str, float]]) -> dict[
     return wanted
 
 
-def forgone(parts: dict[str, Judged], blend: Judged, picked: Pick, rule: Rule) -> Iterator[Forgone]:
-    """Yield what one arm gives up on each dataset against that dataset's own choice, over the
-    loads."""
+def forgone(parts: dict[str, Judged], made: Choice) -> Iterator[Forgone]:
+    """Yield what the mix's arm gives up on each dataset against that dataset's own choice, at the
+    load that is spoken about; nothing over shares of loads."""
+    if len(made.spot.shares) != 1:
+        return
+    load = made.judged.loads[made.spot.shares[0][0]]
+    place = made.server.at[made.spot.shares[0][0]]
     for name, part in parts.items():
-        own = part.picked(rule)
-        if own is None:
-            continue
-        places = {(c.family, c.k): at for at, c in enumerate(part.field.candidates)}
-        lost = []
-        for load, place in zip(blend.loads, picked.at, strict=True):
-            at = part.loads.index(load)
-            one = None if place is None else blend.field.candidates[place]
-            mine = 0.0 if one is None else float(part.gains[places[one.family, one.k], at])
-            best = own.at[at]
-            lost.append((0.0 if best is None else float(part.gains[best, at])) - mine)
-        label = part.field.candidates[own.fixed].label
-        yield Forgone(name, label, max(float(np.expm1(np.mean(lost))), 0.0))
+        at = part.loads.index(load)
+        own = taken(part.grounds, at)
+        places = {(c.family, c.k): p for p, c in enumerate(part.field.candidates)}
+        one = None if place is None else made.judged.field.candidates[place]
+        mine = 0.0 if one is None else float(part.gains[places[one.family, one.k], at])
+        best = 0.0 if own is None else float(part.gains[own, at])
+        label = "drafting nothing" if own is None else part.field.candidates[own].label
+        yield Forgone(name, label, max(float(np.expm1(best - mine)), 0.0))
+
+
+def not_in_all(parts: dict[str, Judged], loads: Collection[Load]) -> Iterator[str]:
+    """Yield a sentence for each load that is missing on some datasets of a mix, which therefore
+    knows nothing of it."""
+    every = {load for part in parts.values() for load in part.loads}
+    for load in sorted(every - set(loads), key=lambda x: x.order):
+        lacking = [name for name, part in parts.items() if load not in part.loads]
+        if lacking:
+            yield (
+                f"At {load.text} nothing is known of the mix: {listed(lacking)} was not measured "
+                "there with its baseline."
+            )

@@ -50,9 +50,8 @@ def outputs_of(reader: Reader, cell: Cell) -> Outputs | None:
 def operating_cell(one: Decision) -> Cell | None:
     """Return the field of the map at the operating load whose arm is told there."""
     level = one.operating
-    if level is None:
-        return None
-    there = [cell for cell in one.arms if (cell.load, cell.arm) == (level.load, level.arm)]
+    load = level.stands_for or level.load
+    there = [cell for cell in one.arms if (cell.load, cell.arm) == (load, level.arm)]
     return there[0] if there else None
 
 

@@ -15,8 +15,11 @@ def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | Non
     """Return the value of ``--speculative-config`` and the whole ``vllm serve`` line for the method
     taken and its K; None where nothing is to be drafted, and where the method, K or the model is
     unknown."""
-    arm = shown.judged.field.candidates[shown.picked.fixed]
-    if arm.family.startswith(SOME_METHOD) or all(place is None for place in shown.picked.at):
+    server = shown.choice.server
+    if server.arm is None:
+        return None, None
+    arm = shown.judged.field.candidates[server.arm]
+    if arm.family.startswith(SOME_METHOD):
         return None, None
     pairs = known.pairs[setting]
     mine = pairs[pairs["arm_id"] == arm.arm_id]
@@ -25,7 +28,7 @@ def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | Non
     cell = str(mine["speculative_id"].iloc[0])
     row = known.by_id.loc[cell]
     facts = {str(name): value for name, value in row.items()}
-    config = _config(facts, arm.k, shown.picked.table)
+    config = _config(facts, arm.k, server.table)
     model = facts.get("model")
     line = serve_line(facts, config) if isinstance(model, str) else None
     return (None if config is None else json.dumps(config)), line

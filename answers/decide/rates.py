@@ -69,6 +69,27 @@ class Speeds:
         return values if whole else None
 
 
+def together(parts: Sequence[tuple[float, Rates]]) -> Rates:
+    """Return the tokens per second of traffic whose output tokens are made in these shares at
+    several loads: times of a token add up. None where one part is not known."""
+    return Rates(*(
+        _over([(share, getattr(one, out), getattr(one, name)) for share, one in parts])
+        for name, out in (
+            ("baseline_output", "baseline_output"), ("baseline_total", "baseline_output"),
+            ("output", "output"), ("total", "output"),
+        )
+    ))  # fmt: skip
+
+
+def _over(parts: Sequence[tuple[float, float | None, float | None]]) -> float | None:
+    """Return a rate over (share of output tokens, output tokens per second, the rate) of each part."""
+    if any(not output or told is None for _, output, told in parts):
+        return None
+    seconds = sum(share / (output or 1.0) for share, output, _ in parts)
+    made = sum(share * (told or 0.0) / (output or 1.0) for share, output, told in parts)
+    return made / seconds
+
+
 def speeds(found: Comparison) -> Speeds:
     """Return the throughputs of a comparison."""
     return Speeds(

@@ -47,7 +47,7 @@ def _alone(shown: Shown, table: Candidate, load: Load) -> int | None:
 
 def of_adaptive(shown: Shown) -> Iterator[str]:
     """Say what to keep in mind of an arm that the decision takes and whose engine sets K."""
-    taken = {place for place in shown.picked.at if place is not None}
+    taken = {place for place in shown.choice.server.at if place is not None}
     for place in sorted(taken):
         one = shown.judged.field.candidates[place]
         if one.chooser in ("adaptive", "match"):

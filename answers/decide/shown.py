@@ -1,15 +1,17 @@
-"""A judged setting and its pick as the values that every face shows."""
+"""A judged setting and its choice as the values that every face shows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.choice.field import Candidate
 from analysis.choice.judged import Judged
-from analysis.choice.pick import OFF, Pick
-from answers.decide.rates import Source, Speeds
-from answers.decide.values import Cell, Difference, KKind, Level
+from analysis.choice.operating import Choice
+from analysis.choice.pick import OFF
+from analysis.evidence.words import OPEN
+from answers.decide.rates import Source, Speeds, together
+from answers.decide.values import Cell, Difference, KKind, Level, Rates, Served
 from warehouse.loads import Load
 
 #: Setting, arm_id and load -> cell ids of the baseline and of the arm.
@@ -25,61 +27,113 @@ def k_kind(one: Candidate) -> KKind:
 
 @dataclass(frozen=True)
 class Shown:
-    """A judged setting with its pick, as values. ``settings``: those behind it; ``sources``: where
-    each candidate's speeds are found."""
+    """A judged setting with the choice made there, as values. ``settings``: those behind it;
+    ``sources``: where each candidate's speeds are found."""
 
-    judged: Judged
-    picked: Pick
+    choice: Choice
     settings: tuple[int, ...]
     pairs: Pairs
     speeds: Speeds
     sources: tuple[tuple[Source, ...], ...]
 
+    @property
+    def judged(self) -> Judged:
+        """The arms at all loads of one kind."""
+        return self.choice.judged
+
+    def label(self, place: int) -> str:
+        """Return the name of an arm."""
+        return self.judged.field.candidates[place].label
+
     def difference(self, place: int, load: int) -> Difference:
         """Return the difference of one candidate at one load."""
-        judged = self.judged
-        metric, statistic = judged.lines[load]
-        return Difference(
-            metric, statistic, judged.words[place, load],
-            *(number(x[place, load]) for x in (
-                judged.expected, *judged.plain, *judged.adjusted)),
-        )  # fmt: skip
-
-    def place_at(self, load: int) -> int:
-        """Return the place of the candidate shown at a load: the one taken, or the best
-        elsewhere."""
-        place = self.picked.at[load]
-        return self.picked.fixed if place is None else place
+        return difference(self.judged, place, load)
 
     def levels(self) -> tuple[Level, ...]:
         """Return the load map."""
-        return tuple(
-            Level(
-                load, self._k(at), self.judged.field.candidates[self.place_at(at)].label,
-                self.difference(self.place_at(at), at),
-                int(self.judged.field.launches[self.place_at(at), at]),
-                self.speeds.of(self.sources[self.place_at(at)], load), self._k_kind(at),
-            )
-            for at, load in enumerate(self.judged.loads)
-            if np.isfinite(self.judged.field.log[self.place_at(at), at])
+        return tuple(self._level(at) for at in range(len(self.judged.loads))
+                     if self.judged.there[:, at].any())  # fmt: skip
+
+    def _level(self, at: int) -> Level:
+        mine, other = self.choice.server.at[at], self.choice.other[at]
+        own = self._of(mine if mine is not None else self.best_at(at), at)
+        if mine is None:
+            own = replace(own, num_speculative_tokens=OFF, k_kind="fixed")
+        if other is None:
+            return own
+        named = self._of(other, at)
+        told = None if mine is None else own.difference
+        launches = 0 if mine is None else own.launches
+        served = Served(own.num_speculative_tokens, self._name(mine), told, launches, own.k_kind)
+        return replace(named, served=served)
+
+    def _name(self, place: int | None) -> str | None:
+        return None if place is None else self.label(place)
+
+    def best_at(self, at: int) -> int:
+        """Return the arm of the highest expected value at a load; at the load that is spoken about
+        the one that is told of."""
+        if at == self.choice.figures and not self.choice.spot.beside:
+            return self.choice.best
+        gains = np.where(self.judged.there[:, at], self.judged.gains[:, at], -np.inf)
+        may = self.judged.grounds.open_to[:, at]
+        return int(max(range(len(gains)), key=lambda p: (may[p] & np.isfinite(gains[p]), gains[p])))
+
+    def _of(self, place: int, at: int) -> Level:
+        one = self.judged.field.candidates[place]
+        return Level(
+            self.judged.loads[at], one.k, one.label, self.difference(place, at),
+            int(self.judged.field.launches[place, at]) if self.judged.there[place, at] else 0,
+            self.speeds.of(self.sources[place], self.judged.loads[at]), k_kind(one),
         )  # fmt: skip
 
-    def _k(self, load: int) -> int | None:
-        place = self.picked.at[load]
-        return OFF if place is None else self.judged.field.candidates[place].k
+    def operating(self) -> Level:
+        """Return the level of the load that is spoken about; where it was not measured, with the
+        figures of the worse of its neighbours."""
+        choice = self.choice
+        if choice.column is not None:
+            return self._over()
+        if not choice.spot.beside:
+            return next(x for x in self.levels() if x.load == self.judged.loads[choice.figures])
+        drafts = choice.server.arm is not None
+        told = self._of(choice.best, choice.figures)
+        return replace(
+            told, load=choice.spot.load, stands_for=told.load,
+            num_speculative_tokens=told.num_speculative_tokens if drafts else OFF,
+            k_kind=told.k_kind if drafts else "fixed",
+        )  # fmt: skip
 
-    def _k_kind(self, load: int) -> KKind:
-        place = self.picked.at[load]
-        return "fixed" if place is None else k_kind(self.judged.field.candidates[place])
+    def _over(self) -> Level:
+        """Return the level of traffic over several loads."""
+        column, row = self.choice.column, self.choice.row
+        assert column is not None
+        one, drafts = column.field.candidates[row], self.choice.server.arm is not None
+        return Level(
+            self.choice.spot.load, one.k if drafts else OFF, one.label, difference(column, row, 0),
+            int(column.field.launches[row, 0]), self._rates_over(), k_kind(one) if drafts else "fixed",
+        )  # fmt: skip
+
+    def _rates_over(self) -> Rates:
+        parts = []
+        for at, share in self.choice.spot.shares:
+            place = self.choice.server.at[at]
+            known = self.speeds.of(
+                self.sources[self.choice.best if place is None else place], self.judged.loads[at]
+            )
+            if place is None:
+                known = replace(known, output=known.baseline_output, total=known.baseline_total)
+            parts.append((share, known))
+        return together(parts)
 
     def cells(self) -> Iterator[Cell]:
         """Yield every arm at every load."""
         for place, one in enumerate(self.judged.field.candidates):
             for at, load in enumerate(self.judged.loads):
-                if np.isfinite(self.judged.field.log[place, at]):
+                if self.judged.there[place, at]:
                     yield Cell(
                         load, one.label, one.family, one.k, self.difference(place, at),
-                        self.picked.at[at] == place, int(self.judged.field.launches[place, at]),
+                        self.choice.server.at[at] == place,
+                        int(self.judged.field.launches[place, at]),
                         tuple(self._met(one.arm_id, load)),
                         self.speeds.of(self.sources[place], load),
                     )  # fmt: skip
@@ -88,10 +142,24 @@ class Shown:
         for setting in self.settings:
             yield from self.pairs.get((setting, arm_id, load), ())
 
-    def taken_at(self) -> Iterator[tuple[Load, int]]:
-        """Yield each load with the arm_id that is shown there."""
-        for at, load in enumerate(self.judged.loads):
-            yield load, self.judged.field.candidates[self.place_at(at)].arm_id
+    def drafts_at(self) -> Iterator[tuple[Load, int]]:
+        """Yield each load at which the server drafts and was measured, with the arm_id that it is
+        there."""
+        for at, place in enumerate(self.choice.server.at):
+            if place is not None and self.judged.there[place, at]:
+                yield self.judged.loads[at], self.judged.field.candidates[place].arm_id
+
+
+def difference(judged: Judged, place: int, load: int) -> Difference:
+    """Return the difference of one candidate at one load; without figures where it was not
+    measured."""
+    metric, statistic = judged.lines[load]
+    if not judged.there[place, load]:
+        return Difference(metric, statistic, OPEN, None, None, None, None, None)
+    return Difference(
+        metric, statistic, judged.words[place, load],
+        *(number(x[place, load]) for x in (judged.expected, *judged.plain, *judged.adjusted)),
+    )  # fmt: skip
 
 
 def number(value: float) -> float | None:

@@ -4,32 +4,32 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from answers.decide.values import Cell, Decision, Difference, Level
-from answers.decide.words import loads_short
+from answers.decide.words import MORE_LAUNCHES, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse.catalogue import METRICS, percentile_label
 
 Rows = tuple[list[str], list[list[str]]]
-#: What stands where an arm has no gain to tell: at this load nothing is drafted.
-NO_DRAFTS = "no drafts"
+#: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
+#: measured.
+NO_DRAFTS, NOT_MEASURED = "no drafts", "not measured"
 
 
 def summary(decisions: Sequence[Decision]) -> Rows:
     """Return a line per traffic and tensor parallel size: what to do, at which loads, and for
     what."""
-    loads = {one.operating_load.short for one in decisions if one.operating_load is not None}
+    loads = {one.operating_load.short for one in decisions}
     where = f" at {loads.pop()}" if len(loads) == 1 else ""
     header = ["traffic", "TP", "answer", "take", "loads", f"gain{where}", "95 %", "costs", "stake"]
     return header, [_line(one, alone=bool(where)) for one in decisions]
 
 
 def _line(one: Decision, alone: bool) -> list[str]:
-    told = None if one.operating is None else one.operating.difference
-    load = f" at {one.operating.load.short}" if one.operating is not None and not alone else ""
+    told = one.operating.difference
+    load = "" if alone else f" at {one.operating.load.short}"
     return [
         traffic_short(one), known(one.subject.tensor_parallel_size), one.answer, arm_taken(one),
         words_by_load(one.levels),
-        UNKNOWN if told is None else f"{percent(told.improvement)}{load}",
-        "" if told is None else interval(told.low, told.high) or "no interval",
+        f"{percent(told.improvement)}{load}", interval(told.low, told.high) or "no interval",
         _saved(one), at_stake(one),
     ]  # fmt: skip
 
@@ -41,18 +41,29 @@ def traffic_short(one: Decision) -> str:
 
 def arm_taken(one: Decision) -> str:
     """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
-    load."""
+    load; ``none`` with the best arm where nothing is to be drafted."""
+    if not one.operating.drafts:
+        return f"none (best: {one.arm})"
     if one.table is None or one.k_kind != "table":
         return one.arm
     ks = dict.fromkeys(k for _, _, k in one.table)
     return f"{one.method} K={'/'.join(map(str, ks))}"
 
 
+def arm_at(one: Decision) -> str:
+    """Return the arm that is served at the operating load; ``none`` where nothing is drafted."""
+    return one.operating.arm if one.operating.drafts else "none"
+
+
 def words_by_load(levels: Sequence[Level]) -> str:
-    """Return the loads of each word, ``likely gain 1, 4; open 16``: neighbouring loads of one word
-    together."""
-    grouped = groupby(levels, lambda level: level.difference.word)
+    """Return what the decision's server does at the loads, ``likely gain 1, 4; open 16``:
+    neighbouring loads of one word together."""
+    grouped = groupby(levels, lambda level: _word(level.own, level.drafts))
     return "; ".join(f"{word} {loads_short([x.load for x in part])}" for word, part in grouped)
+
+
+def _word(own: Difference | None, drafts: bool) -> str:
+    return (NOT_MEASURED if drafts else NO_DRAFTS) if own is None else own.word
 
 
 def _saved(one: Decision) -> str:
@@ -71,29 +82,60 @@ def size(told: Difference) -> str:
 
 
 def by_load(one: Decision) -> Rows:
-    """Return the load map: what to draft at each load, and what that brings."""
+    """Return the load map: what the decision's server drafts at each load and what that brings; the
+    best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
-    return header, [
-        [
-            level.load.text, _k_of(level), size(level.difference),
-            level.difference.word, str(level.launches), line_name(level.difference),
-        ]
-        for level in one.levels
-    ]  # fmt: skip
+    lines = [_level(level) for level in one.levels]
+    better = [_better(level, _drafts(one)) for level in one.levels]
+    if any(better):
+        header, lines = [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
+    return header, lines
+
+
+def _level(level: Level) -> list[str]:
+    told = level.own
+    if level.drafts and told is not None:
+        figures = [size(told), told.word]
+    elif level.drafts:
+        figures = [NOT_MEASURED, ""]
+    else:
+        arm = "" if level.served is not None else f"left on, {level.arm}: {size(level.difference)}"
+        figures = [arm or "as the baseline", "" if level.served is not None else level.difference.word]
+    launches = str(level.launches if level.served is None else level.served.launches or "")
+    return [level.load.text, _k_of(level), *figures, launches, line_name(level.difference)]
+
+
+def _drafts(one: Decision) -> bool:
+    return any(level.drafts for level in one.levels)
+
+
+def _better(level: Level, drafts: bool) -> str:
+    """Name the arm that is better than the decision's server at a load; empty without one."""
+    if level.served is None:
+        return ""
+    return f"{level.arm} {percent(level.difference.improvement)}, {level.difference.word}"
 
 
 def _k_of(level: Level) -> str:
-    """Write a number of draft tokens: ``3``, ``no drafts``; ``engine`` where the engine chooses."""
-    if level.num_speculative_tokens is None:
-        return UNKNOWN if level.k_kind == "unknown" else "engine"
-    return str(level.num_speculative_tokens) if level.num_speculative_tokens else NO_DRAFTS
+    """Write the number of draft tokens of the decision's server: ``3``, ``no drafts``; ``engine``
+    where the engine chooses."""
+    k, kind = level.num_speculative_tokens, level.k_kind
+    if level.served is not None:
+        k, kind = level.served.num_speculative_tokens, level.served.k_kind
+    if k is None:
+        return UNKNOWN if kind == "unknown" else "engine"
+    return str(k) if k else NO_DRAFTS
 
 
 def taken(level: Level) -> str:
-    """Return what is taken at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``."""
-    if level.num_speculative_tokens == 0:
-        return NO_DRAFTS
-    return f"{level.arm} ({percent(level.difference.improvement)})"
+    """Return what the decision's server does at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``,
+    and which arm is better there."""
+    if not level.drafts:
+        mine = NO_DRAFTS
+    else:
+        arm = level.arm if level.served is None else level.served.arm
+        mine = f"{arm} ({percent(level.own.improvement) if level.own else NOT_MEASURED})"
+    return f"{mine}; better there: {_better(level, True)}" if level.served is not None else mine
 
 
 def line_name(told: Difference) -> str:
@@ -121,9 +163,7 @@ def _cell(cell: Cell) -> list[str]:
 def doubts(one: Decision) -> Iterator[str]:
     """Yield what to keep in mind, what would settle it and what was left out, a sentence each."""
     yield from one.doubts
-    for more in one.settle:
-        number = "1 more launch" if more.launches == 1 else f"{more.launches} more launches"
-        yield f"To settle {more.load.text}: {number} of {more.arm} and of the baseline."
+    yield from settle(one.settle)
 
 
 def table_notes(one: Decision) -> Iterator[str]:
@@ -154,7 +194,9 @@ def nothing_to_paste(one: Decision) -> str:
     """Say why there are no flags to paste; empty where there are."""
     if one.config is not None:
         return ""
-    drafts = any(level.num_speculative_tokens != 0 for level in one.levels)
-    if drafts and one.answer != "no":
-        return "What to paste is not known: the results do not say which method drafted how much."
-    return "Nothing to paste: serve without speculation."
+    if one.answer == "no" or not one.operating.drafts:
+        return "Nothing to paste: serve without speculation."
+    if one.answer == "open":
+        once = "" if one.at_stake is not None else f" {MORE_LAUNCHES}"
+        return f"Nothing to paste while nothing is settled; --arm {one.arm!r} gives its line.{once}"
+    return "What to paste is not known: the results do not say which method drafted how much."

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from answers.decide.tables import at_stake, line_name
-from answers.decide.values import Decision, Saving
+from answers.decide.values import Decision
 from answers.wording import UNKNOWN, interval, percent
 
 
@@ -19,19 +19,19 @@ class Tile:
 def tiles(one: Decision) -> tuple[Tile, ...]:
     """Return three figures: the gain and the saving, each with its word and interval, and what is
     at stake."""
-    if one.operating is None:
-        return ()
     load, gain = one.operating.load.text, one.operating.difference
     sure = _sure(gain.low, gain.high)
     return (
         Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), f"{gain.word}; {sure}"),
-        _saving(one.saving, load),
+        _saving(one, load),
         Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
     )
 
 
-def _saving(saving: Saving | None, load: str) -> Tile:
-    label = f"Cost of an output token at {load}"
+def _saving(one: Decision, load: str) -> Tile:
+    label, saving = f"Cost of an output token at {load}", one.saving
+    if not one.operating.drafts:
+        return Tile(label, "as the baseline", "nothing is drafted there")
     if saving is None:
         return Tile(label, UNKNOWN, "known only where throughput decides")
     low, high = saving.low, saving.high

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.choice.stake import launches_needed, launches_until
-from analysis.evidence.words import EQUIVALENCE, SETTLED
+from analysis.choice.judged import Judged
+from analysis.choice.stake import at_stake, launches_needed, launches_until
+from analysis.evidence.words import EQUIVALENCE, LIKELY_LOSS, LOSS, SETTLED
 from answers.decide.shown import Shown
 from answers.decide.values import Settle
 from warehouse.loads import Load
@@ -17,62 +18,71 @@ WORTH_SAYING = EQUIVALENCE
 
 @dataclass(frozen=True)
 class Stake:
-    """How much better a rival may be than the choice. ``size``: by how much (ratio) a rival may
-    beat the choice at ``load``, the worst one, at most; None where nothing repeats. ``rivals``: the
-    arms that may beat it there by more than is worth saying."""
+    """How much better a rival may be than what is taken. ``size``: by how much (ratio) one may beat
+    it at the load that is spoken about, at most; None where nothing repeats. ``rivals``: the places
+    of the arms that may be better by more than is worth saying, the best first."""
 
-    rivals: tuple[str, ...]
+    rivals: tuple[int, ...]
     size: float | None
-    load: Load | None
+    names: tuple[str, ...] = ()
 
 
-def worst_stake(shown: Shown) -> Stake:
-    """Return what is at stake at the load where that is most."""
-    stake = shown.judged.stake(shown.picked.at)
-    if not shown.judged.field.tails.known.any():
-        return Stake((), None, None)
-    known = np.where(np.isfinite(stake), stake, -1.0)
-    at = int(np.argmax(known.max(axis=0)))
-    names = [
-        shown.judged.field.candidates[int(place)].label
-        for place in np.argsort(-known[:, at])
-        if float(known[place, at]) > WORTH_SAYING
-    ]
-    return Stake(tuple(names), max(float(known[:, at].max()), 0.0), shown.judged.loads[at])
+def stake_of(shown: Shown) -> Stake:
+    """Return what is at stake at the load that is spoken about, among arms that may be taken there."""
+    judged, at, mine = _spot(shown)
+    if not judged.field.tails.known[:, at].any():
+        return Stake((), None)
+    size = np.expm1(at_stake(judged.field, judged.gains, at, mine))
+    # Of an arm that is worse than the baseline nobody asks whether it is the best.
+    lost = np.isin(judged.words[:, at].astype(str), [LOSS, LIKELY_LOSS])
+    may = judged.grounds.open_to[:, at] & np.isfinite(size) & ~lost
+    size = np.where(may, size, -1.0)
+    order = [int(place) for place in np.argsort(-size) if size[place] > WORTH_SAYING]
+    names = tuple(judged.field.candidates[place].label for place in order)
+    return Stake(tuple(order), max(float(size.max(initial=0.0)), 0.0), names)
 
 
-def settle_words(shown: Shown) -> Iterator[Settle]:
-    """Yield, for each load at which it is open whether the arm gains, how many more launches would
-    settle it."""
-    judged = shown.judged
+def _spot(shown: Shown) -> tuple[Judged, int, int | None]:
+    """Return the arms at the load that is spoken about: the judgement, the place of the load, and
+    the place of what is taken there (None: nothing)."""
+    choice = shown.choice
+    drafts = choice.server.arm is not None
+    if choice.column is not None:
+        return choice.column, 0, choice.row if drafts else None
+    return choice.judged, choice.figures, choice.best if drafts else None
+
+
+def to_settle(shown: Shown, stake: Stake) -> Iterator[Settle]:
+    """Yield how many more launches would settle whether the arm pays at the load that is spoken
+    about, which of the arms is better there, and whether it pays at the other loads at which the
+    server drafts."""
+    judged, at, mine = _spot(shown)
     if not judged.independent:
         return
-    for at, load in enumerate(judged.loads):
-        place = shown.place_at(at)
-        if judged.words[place, at] in SETTLED:
-            continue
-        launches = launches_needed(
-            float(judged.gains[place, at]), float(judged.field.variance[place, at]),
-            int(judged.field.launches[place, at]), float(judged.rate[place, at]),
-        )  # fmt: skip
-        if launches is not None:
-            yield Settle(load, judged.field.candidates[place].label, launches)
-
-
-def settle_rivals(shown: Shown, stake: Stake) -> Iterator[Settle]:
-    """Yield, for each rival that may beat the choice, how many more launches of both it takes until
-    no more is at stake than is worth saying."""
-    if not stake.rivals or stake.load is None or not shown.judged.independent:
-        return
-    judged, at = shown.judged, shown.judged.loads.index(stake.load)
-    labels = [one.label for one in judged.field.candidates]
-    taken = shown.picked.at[at]
-    best = 0.0 if taken is None else float(judged.gains[taken, at])
-    for label in stake.rivals:
-        place = labels.index(label)
+    load = shown.choice.spot.load
+    yield from _pays(judged, at, shown.choice.row if shown.choice.column else shown.choice.best, load)
+    for rival in stake.rivals[:1]:
+        if mine is None:
+            break
         launches = launches_until(
-            float(judged.gains[place, at]) - best, float(judged.field.variance[place, at]),
-            int(judged.field.launches[place, at]), WORTH_SAYING,
+            float(judged.gains[rival, at] - judged.gains[mine, at]), float(judged.field.variance[rival, at]),
+            int(judged.field.launches[rival, at]), WORTH_SAYING,
         )  # fmt: skip
         if launches is not None:
-            yield Settle(stake.load, label, launches)
+            label = judged.field.candidates[mine].label
+            yield Settle(load, label, launches, judged.field.candidates[rival].label)
+    whole, here = shown.judged, {at for at, _ in shown.choice.spot.shares}
+    for other, place in enumerate(shown.choice.server.at):
+        if place is not None and other not in here and whole.there[place, other]:
+            yield from _pays(whole, other, place, whole.loads[other])
+
+
+def _pays(judged: Judged, at: int, place: int, load: Load) -> Iterator[Settle]:
+    if judged.words[place, at] in SETTLED:
+        return
+    launches = launches_needed(
+        float(judged.gains[place, at]), float(judged.field.variance[place, at]),
+        int(judged.field.launches[place, at]), float(judged.rate[place, at]),
+    )  # fmt: skip
+    if launches is not None:
+        yield Settle(load, judged.field.candidates[place].label, launches)

@@ -14,27 +14,24 @@ KKind = Literal["fixed", "table", "engine", "unknown"]
 #: From batch size, to batch size, draft tokens.
 Entry = tuple[int, int, int]
 
-#: A "yes" allows no load where the interval reaches further below zero than this (ratio).
-NOWHERE_WORSE = 0.03
-
-
 @dataclass(frozen=True)
 class Question:
     """What is asked. ``filters`` choose which decisions are shown, and never what they stand on.
 
-    ``load``: the reader's operating load (requests at once, or a second), None: the largest
-    measured one that meets the SLO. ``slo``: as ``analysis.service.slo`` reads it. ``mix``: weights
-    of datasets, empty: equal. ``allow``: fields in which pairs may differ. ``nowhere_worse``: see
-    NOWHERE_WORSE.
+    ``load``: the reader's load or shares of several, as ``analysis.choice.wish`` reads it; None:
+    the largest at which the baseline and an arm were measured. ``slo``: as ``analysis.service.slo``
+    reads it. ``mix``: weights of datasets, empty: equal. ``allow``: fields in which pairs may
+    differ. ``nowhere_worse``: a yes allows no load where the interval reaches further below zero
+    (ratio), None: no load that is a loss or a likely one.
     """
 
     filters: Filters = Filters()
     objective: Objective = "throughput"
-    load: float | None = None
+    load: str | float | None = None
     slo: str | None = None
     mix: tuple[tuple[str, float], ...] = ()
     allow: tuple[str, ...] = ()
-    nowhere_worse: float = NOWHERE_WORSE
+    nowhere_worse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,17 +51,19 @@ class Subject:
 
 @dataclass(frozen=True)
 class Traffic:
-    """One dataset (None: unknown), or a mix: datasets with the share of output tokens of each."""
+    """One dataset (None: unknown), or a mix: datasets with the share of output tokens of each.
+    ``loads``: the kind of load, where several were measured and each is decided apart."""
 
     dataset: str | None
     mix: tuple[tuple[str, float], ...] = ()
+    loads: str = ""
 
     @property
     def name(self) -> str:
         """The traffic in words: ``code``, or ``half code, half prose`` in numbers."""
-        if not self.mix:
-            return self.dataset or "an unknown dataset"
-        return " + ".join(f"{share * 100:.0f} % {name}" for name, share in self.mix)
+        told = " + ".join(f"{share * 100:.0f} % {name}" for name, share in self.mix)
+        told = told or self.dataset or "an unknown dataset"
+        return f"{told} {self.loads}" if self.loads else told
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,24 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class Served:
+    """What the decision's server does at a load where another arm is named: its K (0: nothing), its
+    arm, and how that does; None: nothing is drafted there. ``launches``: how many were measured."""
+
+    num_speculative_tokens: int | None
+    arm: str | None
+    difference: Difference | None
+    launches: int
+    k_kind: KKind = "fixed"
+
+
+@dataclass(frozen=True)
 class Level:
-    """One load of the map: the K taken there (0: draft nothing; None: ``k_kind`` says why), and how
-    the arm does there. ``arm``: whose difference it is; where nothing is to be drafted, that of the
-    arm which is best elsewhere."""
+    """One load of the map: the arm that is named there, its K (0: draft nothing; None: ``k_kind``
+    says why), and how it does. ``arm``: whose difference it is; where nothing is to be drafted,
+    that of the best arm there. ``launches`` is 0 where the arm was not measured at the load.
+    ``served``: what the decision's server does where another arm is named; ``stands_for``: the
+    measured load whose figures these are, where the load itself was not measured."""
 
     load: Load
     num_speculative_tokens: int | None
@@ -109,6 +122,25 @@ class Level:
     launches: int
     rates: Rates = Rates()
     k_kind: KKind = "fixed"
+    served: Served | None = None
+    stands_for: Load | None = None
+
+    @property
+    def drafts(self) -> bool:
+        """Whether the decision's server drafts there."""
+        k = self.num_speculative_tokens if self.served is None else self.served.num_speculative_tokens
+        return k != 0
+
+    @property
+    def own(self) -> Difference | None:
+        """How the decision's server does there; None where it drafts nothing or was not measured."""
+        told = self.difference if self.served is None else self.served.difference
+        return told if self.drafts and told is not None and told.improvement is not None else None
+
+    @property
+    def measured(self) -> bool:
+        """Whether what the decision's server does there was measured."""
+        return not self.drafts or self.own is not None
 
 
 @dataclass(frozen=True)
@@ -139,11 +171,13 @@ class Against:
 
 @dataclass(frozen=True)
 class Settle:
-    """How many more launches of an arm (and of the baseline) would settle a load."""
+    """How many more launches of an arm (and of the baseline, or of the ``rival`` it is held
+    against) would settle a question at a load."""
 
     load: Load
     arm: str
     launches: int
+    rival: str | None = None
 
 
 @dataclass(frozen=True)
@@ -177,8 +211,9 @@ class Forgone:
 @dataclass(frozen=True)
 class Decision:
     """Should this be served with speculation: with which arm, which K at which load, and what that
-    saves. ``levels`` is the load map, ``arms`` all arms at all loads. ``at_stake``: what a better
-    choice of K or method could still bring at a load, at most (ratio); None: unknown."""
+    saves. ``arm``: the one taken at the operating load, else the best one there (then the operating
+    level's K is 0). ``levels`` is the load map, ``arms`` all arms at all loads. ``at_stake``: what
+    another arm could still bring at the operating load, at most (ratio); None: unknown."""
 
     subject: Subject
     traffic: Traffic
@@ -189,7 +224,7 @@ class Decision:
     num_speculative_tokens: int | None
     k_kind: KKind
     table: tuple[Entry, ...] | None
-    operating: Level | None
+    operating: Level
     levels: tuple[Level, ...]
     arms: tuple[Cell, ...]
     at_stake: float | None
@@ -206,9 +241,9 @@ class Decision:
     paragraph: str
 
     @property
-    def operating_load(self) -> Load | None:
+    def operating_load(self) -> Load:
         """The load at which gain and money are told."""
-        return None if self.operating is None else self.operating.load
+        return self.operating.load
 
 
 @dataclass(frozen=True)

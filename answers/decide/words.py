@@ -1,7 +1,8 @@
 """The decision in sentences that a manager can repeat."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from answers.decide.values import (
@@ -10,7 +11,6 @@ from answers.decide.values import (
     Entry,
     Forgone,
     Level,
-    Objective,
     Saving,
     Settle,
     Traffic,
@@ -50,39 +50,117 @@ _DOES: dict[Word, str] = {
 }  # fmt: skip
 
 
+#: What to do where each arm was started once.
+MORE_LAUNCHES = (
+    "One launch of each arm cannot tell a gain from luck: set repeats: 3 in the study and run it "
+    "again, which measures the two that are missing."
+)
+#: The kinds of load that are decided apart.
+LOADS_OF = {"concurrency": "", "rate": "by rate", "trace": "by trace", "unbounded": "without a bound"}
+
+
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a decision from which its sentences are made."""
+    """The facts of a decision from which its sentences are made. ``how``: of an arm whose K is not
+    fixed, how it is set; ``why``: a reason that comes before all figures (broken answers, an SLO that
+    no arm meets, a load of which nothing is known); ``sides``: what is best beside a load that was
+    not measured, where that differs; ``once``: each arm was started once."""
 
     model: str | None
     evidence: str | None
     traffic: Traffic
-    objective: Objective
     answer: str
     method: str
     k: int | None
     table: tuple[Entry, ...] | None
     levels: tuple[Level, ...]
-    operating: Level | None
+    operating: Level
     saving: Saving | None
-    nowhere_worse: float
     how: str = ""
-    """Of an arm whose K is not fixed: how it is set."""
+    why: str = ""
+    sides: str = ""
+    once: bool = False
 
 
 def headline(facts: Facts) -> str:
-    """Say in one sentence whether to serve with speculation, with which arm, up to which load."""
+    """Say in one sentence at which load, whether to serve with speculation, with which arm."""
     arm = arm_words(facts.method, facts.k, facts.how)
     if facts.table:
         arm = f"{arm_words(facts.method, None)} ({k_by_batch(facts.table)})"
-    told = {
-        "yes": f"Yes: serve with {arm}, {_reach(facts)}.",
-        "at some loads": f"At some loads: {arm} {load_map(facts.levels)}.",
-        "no": f"No: do not serve with speculation; the best arm, {arm}, {load_map(facts.levels)}.",
-        "open": f"Open: {arm} is the best so far, but it is not settled that it pays: it "
-        f"{load_map(facts.levels)}.",
-    }
-    return told[facts.answer]
+    where, level = at_load(facts.operating), facts.operating
+    if facts.answer == "yes":
+        told = f"Yes {where}: serve with {arm}; it {load_map(facts.levels)}"
+    elif facts.answer == "at some loads":
+        told = f"At some loads, {_among(level)}: {arm} {load_map(facts.levels)}"
+    elif facts.answer == "no":
+        told = f"No {where}: {facts.why or _no_gain(level)}"
+    else:
+        told = f"Open{' (one launch)' if facts.once else ''} {_open(facts, arm)}"
+    return f"{told}{facts.sides}."
+
+
+def at_load(level: Level) -> str:
+    """Say the load that is spoken about: ``at 16 at once``; ``over 20 % at 1 at once and …``."""
+    if level.load.kind == "shares":
+        return f"over {level.load.text}"
+    if level.stands_for is not None:
+        return f"at {level.load.text} (not measured: the figures are those of {level.stands_for.text})"
+    return f"at {level.load.text}"
+
+
+def _among(level: Level) -> str:
+    return "yours among them" if level.load.kind == "shares" else f"{level.load.text} among them"
+
+
+def _no_gain(level: Level) -> str:
+    return f"no arm gains there; the best, {level.arm}, gives {change(level.difference)}"
+
+
+def _open(facts: Facts, arm: str) -> str:
+    where, level = at_load(facts.operating), facts.operating
+    gives = f"{level.arm} gives {change(level.difference)}, {level.difference.word}"
+    if facts.why:
+        return f"{where}: {facts.why}"
+    if facts.once:
+        return f"{where}: {gives}" if facts.k != 0 and level.drafts else (
+            f"{where}: no arm gained there; the best, {gives}")  # fmt: skip
+    if not level.drafts:
+        return f"{where}: no arm is shown to beat the baseline; the best, {gives}"
+    return f"{where}: {arm} is the best so far, but it is not settled that it pays: {gives}"
+
+
+def load_map(levels: Sequence[Level]) -> str:
+    """Say what the decision's server does at which loads, gains first: ``pays at 8 to 128 at once,
+    loses at 1 at once``."""
+    parts = []
+    for word, does in _DOES.items():
+        loads = [x.load for x in levels if x.own is not None and x.own.word == word]
+        if loads:
+            parts.append(f"{does} at {loads_listed(loads)}")
+    idle = [x.load for x in levels if not x.drafts]
+    unknown = [x.load for x in levels if not x.measured]
+    parts += [f"drafts nothing at {loads_listed(idle)}"] if idle else []
+    parts += [f"was not measured at {loads_listed(unknown)}"] if unknown else []
+    return ", ".join(parts)
+
+
+def elsewhere(levels: Sequence[Level], drafts: bool) -> Iterator[str]:
+    """Say at which other loads another arm is better than the decision's server, and what that
+    server forgoes there; ``drafts``: whether it drafts at all."""
+    named = sorted((x for x in levels if x.served is not None), key=lambda x: x.arm)
+    for arm, part in groupby(named, lambda x: x.arm):
+        there = list(part)
+        where = loads_listed([x.load for x in there])
+        gains = listed([percent(x.difference.improvement) for x in there], 6)
+        own = listed([percent(x.own.improvement) if x.own else "nothing" for x in there], 6)
+        settled = {x.difference.word for x in there} == {GAIN}
+        how = "is better" if settled else "is likely better"
+        if not drafts:
+            yield f"At {where} {arm} {'gains' if settled else 'likely gains'} {gains}."
+        elif all(x.own is None for x in there):
+            yield f"At {where} {arm} {how}: {gains}, where this server drafts nothing or was not measured."
+        else:
+            yield f"At {where} {arm} {how}: {gains}; this server gives {own}, and two servers would take both."
 
 
 def k_by_batch(table: Sequence[Entry]) -> str:
@@ -91,24 +169,6 @@ def k_by_batch(table: Sequence[Entry]) -> str:
     told = [f"{first or 'no'} draft token{'' if first == 1 else 's'} in batches up to {end}"]
     told += [f"{k or 'no drafts'} up to {end}" for _, end, k in rest[:-1]]
     return f"{', '.join(told)}, then {rest[-1][2] or 'no drafts'}" if rest else told[0]
-
-
-def _reach(facts: Facts) -> str:
-    if all(level.difference.word == GAIN for level in facts.levels):
-        measured = loads_listed([level.load for level in facts.levels])
-        return f"at every load measured ({measured})"
-    return f"nowhere more than {facts.nowhere_worse * 100:g} % worse"
-
-
-def load_map(levels: Sequence[Level]) -> str:
-    """Say what happens at which loads, gains first: ``pays at 8 to 128 at once, loses at 1 at
-    once``."""
-    parts = []
-    for word, does in _DOES.items():
-        loads = [level.load for level in levels if level.difference.word == word]
-        if loads:
-            parts.append(f"{does} at {loads_listed(loads)}")
-    return ", ".join(parts)
 
 
 def loads_listed(loads: Sequence[Load]) -> str:
@@ -127,9 +187,7 @@ def loads_short(loads: Sequence[Load]) -> str:
 
 def brief(one: Decision) -> str:
     """Return the headline and what happens at the operating load."""
-    return (
-        one.headline if one.operating is None else f"{one.headline} {_at_operating(one.operating)}"
-    )
+    return " ".join(filter(None, (one.headline, _at_operating(one.answer, one.operating))))
 
 
 def change(difference: Difference) -> str:
@@ -155,24 +213,23 @@ def paragraph(facts: Facts, extra: Sequence[str]) -> str:
     """Return the headline, what happens at the operating load, what it saves, and what to keep in
     mind."""
     model = facts.model or "an unknown model"
-    parts = [f"{model} on {facts.traffic.name}: {headline(facts)}"]
-    if facts.operating is not None:
-        parts.append(_at_operating(facts.operating))
-    if facts.saving is not None:
-        parts.append(saved(facts.saving))
-    parts += [sentence for sentence in extra if sentence]
-    if facts.evidence in EVIDENCE:
-        parts.append(EVIDENCE[facts.evidence])
-    return " ".join(parts)
+    parts = [
+        f"{model} on {facts.traffic.name}: {headline(facts)}",
+        _at_operating(facts.answer, facts.operating),
+        "" if facts.saving is None else saved(facts.saving),
+        *extra,
+        EVIDENCE.get(facts.evidence or "", ""),
+    ]
+    return " ".join(part for part in parts if part)
 
 
-def _at_operating(level: Level) -> str:
-    if level.num_speculative_tokens == 0:
-        return (
-            f"At {level.load.text} drafting nothing is expected to be best; {level.arm} gives "
-            f"{change(level.difference)} there: {level.difference.word}."
-        )
-    return f"At {level.load.text}, {level.arm} gives {change(level.difference)}: {level.difference.word}."
+def _at_operating(answer: str, level: Level) -> str:
+    """Say what happens at the operating load; empty where the headline says it."""
+    if answer in ("no", "open"):
+        return ""
+    where = at_load(level)
+    told = f"{level.arm} gives {change(level.difference)}: {level.difference.word}."
+    return f"{where[0].upper()}{where[1:]}, {told}"
 
 
 def weighed(expected: float, measured: float) -> str:
@@ -181,6 +238,16 @@ def weighed(expected: float, measured: float) -> str:
         f"Its own launches say {percent(measured)} there; {percent(expected)} is expected when all arms and loads "
         "are weighed together, since each scatters."
     )
+
+
+def left_on(difference: Difference) -> str:
+    """Say what drafting would cost where nothing is drafted, so that what is served costs what the
+    baseline costs; empty where that is not known or nothing is lost."""
+    size = difference.improvement
+    if difference.metric != "output_throughput" or size is None or size >= 0:
+        return ""
+    dearer = percent(-size / (1 + size), sign=False)
+    return f"Left on there, an output token would cost {dearer} more."
 
 
 def saved(saving: Saving) -> str:
@@ -203,23 +270,24 @@ def against(load: Load, arm: str, difference: Difference, dataset: str | None = 
     return f"{place} at {load.text}: {change(difference)}, {sure}"
 
 
-def stake(rivals: Sequence[str], at_stake: float | None, load: Load | None) -> str:
-    """Say what the choice of K or method leaves open, at the load where that is most."""
-    if at_stake is None:
-        return "One launch of each arm cannot tell a gain from luck: run at least three."
-    if not rivals or load is None:
+def stake(rivals: Sequence[str], at_stake: float | None, where: str) -> str:
+    """Say what the choice leaves open at the load that is spoken about."""
+    if not rivals or at_stake is None:
         return ""
     size = percent(at_stake, sign=False)
-    return f"{listed(list(rivals))} may be better at {load.text}: open, at most {size} at stake."
+    return f"{listed(list(rivals))} may be better {where}: open, at most {size} at stake."
 
 
-def settle(needed: Sequence[Settle]) -> str:
-    """Say how many more launches would settle what is open: the largest number of all loads."""
-    if not needed:
-        return ""
-    most = max(needed, key=lambda one: one.launches)
-    launches = "1 more launch" if most.launches == 1 else f"{most.launches} more launches"
-    return f"{launches} of each arm would settle what can be settled."
+def settle(needed: Sequence[Settle]) -> Iterator[str]:
+    """Say how many more launches would settle which question, one sentence for each."""
+    for one in needed:
+        launches = "1 more launch" if one.launches == 1 else f"{one.launches} more launches"
+        other, question = (
+            ("the baseline", f"whether {one.arm} pays at {one.load.text}")
+            if one.rival is None
+            else (one.rival, f"which of the two is better at {one.load.text}")
+        )
+        yield f"{launches} of {one.arm} and of {other} would settle {question}."
 
 
 def forgone(one: Forgone) -> str:

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from analysis.choice.wish import EXAMPLES
 from analysis.money.demand import Demand
 from analysis.money.paying import Paying
 from analysis.money.prices import PRICES
 from answers.cost.values import Terms
 from answers.decide.asked import mix_from
-from answers.decide.values import NOWHERE_WORSE, Question
+from answers.decide.values import Question
 from answers.predict.values import Asked
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
@@ -90,15 +91,15 @@ class Compared(_OfSubject):
 class Decided(_OfSubject):
     """What ``draftboard verdict`` takes."""
 
-    load: _Positive | None = Field(None, description="Your load: requests at once, or a second.")
+    load: _Positive | _Word | None = Field(None, description=f"Your load: {EXAMPLES}.")
     slo: _Word | None = Field(None, description="Only arms that meet it: `ttft:p95<200ms`.")
     objective: Literal["throughput", "latency", "cost"] = Field(
         "throughput", description="What the choice is for."
     )
     mix: _Word | None = Field(None, description="Your traffic: `code=0.7,prose=0.3`.")
     allow: _Words = Field((), description="Fields in which pairs may differ.")
-    nowhere_worse: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
-        NOWHERE_WORSE, description="A yes allows no load to be worse than this (0-1)."
+    nowhere_worse: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = Field(
+        None, description="A yes allows no interval to reach further below zero than this (0-1)."
     )
 
     def question(self) -> Question:

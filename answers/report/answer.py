@@ -149,12 +149,17 @@ def _cost(money: Costs) -> Section:
 
 
 def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
-    """Yield each metric of the study's table over the load, for the setting with most loads."""
+    """Yield each metric of the study's table over the load, of the arm that the report decides for,
+    on the setting with most loads that has it."""
     there = [setting for one in compared(found) for setting in one.settings]
     if not there:
         return
-    setting = there[0]
-    arm = answer_of(setting, overview.decisions, found.reference).arm
+    lead = overview.leads[0]
+    with_arm = [s for s in there if lead.arm in {arm.label for arm in s.arms}]
+    own = [s for s in with_arm if s.dataset == lead.traffic.dataset]
+    setting = next(iter((*own, *with_arm, *there)))
+    names = {arm.label: arm.name for arm in setting.arms}
+    arm = names.get(lead.arm) or answer_of(setting, overview.decisions, found.reference).arm
     badges = bracketed(*sorted({b for a in setting.arms for b in a.badges}))
     curves = tuple(
         Curve(setting, line, arm, found.reference,

@@ -57,8 +57,6 @@ def question(overview: Overview, filters: Filters) -> str:
 
 def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
     """Return the gain at the operating load, what it saves, and what is at stake."""
-    if one.operating is None:
-        return ()
     level, gain = one.operating, one.operating.difference
     saved = () if one.saving is None else (
         ("Cost per output token", percent(-one.saving.per_output_token), "on the same hardware"),
@@ -142,7 +140,7 @@ def _cost(row: Money) -> list[str]:
         saving.word,
     ]  # fmt: skip
     return [
-        row.decision.traffic.name, "no load" if row.load is None else row.load.short, row.arm,
+        row.decision.traffic.name, "no load" if row.load is None else row.load.short, tables.arm_at(row.decision),
         per_million(row.baseline), per_million(row.speculative), *sure,
     ]  # fmt: skip
 

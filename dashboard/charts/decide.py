@@ -7,7 +7,7 @@ import pandas as pd
 
 from answers.decide.fields import Field, fields
 from answers.decide.overview import Overview, badge
-from answers.decide.tables import NO_DRAFTS, line_name, size, traffic_short
+from answers.decide.tables import line_name, size, taken, traffic_short
 from answers.decide.values import Decision, Level
 from answers.wording import percent
 from dashboard.charts import Chart, nothing
@@ -34,7 +34,7 @@ _UNSETTLED = ("likely gain", "open", "likely loss")
 
 
 def load_map(overview: Overview, told: Decision) -> Chart:
-    """Draw loads across, traffic down: in each cell how much better the arm taken there is, and the
+    """Draw loads across, traffic down: in each cell how much better the arm named there is, and the
     word for how sure that is. Outlined: the operating load of the decision that is ``told``."""
     rows = pd.DataFrame(
         [_cell(overview, one, told, x) for one in overview.ordered for x in one.levels]
@@ -66,13 +66,12 @@ _SUBTITLE = "expected improvement over the baseline and how sure it is; outlined
 
 def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
     at = level.difference
-    drafts = level.num_speculative_tokens
     return {
         "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
         "at": level.load.text, "gain": percent(at.improvement),
         "short": _short(at.improvement), "word": at.word, "size": size(at),
-        "take": NO_DRAFTS if drafts == 0 else level.arm, "metric": line_name(at),
-        "launches": level.launches, "outlined": one is told and level.load == one.operating_load,
+        "take": taken(level), "metric": line_name(at),
+        "launches": level.launches, "outlined": one is told and level.load == (one.operating.stands_for or one.operating_load),
     }  # fmt: skip
 
 

@@ -36,9 +36,9 @@ def _chosen(key: str, overview: Overview) -> None:
         return
     loads = {level.load.short: level.load for one in overview.decisions for level in one.levels}
     st.session_state[TRAFFIC] = picked[0][charts.TRAFFIC]
-    value = loads[picked[0][charts.LOAD]].value
-    if value is not None:
-        st.session_state[LOAD] = f"{value:g}"
+    load = loads[picked[0][charts.LOAD]]
+    if load.value is not None:
+        st.session_state[LOAD] = f"{load.value:g}{'/s' if load.is_rate else ''}"
 
 
 def tiles(one: Decision) -> None:
