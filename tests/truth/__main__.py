@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 
@@ -18,11 +19,14 @@ TRIALS = 4000
 @click.command()
 @click.option("--trials", default=TRIALS, show_default=True, help="Studies a row.")
 @click.option("--only", help="One module, for example decisions.")
-def main(trials: int, only: str | None) -> None:
+@click.option(
+    "--seed", default=0, show_default=True, help="Other random studies, where drawn by it."
+)
+def main(trials: int, only: str | None, seed: int) -> None:
     """Run every row of every module here that has ``rows(trials)``."""
     jobs = [job for name in _names() if only in (None, name) for job in _jobs(name)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        running = {pool.submit(_rows, *job, trials): place for place, job in enumerate(jobs)}
+        running = {pool.submit(_rows, *job, trials, seed): place for place, job in enumerate(jobs)}
         found = {}
         for done in as_completed(running):
             rows = found[running[done]] = done.result()
@@ -60,11 +64,13 @@ def _jobs(name: str) -> Iterator[tuple[str, int | None]]:
         yield name, place
 
 
-def _rows(name: str, place: int | None, trials: int) -> list[Row]:
+def _rows(name: str, place: int | None, trials: int, seed: int) -> list[Row]:
     module = _module(name)
     if place is None:
         return list(module.rows(trials))
-    return list(module.rows_of(list(module.families())[place], trials))
+    family = list(module.families())[place]
+    seeded = {"seed": seed} if "seed" in signature(module.rows_of).parameters else {}
+    return list(module.rows_of(family, trials, **seeded))
 
 
 if __name__ == "__main__":

@@ -75,7 +75,11 @@ def _line(row: Row) -> tuple[str, ...]:
 
 def _goal(at_most: float | None, at_least: float | None) -> str:
     bounds = [
-        f"≥ {at_least:.1%}" if at_least is not None else "",
-        f"≤ {at_most:.1%}" if at_most is not None else "",
+        f"≥ {_bound(at_least)}" if at_least is not None else "",
+        f"≤ {_bound(at_most)}" if at_most is not None else "",
     ]
     return " and ".join(filter(None, bounds)) or "printed"
+
+
+def _bound(ratio: float) -> str:
+    return f"{ratio:.2%}" if 0 < ratio < 0.01 else f"{ratio:.1%}"
