@@ -188,6 +188,7 @@ class Case:
             "" if operating.drafts else said.left_on(operating.difference),
             *said.elsewhere(levels, drafts),
             *_one_server(shown),
+            *_lacking(shown),
             *self._open(shown, operating),
             said.MORE_LAUNCHES
             if once
@@ -341,6 +342,18 @@ def _one_server(shown: Shown) -> Iterator[str]:
         if server.table is not None and server.at[made.figures] is None:
             yield said.one_server(server.table.entries, made.judged.loads[load])
             return
+
+
+def _lacking(shown: Shown) -> Iterator[str]:
+    """Say which arms were not measured at the load that is spoken about."""
+    made = shown.choice
+    if len(made.spot.shares) != 1:
+        return
+    at = made.spot.shares[0][0]
+    names = [shown.label(p) for p in range(len(made.judged.gains)) if not made.judged.there[p, at]]
+    if names:
+        were = "was" if len(names) == 1 else "were"
+        yield f"{listed(names)} {were} not measured at {made.judged.loads[at].text}."
 
 
 def _weighed(shown: Shown, operating: Level) -> Iterator[str]:
