@@ -80,7 +80,7 @@ class Told:
         by its table or its one arm."""
         level = self.level(one, load)
         if level is not None:
-            told = getattr(level, "served", None) or level
+            told = level.served or level
             off = told.num_speculative_tokens == 0 or told.arm is None
             return 0.0 if off else float(self.truth[self.place(told.arm), load])
         if one.table:

@@ -22,8 +22,9 @@ AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128)
 RATES = (0.25, 0.5, 1, 2, 4, 8, 16, 32)
 #: Requests in flight for each that comes in a second.
 IN_FLIGHT = 4.0
-#: Chances of one to five arms, and of one to three methods behind them.
-MANY, METHODS_OF_FIVE = (0.12, 0.2, 0.2, 0.24, 0.24), (0.2, 0.4, 0.4)
+#: Chances of one to five arms, and of at most one to three methods behind them; of studies at rates.
+ARMS, MOST = (0.12, 0.2, 0.2, 0.24, 0.24), (0.2, 0.4, 0.4)
+ARMS_AT_RATES, MOST_AT_RATES = (0.04, 0.14, 0.22, 0.3, 0.3), (0.1, 0.4, 0.5)
 DATASETS = ("code", "prose", "summaries")
 #: In a study that is asked with an SLO, the most seconds between tokens (95th percentile).
 BOUND = 0.020
@@ -73,8 +74,10 @@ def _study(random: Random, family: FamilyName, name: str) -> RandomStudy:
     loads = _loads(random, family)
     flight = np.array([load.value for load in loads]) * (IN_FLIGHT if loads[0].is_rate else 1.0)
     datasets = DATASETS[: random.integers(1, 4)]
-    make = _crossovers if family == "crossovers" else _any
-    arms, laws = make(random, flight, len(datasets))
+    if family == "crossovers":
+        arms, laws = _crossovers(random, flight, len(datasets))
+    else:
+        arms, laws = _any(random, loads[0].is_rate, len(datasets))
     known = [[law(flight) for law in each] for each in laws]
     truth, length = (np.array([[one[x] for one in each] for each in known]) for x in (0, 1))
     halfway = np.sqrt(flight[1:] * flight[:-1])
@@ -103,11 +106,11 @@ def _loads(random: Random, family: FamilyName) -> tuple[Load, ...]:
     return tuple(Load(kind, float(value)) for value in values)
 
 
-def _any(random: Random, flight: Floats, datasets: int) -> tuple[list[Arm], list[list[Law]]]:
+def _any(random: Random, rates: bool, datasets: int) -> tuple[list[Arm], list[list[Law]]]:
     bend = float(np.exp(random.uniform(np.log(80), np.log(2500))))
     server = bend, float(random.choice([1.5, 3, 8]))
-    count = int(random.choice([1, 2, 3, 4, 5], p=MANY))
-    most = int(random.choice([1, 2, 3], p=METHODS_OF_FIVE))
+    count = int(random.choice([1, 2, 3, 4, 5], p=ARMS_AT_RATES if rates else ARMS))
+    most = int(random.choice([1, 2, 3], p=MOST_AT_RATES if rates else MOST))
     methods = random.choice(METHODS, min(count, most), replace=False)
     arms: list[Arm] = []
     laws: list[list[Law]] = [[] for _ in range(datasets)]

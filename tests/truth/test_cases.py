@@ -115,7 +115,7 @@ def test_an_arm_that_was_not_measured_at_the_largest_load_is_not_taken_there() -
     assert one.operating_load == Load("concurrency", 128)
     assert one.table is None
     assert [at(one, load).arm for load in (8, 64)] == [DSPARK.label] * 2
-    assert re.search(r"dspark[^.]* not measured", told(one))
+    assert re.search(r"dspark K=7 was not measured", told(one))
 
 
 def test_an_arm_that_was_measured_at_one_load_decides_that_load_alone() -> None:
@@ -167,7 +167,7 @@ def test_at_rates_the_largest_one_decides_and_lower_ones_are_told() -> None:
     assert [(at(one, load).arm, at(one, load).difference.word) for load in (1, 4)] == [
         (DSPARK.label, GAIN)
     ] * 2
-    assert re.search(r"dspark[^.]* not measured", told(one))
+    assert re.search(r"dspark K=7 was not measured", told(one))
 
 
 def test_a_mix_names_the_load_that_one_of_its_datasets_lacks() -> None:
