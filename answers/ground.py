@@ -1,7 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from analysis.frames import among, listed, objects, records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
+from answers.broken import Broken, broken, flagged, read_answers
 from answers.decide.values import Excluded
 from answers.facts import known_effects
 from warehouse import queries
@@ -73,7 +74,8 @@ class Rows:
 @dataclass(frozen=True)
 class Ground:
     """The comparison of whole studies and its differences. ``shown``: ids of the cells that the
-    filters keep; ``excluded``: cells that decide nothing, by setting."""
+    filters keep; ``excluded``: cells that decide nothing, by setting; ``broken``: arms whose answers
+    break."""
 
     cells: pd.DataFrame
     found: Comparison
@@ -81,6 +83,12 @@ class Ground:
     acceptance: pd.DataFrame
     shown: frozenset[str]
     excluded: dict[str, Excluded]
+    broken: Broken = field(default_factory=dict)
+
+    def with_answers(self, answers: pd.DataFrame) -> "Ground":
+        """Return the same with what requests say of the answers (rows of the query ``answers``)."""
+        told = broken(self.found, answers)
+        return replace(self, found=flagged(self.found, told), broken=told)
 
     @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
@@ -147,8 +155,12 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 
 
 def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
-    rows = rows_of(reader, cells, only_studies(_dates(asked.filters), cells), asked.also)
-    return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+    filters = only_studies(_dates(asked.filters), cells)
+    rows = rows_of(reader, cells, filters, asked.also)
+    known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+    if asked.reference != BASELINE:
+        return known
+    return known.with_answers(read_answers(reader, known.found, filters))
 
 
 def studies_key(filters: Filters, cells: pd.DataFrame) -> str:

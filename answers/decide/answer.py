@@ -14,6 +14,7 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_GAIN, LIKELY_LOSS,
 from analysis.frames import plain
 from analysis.service.slo import parse
 from answers.decide import words as said
+from answers.decide.broken import sound, with_broken
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
@@ -62,7 +63,8 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     asked = _asked(known)
     # The others cost time and say nothing of what is asked.
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
-    judged = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    every = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    judged = {setting: sound(known, setting, one) for setting, one in every.items()}
     shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
@@ -187,7 +189,7 @@ class Case:
         config, serve = (
             (None, None) if answer == "no" else flags_to_paste(self.known, settings[0], shown)
         )
-        return Decision(
+        one = Decision(
             subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
             k_kind=taken.kind, table=table, operating=operating,
@@ -197,6 +199,7 @@ class Case:
             doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
+        return with_broken(one, self.known, settings, shown, _arms(self.known, self.question))
 
     def _open(self, shown: Shown, operating: Level | None) -> Iterator[str]:
         """Yield what share of an open operating load is served, and which arm meets the SLO
