@@ -18,7 +18,7 @@ from analysis.frames import among, listed, objects, records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
-from answers.broken import Broken, broken, flagged, read_answers
+from answers.broken import Broken, broken, flagged, suspects
 from answers.decide.values import Excluded
 from answers.facts import known_effects
 from warehouse import queries
@@ -160,7 +160,8 @@ def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[st
     known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
     if asked.reference != BASELINE:
         return known
-    return known.with_answers(read_answers(reader, known.found, filters))
+    doubtful = suspects(reader, known.found, filters)
+    return known.with_answers(queries.answers(reader, doubtful).to_pandas())
 
 
 def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
@@ -191,10 +192,13 @@ def rows_of(
     """Read what an answer needs of the cells; ``filters`` keep at least these."""
     metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
     measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
+    # Of other metrics nobody asks how short the shortest are.
+    shortest = queries.measurements(reader, filters, ["output_tokens"], ["p05"])
+    values = pd.concat([measured.to_pandas(), shortest.to_pandas()], ignore_index=True)
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful)
     acceptance = queries.acceptance(reader, filters)
-    return Rows(cells, measured.to_pandas(), flags.to_pandas(), acceptance.to_pandas())
+    return Rows(cells, values, flags.to_pandas(), acceptance.to_pandas())
 
 
 def ground_of(

@@ -36,8 +36,8 @@ def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     ``pairs``: the columns of BY and IDS; ``answers``: cell_id, index, status, start, output_tokens,
     prompt_hash of every request of these cells.
     """
-    once = pairs[[*BY, *IDS]].drop_duplicates()
-    once, told = once.assign(pair=range(len(once))), _told(answers)
+    told = _told(answers)
+    once = pairs[[*BY, *IDS]].drop_duplicates().assign(pair=lambda rows: range(len(rows)))
     one, other = (once.merge(told, left_on=name, right_on="cell_id") for name in IDS)
     both = one.merge(other, on=[*BY, "pair", "prompt", "turn"], suffixes=("_b", "_s"))
     lengths = both.groupby(BY)[["tokens_b", "tokens_s"]]
@@ -58,7 +58,7 @@ def _told(answers: pd.DataFrame) -> pd.DataFrame:
     place = rows.groupby("cell_id").cumcount().astype(object)
     prompt = rows["prompt_hash"].astype(object).where(rows["prompt_hash"].notna(), place)
     rows = rows.assign(prompt=pd.factorize(prompt)[0], tokens=rows["output_tokens"].astype(float))
-    rows = rows.assign(turn=rows.groupby(["cell_id", "prompt"]).cumcount())
+    rows["turn"] = rows.groupby(["cell_id", "prompt"]).cumcount()
     done = (rows["status"] == COMPLETED) & rows["tokens"].notna()
     return rows.loc[done, ["cell_id", "prompt", "turn", "tokens"]]
 
@@ -94,4 +94,4 @@ def settled(p_values: NDArray[np.float64], studies: NDArray[np.int64]) -> NDArra
     of_study = rows.groupby("study")["p"]
     left = of_study.transform("size") - of_study.cumcount()
     held = (rows["p"] <= _WRONG / left).astype(int).groupby(rows["study"]).cummin()
-    return held.sort_index().to_numpy(np.bool_)
+    return np.asarray(held.sort_index(), dtype=np.bool_)

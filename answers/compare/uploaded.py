@@ -100,8 +100,8 @@ def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     """Compare the reports with each other, and with their partners in the warehouse where one is
     given; ``question.filters`` then choose among its cells."""
     both = mine if beside is None else _with_partners(mine, beside, question)
-    rows = both.rows
-    known = ground_of(rows, frozenset(rows.cells["cell_id"]), question.allow, question.reference)
+    shown = frozenset(both.rows.cells["cell_id"])
+    known = ground_of(both.rows, shown, question.allow, question.reference)
     if question.reference == BASELINE:
         known = known.with_answers(both.answers)
     return Told(

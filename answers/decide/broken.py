@@ -18,6 +18,7 @@ from answers.decide.values import Against, Decision, Difference
 _NOTHING = 1.1
 #: How the names of datasets begin whose prompts a load generator makes.
 _RANDOM = ("random", "synthetic")
+_UNKNOWN = Difference("output_tokens", "p05", LIKELY_LOSS, None, None, None, None, None)
 
 
 def broken_answers(known: Ground, setting: int) -> tuple[BrokenAnswers, ...]:
@@ -32,7 +33,7 @@ def sound(known: Ground, setting: int, judged: Judged) -> Judged:
     arms = [at for at, one in enumerate(judged.field.candidates) if one.arm_id not in out]
     if not out or not arms:
         return judged
-    measured = np.flatnonzero(np.isfinite(judged.field.log[arms]).any(axis=0))
+    measured = np.isfinite(judged.field.log[arms]).any(axis=0).nonzero()[0]
     return judged.narrowed([judged.loads[at] for at in measured], arms)
 
 
@@ -50,7 +51,7 @@ def with_broken(
     doubts = dict.fromkeys(
         x for s in settings for arm in arms_there for x in answer_doubts(known, s, arm)
     )
-    against = tuple(_against(told) for told in likely)
+    against = tuple(Against(x.load, x.arm, _UNKNOWN, f"{x.told}: likely") for x in likely)
     about, _, rest = one.paragraph.partition(": ")
     told = [first, rest, *(f"Against it: {x.sentence}." for x in against), *doubts]
     one = replace(
@@ -59,27 +60,20 @@ def with_broken(
     )  # fmt: skip
     if not out or any(x.arm_id not in out for x in shown.judged.field.candidates):
         return one
-    no = f"No: {first}"
     return replace(
-        one, answer="no", saving=None, config=None, serve=None, headline=no,
-        paragraph=f"{about}: {no}",
+        one, answer="no", saving=None, config=None, serve=None, headline=f"No: {first}",
+        paragraph=f"{about}: No: {first}",
     )  # fmt: skip
-
-
-def _against(told: BrokenAnswers) -> Against:
-    unknown = Difference("output_tokens", "p05", LIKELY_LOSS, None, None, None, None, None)
-    assert told.load is not None
-    return Against(told.load, told.arm, unknown, f"{told.told}: likely")
 
 
 def answer_doubts(known: Ground, setting: int, arm_id: int) -> Iterator[str]:
     """Yield what makes the answers of an arm unlike those of real traffic: drafts that do nothing,
     made-up prompts, answers forced past their end."""
     keys = records(known.found.keys.loc[[(setting, arm_id)]])[0]
-    pairs = known.pairs[setting]
-    cells = set(pairs.loc[pairs["arm_id"] == arm_id, "speculative_id"].astype(object))
-    said = believed(known.acceptance[known.acceptance["cell_id"].isin(cells)])
-    length = float(said["mean_length"].astype(np.float64).mean())
+    mine = known.pairs[setting]["arm_id"] == arm_id
+    cells = set(known.pairs[setting].loc[mine, "speculative_id"].astype(object))
+    said = believed(known.acceptance[known.acceptance["cell_id"].isin(cells)])["mean_length"]
+    length = float(said.astype(np.float64).mean())
     if length < _NOTHING:
         yield (
             f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "
