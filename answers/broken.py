@@ -55,7 +55,7 @@ def suspects(reader: Reader, found: Comparison, filters: Filters) -> set[str]:
     old, new = (ends.reindex(index=pairs[name], columns=_ENDS).reset_index() for name in IDS)
     longest = np.fmax(old["max"], new["max"])
     none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
-    none_endless = (new["p99"] < longest) | (old["min"] == longest)
+    none_endless = (new["p99"] != longest) | (old["min"] == longest)
     doubtful = pairs[~(none_short & none_endless).to_numpy()][BY].drop_duplicates()
     read = pairs.merge(doubtful, on=BY)
     return {*read[IDS[0]], *read[IDS[1]]}

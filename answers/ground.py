@@ -88,7 +88,7 @@ class Ground:
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``)."""
         told = broken(self.found, answers)
-        return replace(self, found=flagged(self.found, told), broken=told)
+        return replace(self, found=flagged(self.found, told), broken=told) if told else self
 
     @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
