@@ -33,7 +33,7 @@ def sound(known: Ground, setting: int, judged: Judged) -> Judged:
     arms = [at for at, one in enumerate(judged.field.candidates) if one.arm_id not in out]
     if not out or not arms:
         return judged
-    measured = np.isfinite(judged.field.log[arms]).any(axis=0).nonzero()[0]
+    measured = np.flatnonzero(np.isfinite(judged.field.log[arms]).any(axis=0))
     return judged.narrowed([judged.loads[at] for at in measured], arms)
 
 
