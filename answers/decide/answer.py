@@ -16,6 +16,7 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse
 from answers.decide import words as said
+from answers.decide.broken import sound, with_broken
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
@@ -64,7 +65,8 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     asked = _asked(known)
     # The others cost time and say nothing of what is asked.
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
-    judged = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    every = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    judged = {setting: sound(known, setting, one) for setting, one in every.items()}
     shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
@@ -205,7 +207,7 @@ class Case:
             if answer != "no" and pays
             else (None, None)
         )
-        return Decision(
+        one = Decision(
             subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
             k_kind=taken.kind, table=taken.table, operating=operating,
@@ -215,6 +217,7 @@ class Case:
             doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
+        return with_broken(one, self.known, settings, shown, _arms(self.known, self.question))
 
     def known_to_pay(self, shown: Shown) -> bool:
         """Whether anything is settled about the server that is taken."""
