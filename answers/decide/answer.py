@@ -16,7 +16,7 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse
 from answers.decide import words as said
-from answers.decide.broken import sound, with_broken
+from answers.decide.broken import answer_doubts, likely_broken, named_first, with_barred
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
@@ -66,7 +66,7 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     # The others cost time and say nothing of what is asked.
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
-    judged = {setting: sound(known, setting, one) for setting, one in every.items()}
+    judged = {setting: with_barred(known, setting, one) for setting, one in every.items()}
     shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
@@ -177,13 +177,23 @@ class Case:
         saving = _saving(shown, operating)
         stake = stake_of(shown)
         settle = tuple(to_settle(shown, stake))
-        against = tuple(losses(self.known, settings, shown))
+        against = (
+            *likely_broken(self.known, settings, shown), *losses(self.known, settings, shown),
+        )  # fmt: skip
+        broken = named_first(self.known, settings, shown)
         once = not bool(judged.field.tails.known.any())
         facts = said.Facts(
             keys.get("model"), keys.get("evidence"), traffic, answer, taken.method, taken.k,
-            taken.table, levels, operating, saving, taken.how, self._why(shown), _sides(shown), once,
+            taken.table, levels, operating, saving, taken.how, self._why(shown, broken), _sides(shown), once, broken,
         )  # fmt: skip
-        doubts = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
+        unreal = tuple(dict.fromkeys(
+            sentence
+            for setting in settings
+            for arm in dict.fromkeys(arm for _, arm in shown.drafts_at())
+            for sentence in answer_doubts(self.known, setting, arm)
+        ))  # fmt: skip
+        others = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
+        doubts = (*unreal, *others)
         drafts = made.server.arm is not None
         extra = [
             *_weighed(shown, operating),
@@ -197,7 +207,8 @@ class Case:
             else said.stake(stake.names, stake.size, said.at_load(operating)),
             *list(said.settle(settle))[:1],
             f"Against it: {against[0].sentence}." if against else "",
-            *doubts[:1],
+            *unreal,
+            *others[:1],
         ]
         # A reader who is told not to speculate, or of whom nothing is known to pay, gets no flags
         # that switch it on unless he chose the arm.
@@ -207,7 +218,7 @@ class Case:
             if answer != "no" and pays
             else (None, None)
         )
-        one = Decision(
+        return Decision(
             subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
             answer=answer, arm=taken.label, method=taken.method, num_speculative_tokens=taken.k,
             k_kind=taken.kind, table=taken.table, operating=operating,
@@ -217,7 +228,6 @@ class Case:
             doubts=doubts, config=config, serve=serve, headline=said.headline(facts),
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
-        return with_broken(one, self.known, settings, shown, _arms(self.known, self.question))
 
     def known_to_pay(self, shown: Shown) -> bool:
         """Whether anything is settled about the server that is taken."""
@@ -227,10 +237,12 @@ class Case:
             for load, place in enumerate(at)
         )
 
-    def _why(self, shown: Shown) -> str:
-        """Say what comes before all figures: a load of which nothing is known, or an SLO that no
-        arm meets at the load that is spoken about."""
+    def _why(self, shown: Shown, broken: tuple[str, ...]) -> str:
+        """Say what comes before all figures: a load of which nothing is known, answers that break,
+        or an SLO that no arm meets at the load that is spoken about."""
         spot = shown.choice.spot
+        if broken and shown.choice.best in shown.judged.barred and shown.choice.server.arm is None:
+            return "; ".join(broken)
         if spot.unknown:
             return _nothing_known(shown, spot)
         if self.question.slo is None or shown.choice.server.arm is not None:

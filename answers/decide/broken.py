@@ -12,7 +12,7 @@ from analysis.frames import plain, records
 from answers.broken import BrokenAnswers
 from answers.decide.read import Ground
 from answers.decide.shown import Shown
-from answers.decide.values import Against, Decision, Difference
+from answers.decide.values import Against, Difference
 
 #: Drafts that yield fewer tokens a step than this do nothing.
 _NOTHING = 1.1
@@ -26,44 +26,28 @@ def broken_answers(known: Ground, setting: int) -> tuple[BrokenAnswers, ...]:
     return known.broken.get(setting, ())
 
 
-def sound(known: Ground, setting: int, judged: Judged) -> Judged:
-    """Return the judgement without the arms whose answers are settled to break; as it is where there is
-    no other."""
+def with_barred(known: Ground, setting: int, judged: Judged) -> Judged:
+    """Return the judgement in which arms whose answers are settled to break may not be taken."""
     out = {one.arm_id for one in broken_answers(known, setting) if one.settled}
-    arms = [at for at, one in enumerate(judged.field.candidates) if one.arm_id not in out]
-    if not out or not arms:
-        return judged
-    measured = np.flatnonzero(np.isfinite(judged.field.log[arms]).any(axis=0))
-    return judged.narrowed([judged.loads[at] for at in measured], arms)
+    places = [at for at, one in enumerate(judged.field.candidates) if one.arm_id in out]
+    return replace(judged, barred=frozenset(places))
 
 
-def with_broken(
-    one: Decision, known: Ground, settings: Sequence[int], shown: Shown, arms: frozenset[str]
-) -> Decision:
-    """Return the decision with the arms named first whose answers break, a no where there is no other,
-    and with what probably breaks against it. ``arms``: labels of those asked about; none: all."""
-    every = [told for setting in settings for told in broken_answers(known, setting)]
-    there = dict.fromkeys(shown.taken_at())
-    arms_there = dict.fromkeys(arm for _, arm in there)
-    likely = [x for x in every if not x.settled and (x.load, x.arm_id) in there]
-    out = {x.arm_id: x for x in every[::-1] if x.settled and (not arms or x.arm in arms)}
-    first = " ".join(f"{told.told}, so it is no candidate." for told in out.values())
-    doubts = dict.fromkeys(
-        x for s in settings for arm in arms_there for x in answer_doubts(known, s, arm)
-    )
-    against = tuple(Against(x.load, x.arm, _UNKNOWN, f"{x.told}: likely") for x in likely)
-    about, _, rest = one.paragraph.partition(": ")
-    told = [first, rest, *(f"Against it: {x.sentence}." for x in against), *doubts]
-    one = replace(
-        one, against=(*against, *one.against), doubts=(*one.doubts, *doubts),
-        paragraph=f"{about}: {' '.join(filter(None, told))}",
-    )  # fmt: skip
-    if not out or any(x.arm_id not in out for x in shown.judged.field.candidates):
-        return one
-    return replace(
-        one, answer="no", saving=None, config=None, serve=None, headline=f"No: {first}",
-        paragraph=f"{about}: No: {first}",
-    )  # fmt: skip
+def named_first(known: Ground, settings: Sequence[int], shown: Shown) -> tuple[str, ...]:
+    """Return a sentence, without its full stop, for each arm that is no candidate since its answers
+    break."""
+    arms = {one.arm_id for one in shown.judged.field.candidates}
+    every = [one for setting in settings for one in broken_answers(known, setting)]
+    out = {one.arm_id: one for one in every[::-1] if one.settled and one.arm_id in arms}
+    return tuple(f"{one.told}, so it is no candidate" for one in out.values())
+
+
+def likely_broken(known: Ground, settings: Sequence[int], shown: Shown) -> Iterator[Against]:
+    """Yield what probably breaks of the answers that the server as pasted would give."""
+    there = set(shown.drafts_at())
+    for one in (one for setting in settings for one in broken_answers(known, setting)):
+        if not one.settled and (one.load, one.arm_id) in there:
+            yield Against(one.load, one.arm, _UNKNOWN, f"{one.told}: likely")
 
 
 def answer_doubts(known: Ground, setting: int, arm_id: int) -> Iterator[str]:

@@ -74,7 +74,9 @@ def test_an_arm_that_breaks_one_answer_in_eight_is_no_candidate(tmp_path: Path) 
     one = verdict(root)
 
     assert one["answer"] == "no"
-    assert one["headline"].startswith(f"No: mtp K=2 breaks answers: at 16 at once {BROKEN}")
+    assert one["headline"].startswith(
+        f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {BROKEN}"
+    )
     assert (one["serve"], one["saving"]) == (None, None)
     assert "pays" not in one["paragraph"]
     assert f"error: broken_answers at 16: {BROKEN}." in run("compare", *root).stdout
@@ -139,4 +141,6 @@ def test_dropped_files_are_decided_alike() -> None:
     assert mine.held is not None
     (one,) = told_of(mine.held, None, Question()).decisions.decisions
 
-    assert one.headline.startswith(f"No: mtp K=2 breaks answers: at 16 at once {BROKEN}")
+    assert one.headline.startswith(
+        f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {BROKEN}"
+    )
