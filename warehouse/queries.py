@@ -37,6 +37,11 @@ def run_of_cell(reader: Reader, cell_id: str) -> pa.Table:
     return reader.query("run_of_cell", cell_id=cell_id)
 
 
+def server_of_cell(reader: Reader, cell_id: str) -> pa.Table:
+    """Return commands, environment and report_config (JSON text) of one cell's source."""
+    return reader.query("server_of_cell", cell_id=cell_id)
+
+
 def measurements(
     reader: Reader, filters: Filters, metrics: Sequence[str], statistics: Sequence[str]
 ) -> pa.Table:

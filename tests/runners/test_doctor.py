@@ -667,6 +667,15 @@ def test_datasets_are_read_and_few_prompts_are_said(study_of: StudyOf, tmp_path:
     assert {finding.status for finding in found[4:]} == {"warning"}
 
 
+def test_prompts_that_are_sent_again_are_counted_once(study_of: StudyOf, tmp_path: Path) -> None:
+    (tmp_path / "prompts.jsonl").write_text("".join(f'{{"prompt": "p{i}"}}\n' for i in range(12)))
+    given = [{"name": "few", "file": "prompts.jsonl", "prompts_per_level": 20, "reuse": True}]
+    found = list(datasets.check(situation(study_of(datasets=given, concurrency=[1, 4]))))
+    assert found[0].said == (
+        "Dataset few: 12 different prompts for 2 levels, sent again until there are 40."
+    )
+
+
 def test_a_taken_port_that_the_study_names_is_a_blocker(study_of: StudyOf) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
