@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
+from runners.planning.equal_engine import NAME, Switch, chosen, switched_off
 from runners.planning.k_table import table_problem
 from runners.planning.loads import SWEEP, LoadLevel, Loads
 from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
@@ -83,11 +84,13 @@ class Variant(Part):
     speculative_config: dict[str, Any] | None
     engine_args: dict[str, Any]
     tensor_parallel_sizes: tuple[Positive, ...] | None
+    environment: dict[str, str] = {}
+    equal_engine: bool = False
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the arm drafts nothing."""
-        return self.speculative_config is None
+        """Whether the arm drafts nothing and switches nothing off for the sake of those that do."""
+        return self.speculative_config is None and not self.equal_engine
 
 
 class Request(Part):
@@ -185,6 +188,10 @@ class Study(Part):
     )
     target: Target
     arms: list[Arm] = Field(min_length=1)
+    equal_engine: bool | list[Switch] = Field(
+        default=False,
+        description="One more arm: a baseline without what a method switches off in vLLM",
+    )
     datasets: list[Dataset] = Field(min_length=1)
     tensor_parallel_sizes: list[Positive] = [1]
     concurrency: list[Positive] | None = Field(
@@ -213,8 +220,11 @@ class Study(Part):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The arms with their draft-token counts settled, in the order of the file."""
-        return tuple(variant for arm in self.arms for variant in _variants(arm))
+        """The arms with their draft-token counts settled, in the order of the file; a baseline
+        without what a method switches off stands last."""
+        found = [variant for arm in self.arms for variant in _variants(arm)]
+        switches = chosen(self.equal_engine)
+        return tuple([*found, _equal(switches)] if switches else found)
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
@@ -276,6 +286,8 @@ class Study(Part):
         unique("arms", [variant.name for variant in self.variants])
         unique("datasets", [dataset.name for dataset in self.measured_on])
         unique("concurrency levels", self.concurrency or [])
+        if self.equal_engine and self.engine != "vllm":
+            raise ValueError("equal_engine is known of vLLM alone; leave it out")
         if (self.concurrency is None) == (self.load is None):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
@@ -327,6 +339,14 @@ def _variants(arm: Arm) -> list[Variant]:
         )
         for k in counts
     ]
+
+
+def _equal(switches: tuple[Switch, ...]) -> Variant:
+    arguments, variables = switched_off(switches)
+    return Variant(
+        name=NAME, arm=NAME, speculative_config=None,
+        engine_args=arguments, tensor_parallel_sizes=None, environment=variables, equal_engine=True,
+    )  # fmt: skip
 
 
 def _with_k(config: dict[str, Any] | None, k: int | None) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 In: {"commands": [[word, …], …]}, the words after ``vllm serve``. Out: {"methods": […],
 "settings": […], "memory_share": default of --gpu-memory-utilization, "device": "cuda", "cpu" …,
 "suffix_decoding": whether its package is there, "choices": {setting: the words that it takes},
+"switches_off": {"async-scheduling", "model-runner": methods that go without},
 "refusals": [null or the parser's words, one for
 each command]}. What a release does not have is null. Takes seconds, as every import of vLLM does.
 """
@@ -11,9 +12,11 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import os
+import re
 import sys
 import typing
 from typing import Any
@@ -51,6 +54,32 @@ def _choices() -> dict[str, list[str]]:
              "draft_sample_method": "DraftSampleMethod"}  # fmt: skip
     found = {name: _words(_member("vllm.config.speculative", kind)) for name, kind in named.items()}
     return {name: known for name, known in found.items() if known}
+
+
+def _switches_off() -> dict[str, list[str]]:
+    """Return the methods with which this release switches off what it else has: it knows that only
+    in the middle of its own start, so its source is read."""
+    try:
+        source = inspect.getsource(_member("vllm.config.vllm", "VllmConfig"))
+    except (TypeError, OSError):
+        return {}
+    # A method of one model's own is "mtp" by then.
+    every = {one for one in _methods() or () if not one.endswith("_mtp")}
+    found: dict[str, list[str]] = {}
+    before, there, _ = source.partition("Async scheduling not supported with %s-based")
+    if there:
+        condition = before.rpartition("elif (")[2]
+        kept = set(re.findall(r'"(\w+)"', condition))
+        for kind in re.findall(r"\b(\w+Types)\b", condition):
+            kept |= set(_words(_member("vllm.config.speculative", kind)))
+        found["async-scheduling"] = sorted(every - kept)
+    body = source.partition("def _get_v2_model_runner_unsupported_features")[2].partition("\n    def ")[0]
+    for negated, named in re.findall(r"if speculative_config\.method (not )?in \(([^)]*)\)", body):
+        listed = set(re.findall(r'"(\w+)"', named))
+        found["model-runner"] = sorted(
+            {*found.get("model-runner", ()), *(every - listed if negated else every & listed)}
+        )
+    return found
 
 
 def _memory_share() -> float | None:
@@ -97,6 +126,7 @@ def main() -> None:
         "device": _device(),
         "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,
         "choices": _choices(),
+        "switches_off": _switches_off(),
         "refusals": [
             None if parser is None else _refusal(parser, words) for words in asked["commands"]
         ],

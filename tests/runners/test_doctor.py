@@ -19,6 +19,7 @@ from runners.checks import (
     cores,
     datasets,
     disk,
+    equal_engine,
     executables,
     gpus,
     heads,
@@ -295,6 +296,42 @@ def test_vllm_says_its_device_and_its_share_of_memory(asked: Situation) -> None:
     assert (asked.engine.device, asked.on_gpu) == ("cpu", False)
     assert asked.engine.memory_share == 0.92
     assert asked.vllm.version == "0.32.0+cpu"
+
+
+@pytest.mark.slow
+def test_vllm_says_what_a_method_switches_off(asked: Situation) -> None:
+    off = asked.engine.switches_off or {}
+    assert set(off["async-scheduling"]) >= {"ngram", "suffix", "medusa"}
+    assert not {"draft_model", "eagle3", "mtp", "deepseek_mtp"} & {*off["async-scheduling"]}
+    assert "suffix" in off["model-runner"]
+    assert "ngram" not in off["model-runner"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "device", "said", "fix"),
+    [
+        ({}, "cuda", "asynchronous scheduling and its second model runner", "Write equal_engine: true"),
+        ({}, "cpu", "off asynchronous scheduling: ", "Write equal_engine: [async-scheduling]"),
+        ({"environment": {"VLLM_USE_V2_MODEL_RUNNER": "0"}}, "cuda",
+         "off asynchronous scheduling: ", "Write equal_engine: [async-scheduling]"),
+        ({"equal_engine": True}, "cpu",
+         "equal_engine switches off its second model runner, which no method",
+         "Write equal_engine: [async-scheduling]."),
+        ({"equal_engine": True, "arms": [{"name": "baseline"}]}, "cuda",
+         "equal_engine switches off asynchronous scheduling and", "Leave equal_engine out."),
+        ({"equal_engine": True}, "cuda", None, None),
+    ],
+)  # fmt: skip
+def test_two_engines_are_named_before_they_are_compared(
+    study_of: StudyOf, changes: dict[str, Any], device: str, said: str | None, fix: str | None
+) -> None:
+    off = {"async-scheduling": ("draft_model", "ngram"), "model-runner": ("draft_model",)}
+    engine = replace(ENGINE, device=device, switches_off=off)
+    found = list(equal_engine.check(situation(with_draft(study_of, **changes), engine=engine)))
+    assert [one.status for one in found] == ([] if said is None else ["warning"])
+    for one in found:
+        assert str(said) in one.said
+        assert str(one.fix).startswith(str(fix))
 
 
 def test_methods_that_vllm_knows_are_confirmed(study_of: StudyOf) -> None:
