@@ -323,6 +323,8 @@ def test_a_baseline_with_equal_engine_is_a_reference_and_never_the_baseline(
     (one,) = told("verdict", *place)["decisions"]
     assert one["arm"] == "draft_model K=3"
     assert one["loads"][0]["improvement"] == pytest.approx(0.1, abs=0.005)
-    printed = run("compare", *place, "--reference", "baseline, equal engine").stdout
+    result = run("compare", *place, "--reference", "baseline, equal engine")
+    assert result.exception is None, result.exception
+    printed = result.stdout
     assert "+100" in printed
     assert "plain" not in printed
