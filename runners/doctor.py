@@ -62,8 +62,15 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
 )
 #: They know how vLLM reads its arguments and what it needs.
 _OF_VLLM = frozenset(
-    {methods.check, drafting.check, equal_engine.check, heads.check, memory.check, lengths.check,
-     tokenizers.check}  # fmt: skip
+    {
+        methods.check,
+        drafting.check,
+        equal_engine.check,
+        heads.check,
+        memory.check,
+        lengths.check,
+        tokenizers.check,
+    }  # fmt: skip
 )
 _ENGINE_S, _HUB_S = 300.0, 120.0
 

@@ -38,7 +38,8 @@ def run_of_cell(reader: Reader, cell_id: str) -> pa.Table:
 
 
 def server_of_cell(reader: Reader, cell_id: str) -> pa.Table:
-    """Return commands, environment and report_config (JSON text) of one cell's source."""
+    """Return commands, environment (JSON text) and model_path of one cell's server; null for
+    unknown."""
     return reader.query("server_of_cell", cell_id=cell_id)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.frames import plain
+from analysis.matching.arms import config_of
 from warehouse.arms import TABLE
 
 Config = dict[str, Any]
@@ -33,6 +34,11 @@ _CHAIN = ("speculative_algorithm", "speculative_num_steps", "speculative_eagle_t
           "speculative_num_draft_tokens", "speculative_draft_model_path")  # fmt: skip
 #: Reports whose words of a server are not its options.
 _OWN_WORDS = ("inferencex",)
+#: What the command of each engine that is known says.
+_STARTED = {
+    "vllm": re.compile(r"\bserve\b|vllm\.entrypoints"), "sglang": re.compile("sglang"),
+    "llama.cpp": re.compile("llama"),
+}  # fmt: skip
 
 
 def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config | None:
@@ -63,110 +69,73 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str | None:
     than vLLM serves the K that was measured, or nothing.
     """
     engine = str(plain(facts.get("engine"))).lower()
-    if engine not in _LINES:
+    if engine not in _STARTED or (engine != "vllm" and not _as_measured(facts, config)):
         return None
-    words = _LINES[engine](facts, config)
-    if words is None:
+    stated = _without(map(str, facts.get("command") or ()), _OF_THE_RUN.__contains__)
+    words = stated if _STARTED[engine].search(" ".join(stated)) else _made(facts, engine)
+    if not words:
         return None
-    given = facts.get("environment") or {}
-    known = (f"{n}={_quoted(str(v))}" for n, v in given.items() if _REMOVED not in str(v))
-    return " ".join([*known, *map(_quoted, words)])
+    if engine == "vllm":
+        words = _without(words, _SPECULATION.fullmatch)
+        words += [] if config is None else ["--speculative-config", json.dumps(config)]
+    given = (facts.get("environment") or {}).items()
+    known = (f"{name}={_quoted(value)}" for name, value in given if _REMOVED not in value)
+    return " ".join([*known, words[0].rpartition("/")[2], *map(_quoted, words[1:])])
 
 
-def _vllm(facts: Mapping[str, Any], config: Config | None) -> Words | None:
-    stated = _stated(facts)
-    if not any(word == "serve" or word.startswith("vllm.entrypoints") for word in stated):
-        told = _options(facts)
-        if told is None:
-            return None
-        caching = plain(facts.get("prefix_caching"))
-        named = {
-            "tensor_parallel_size": _whole(facts.get("tensor_parallel_size")),
-            "dtype": _dtype(facts),
-            "enable_prefix_caching": None if caching is None else bool(caching),
-        }
-        given = {name: value for name, value in named.items() if value is not None}
-        stated = ["vllm", "serve", str(facts["model"])]
-        stated += [word for pair in (given | told).items() for word in _argument(*pair)]
-    words = _without(stated, lambda name: _SPECULATION.fullmatch(name) is not None)
-    return words if config is None else [*words, "--speculative-config", json.dumps(config)]
-
-
-def _sglang(facts: Mapping[str, Any], config: Config | None) -> Words | None:
-    stated, drafts = _stated(facts), _object(facts.get("speculative_config"))
-    told = _options(facts)
-    if not _as_measured(facts, config):
-        return None
-    if any("sglang" in word for word in stated):
-        return stated
-    if told is None or "speculative_algorithm" not in drafts:
-        return None
-    model, precision = str(facts["model"]), plain(facts.get("precision"))
-    path = str(facts.get("model_path") or model)
+def _made(facts: Mapping[str, Any], engine: str) -> Words:
+    """Return the command that the facts make, empty where they do not."""
+    told, model = config_of(facts.get("server_args")), facts.get("model")
+    drafts = config_of(facts.get("speculative_config"))
+    stated = isinstance(model, str) and facts.get("source_format") not in _OWN_WORDS
+    if not stated or not all(map(_OPTION.fullmatch, told)):
+        return []
+    size, precision, caching = (
+        plain(facts.get(n)) for n in ("tensor_parallel_size", "precision", "prefix_caching")
+    )
+    dtype = precision if precision in _DTYPES else None
+    size, path = None if size is None else int(size), facts.get("model_path") or model
+    if engine == "vllm":
+        named = {"tensor_parallel_size": size, "dtype": dtype, "enable_prefix_caching": caching}
+        return ["vllm", "serve", str(model), *_arguments(named | told)]
+    if engine != "sglang" or "speculative_algorithm" not in drafts:
+        return []
     named = {
-        "model_path": path,
-        "served_model_name": None if model == path else model,
-        "tp_size": _whole(facts.get("tensor_parallel_size")),
-        "quantization": None if _dtype(facts) else precision,
-        "dtype": _dtype(facts),
-        "disable_radix_cache": plain(facts.get("prefix_caching")) is False,
-        **told,
+        "model_path": path, "served_model_name": None if model == path else model, "tp_size": size,
+        "quantization": None if dtype else precision, "dtype": dtype,
+        "disable_radix_cache": True if caching is False else None, **told,
         **dict(sorted(drafts.items(), key=lambda item: (*_CHAIN, item[0]).index(item[0]))),
         "speculative_draft_model_revision": plain(facts.get("draft_revision")),
-    }
-    words = ["python", "-m", "sglang.launch_server"]
-    kept = ((name, value) for name, value in named.items() if value not in (None, False))
-    return [*words, *(word for pair in kept for word in _argument(*pair))]
-
-
-def _llama(facts: Mapping[str, Any], config: Config | None) -> Words | None:
-    stated = _stated(facts)
-    started = bool(stated) and "llama" in stated[0]
-    return stated if started and _as_measured(facts, config) else None
-
-
-#: How each engine that is known is started.
-_LINES: dict[str, Callable[[Mapping[str, Any], Config | None], Words | None]] = {
-    "vllm": _vllm, "sglang": _sglang, "llama.cpp": _llama,
-}  # fmt: skip
+    }  # fmt: skip
+    # SGLang has no word for what is off.
+    named = {name: value for name, value in named.items() if value is not False}
+    return ["python", "-m", "sglang.launch_server", *_arguments(named)]
 
 
 def _as_measured(facts: Mapping[str, Any], config: Config | None) -> bool:
     """Return whether an engine without a table of K is to draft what was measured."""
-    if config is None or len(config.get(TABLE) or ()) > 1:
-        return False
-    measured = _whole(facts.get("num_speculative_tokens"))
-    return config.get("num_speculative_tokens") in (None, measured)
+    k = None if config is None else config.get("num_speculative_tokens")
+    return (
+        config is not None
+        and TABLE not in config
+        and k in (None, plain(facts.get("num_speculative_tokens")))
+    )
 
 
-def _stated(facts: Mapping[str, Any]) -> Words:
-    """Return the words of the command that was measured, without where it listened and credentials;
-    the executable by its name."""
-    words = [str(word) for word in facts.get("command") or ()]
-    try:  # A script of somebody else's may have written its command as one text.
-        words = shlex.split(words[0]) if len(words) == 1 else words
-    except ValueError:
-        return []
-    kept = _without(words, _OF_THE_RUN.__contains__)
-    return [kept[0].rpartition("/")[2], *kept[1:]] if kept else []
-
-
-def _without(words: Iterable[str], unwanted: Callable[[str], bool]) -> Words:
-    """Return a command without the options of such names and without what a record may not hold."""
-    kept: Words = []
-    dropping = False
+def _without(words: Iterable[str], unwanted: Callable[[str], object]) -> Words:
+    """Return a command without the options of such names, their values, and credentials."""
+    groups: list[Words] = [[]]
     for word in words:
-        if word.startswith("-"):
-            name, equals, _ = word.lstrip("-").partition("=")
-            dropped = unwanted(name.partition(".")[0].replace("_", "-")) or _REMOVED in word
-            dropping = dropped and not equals
-            kept += [] if dropped else [word]
-        elif _REMOVED in word:
-            kept = kept[:-1] if kept[-1:] and kept[-1].startswith("-") else kept
-        elif not dropping:
-            kept.append(word)
-        dropping = dropping and word.startswith("-")
-    return kept
+        groups += [[]] if word.startswith("-") else []
+        groups[-1].append(word)
+    return [word for group in groups for word in _kept(group, unwanted)]
+
+
+def _kept(group: Words, unwanted: Callable[[str], object]) -> Words:
+    """Return what stays of an option and the words behind it, of which the first is its value."""
+    name, equals, _ = (group or [""])[0].lstrip("-").partition("=")
+    dropped = unwanted(name.partition(".")[0].replace("_", "-")) or _REMOVED in " ".join(group[:2])
+    return group[1 if equals else 2 :] if dropped else group
 
 
 def stated_config(facts: Mapping[str, Any]) -> Config:
@@ -174,7 +143,7 @@ def stated_config(facts: Mapping[str, Any]) -> Config:
     lies. Empty where none is known."""
     words = [*(facts.get("command") or ()), "--speculative-config"]
     text = words[words.index("--speculative-config") + 1 :][:1]
-    return _object(text[0] if text else None) or _object(facts.get("speculative_config"))
+    return config_of(text[0] if text else None) or config_of(facts.get("speculative_config"))
 
 
 def _known(facts: Mapping[str, Any]) -> Config:
@@ -190,41 +159,18 @@ def _known(facts: Mapping[str, Any]) -> Config:
     return config
 
 
-def _options(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments that the server is known to have had; None where they are no options."""
-    told = _object(facts.get("server_args"))
-    its_own = facts.get("source_format") not in _OWN_WORDS and isinstance(facts.get("model"), str)
-    return told if its_own and all(_OPTION.fullmatch(name) for name in told) else None
-
-
-def _dtype(facts: Mapping[str, Any]) -> str | None:
-    precision = plain(facts.get("precision"))
-    return str(precision) if precision in _DTYPES else None
-
-
-def _whole(value: Any) -> int | None:
-    known = plain(value)
-    return None if known is None else int(known)
+def _arguments(named: Mapping[str, Any]) -> Words:
+    return [word for pair in named.items() if pair[1] is not None for word in _argument(*pair)]
 
 
 def _argument(name: str, value: Any) -> Words:
     flag = f"--{name.lstrip('-').replace('_', '-')}"
     if isinstance(value, bool):
         return [flag if value else flag.replace("--", "--no-", 1)]
-    if isinstance(value, (dict, list)):
-        return [flag, json.dumps(value)]
-    return [flag, str(value)]
+    return [flag, json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
 
 
 def _quoted(word: str) -> str:
     """Return a word for a shell, which finds the home folder that a record calls ``~``."""
     text = shlex.quote(word).replace('"~/', '"\'"$HOME"\'/')
     return f"~/{text[3:-1]}" if re.fullmatch(r"'~/[\w@%+=:,./-]+'", text) else text
-
-
-def _object(text: Any) -> dict[str, Any]:
-    try:
-        found: Any = json.loads(text) if isinstance(text, str) and text else {}
-    except ValueError:  # the words of a command
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -1,9 +1,11 @@
 """Any arm as the one that the others are compared with."""
 
 import json
+from typing import Any
 
 import pandas as pd
 
+from analysis.frames import listed
 from analysis.matching.arms import config_of
 from warehouse.arms import EQUAL_ENGINE, EQUAL_LABEL
 
@@ -23,9 +25,11 @@ def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
     """
     equal = cells["arm_label"] == EQUAL_LABEL
     if arm == EQUAL_LABEL:
-        told = cells[equal]
-        args = [_as_others(*one) for one in zip(told["server_args"], told["speculative_config"], strict=True)]
-        cells = cells.assign(server_args=cells["server_args"].astype(object).mask(equal, pd.Series(args, told.index, dtype=object)))
+        cells = cells.assign(
+            server_args=[
+                _as_others(*one) for one in listed(cells, "server_args", "speculative_config")
+            ]
+        )
     elif equal.any():
         cells = cells[~equal]
     if arm == BASELINE:
@@ -35,7 +39,8 @@ def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
     return cells.assign(spec_method=method)
 
 
-def _as_others(args: str | None, config: str | None) -> str:
+def _as_others(args: Any, config: Any) -> Any:
     """Return server arguments (JSON text) without those that make the engine an equal one."""
-    switched, told = config_of(config)[EQUAL_ENGINE], config_of(args)
-    return json.dumps({k: v for k, v in told.items() if k not in switched}, sort_keys=True)
+    switched = config_of(config).get(EQUAL_ENGINE, ())
+    told = {name: value for name, value in config_of(args).items() if name not in switched}
+    return json.dumps(told, sort_keys=True) if switched else args

@@ -30,19 +30,10 @@ def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
 
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
     """Return what a record or a report tells of a cell's server beyond facts: ``commands`` by
-    engine, ``environment`` and ``model_path``, each where it is known."""
-    told = queries.server_of_cell(reader, cell_id).to_pylist()
-    commands, environment, report = (json.loads(text) for text in told[0].values())
-    info = _part(_part(next(iter(report.get("runs") or ()), {}), "server_info"), "model_path")
-    return {
-        "commands": commands,
-        "environment": _part(_part(environment, "asked"), "environment"),
-        "model_path": info,
-    }
-
-
-def _part(told: Any, name: str) -> Any:
-    return (told.get(name) or {}) if isinstance(told, dict) else {}
+    engine, ``environment`` and ``model_path``."""
+    (told,) = queries.server_of_cell(reader, cell_id).to_pylist()
+    parsed = {name: json.loads(told[name] or "{}") for name in ("commands", "environment")}
+    return told | parsed
 
 
 def measured(reader: Reader, filters: Filters) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
-from runners.planning.equal_engine import NAME, Switch, chosen, switched_off
+from runners.planning.equal_engine import NAME, SWITCHES, Switch
 from runners.planning.k_table import table_problem
 from runners.planning.loads import SWEEP, LoadLevel, Loads
 from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
@@ -109,7 +109,7 @@ class Request(Part):
 
 
 #: Requests that warm up a level, where the study leaves it to its load.
-LEAST_WARM_UP, MOST_WARM_UP = 4, 128
+LEAST_WARM_UP, MOST_WARM_UP = 4, 512
 
 
 class Window(Part):
@@ -117,8 +117,8 @@ class Window(Part):
 
     warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="Requests of other prompts, sent before the level; left out: as many as it has "
-        "in flight, 4 to 128",
+        description="Requests of other prompts, sent before the level; left out: bursts that double "
+        "up to what it has in flight, at most 512",
     )
     warm_up: Share = Field(
         default=0.0, description="Share of the level's requests left out at its start"
@@ -223,8 +223,13 @@ class Study(Part):
         """The arms with their draft-token counts settled, in the order of the file; a baseline
         without what a method switches off stands last."""
         found = [variant for arm in self.arms for variant in _variants(arm)]
-        switches = chosen(self.equal_engine)
-        return tuple([*found, _equal(switches)] if switches else found)
+        return tuple([*found, _equal(self.switched_off)] if self.equal_engine else found)
+
+    @property
+    def switched_off(self) -> tuple[Switch, ...]:
+        """What an arm of equal engine goes without."""
+        named = SWITCHES if self.equal_engine is True else self.equal_engine or ()
+        return tuple(named)
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
@@ -342,7 +347,10 @@ def _variants(arm: Arm) -> list[Variant]:
 
 
 def _equal(switches: tuple[Switch, ...]) -> Variant:
-    arguments, variables = switched_off(switches)
+    arguments, variables = (
+        {name: value for one in switches for name, value in SWITCHES[one][part].items()}
+        for part in (0, 1)
+    )
     return Variant(
         name=NAME, arm=NAME, speculative_config=None,
         engine_args=arguments, tensor_parallel_sizes=None, environment=variables, equal_engine=True,

@@ -57,29 +57,27 @@ def _choices() -> dict[str, list[str]]:
 
 
 def _switches_off() -> dict[str, list[str]]:
-    """Return the methods with which this release switches off what it else has: it knows that only
+    """Return the methods with which this release switches off what it else has. It knows that only
     in the middle of its own start, so its source is read."""
-    try:
-        source = inspect.getsource(_member("vllm.config.vllm", "VllmConfig"))
-    except (TypeError, OSError):
-        return {}
+    config = _member("vllm.config.vllm", "VllmConfig")
+    source = "" if config is None else inspect.getsource(config)
     # A method of one model's own is "mtp" by then.
     every = {one for one in _methods() or () if not one.endswith("_mtp")}
-    found: dict[str, list[str]] = {}
     before, there, _ = source.partition("Async scheduling not supported with %s-based")
-    if there:
-        condition = before.rpartition("elif (")[2]
-        kept = set(re.findall(r'"(\w+)"', condition))
-        for kind in re.findall(r"\b(\w+Types)\b", condition):
-            kept |= set(_words(_member("vllm.config.speculative", kind)))
-        found["async-scheduling"] = sorted(every - kept)
-    body = source.partition("def _get_v2_model_runner_unsupported_features")[2].partition("\n    def ")[0]
+    condition = before.rpartition("elif (")[2]
+    types = re.findall(r"\b\w+Types\b", condition)
+    kept = {word for one in types for word in _words(_member("vllm.config.speculative", one))}
+    kept |= set(re.findall(r'"(\w+)"', condition))
+    body = source.partition("def _get_v2_model_runner_unsupported_features")[2].partition(
+        "\n    def "
+    )[0]
+    first: set[str] = set()
     for negated, named in re.findall(r"if speculative_config\.method (not )?in \(([^)]*)\)", body):
         listed = set(re.findall(r'"(\w+)"', named))
-        found["model-runner"] = sorted(
-            {*found.get("model-runner", ()), *(every - listed if negated else every & listed)}
-        )
-    return found
+        first |= every - listed if negated else every & listed
+    return {
+        "async-scheduling": sorted(every - kept) if there else [], "model-runner": sorted(first),
+    }  # fmt: skip
 
 
 def _memory_share() -> float | None:

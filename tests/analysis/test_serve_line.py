@@ -61,7 +61,7 @@ def test_the_line_survives_a_shell() -> None:
     words = shlex.split(str(serve_line(FACTS, config)))
     assert words[:9] == [
         "vllm", "serve", "org/target", "--tensor-parallel-size", "2",
-        "--max-model-len", "4096", "--enforce-eager", "--no-enable-prefix-caching",
+        "--no-enable-prefix-caching", "--max-model-len", "4096", "--enforce-eager",
     ]  # fmt: skip
     assert words[9] == "--speculative-config"
     assert json.loads(words[10]) == config

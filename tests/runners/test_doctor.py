@@ -300,7 +300,7 @@ def test_vllm_says_its_device_and_its_share_of_memory(asked: Situation) -> None:
 
 @pytest.mark.slow
 def test_vllm_says_what_a_method_switches_off(asked: Situation) -> None:
-    off = asked.engine.switches_off or {}
+    off = asked.engine.switches_off
     assert set(off["async-scheduling"]) >= {"ngram", "suffix", "medusa"}
     assert not {"draft_model", "eagle3", "mtp", "deepseek_mtp"} & {*off["async-scheduling"]}
     assert "suffix" in off["model-runner"]
@@ -310,15 +310,13 @@ def test_vllm_says_what_a_method_switches_off(asked: Situation) -> None:
 @pytest.mark.parametrize(
     ("changes", "device", "said", "fix"),
     [
-        ({}, "cuda", "asynchronous scheduling and its second model runner", "Write equal_engine: true"),
-        ({}, "cpu", "off asynchronous scheduling: ", "Write equal_engine: [async-scheduling]"),
+        ({}, "cuda", "asynchronous scheduling and the second model runner; the baseline keeps", "Write equal_engine: true"),
+        ({}, "cpu", "off asynchronous scheduling; ", "Write equal_engine: [async-scheduling]"),
         ({"environment": {"VLLM_USE_V2_MODEL_RUNNER": "0"}}, "cuda",
-         "off asynchronous scheduling: ", "Write equal_engine: [async-scheduling]"),
+         "off asynchronous scheduling; ", "Write equal_engine: [async-scheduling]"),
         ({"equal_engine": True}, "cpu",
-         "equal_engine switches off its second model runner, which no method",
-         "Write equal_engine: [async-scheduling]."),
-        ({"equal_engine": True, "arms": [{"name": "baseline"}]}, "cuda",
-         "equal_engine switches off asynchronous scheduling and", "Leave equal_engine out."),
+         "equal_engine switches off asynchronous scheduling and the second model runner: two",
+         "Write equal_engine: [async-scheduling] "),
         ({"equal_engine": True}, "cuda", None, None),
     ],
 )  # fmt: skip
