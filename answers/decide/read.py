@@ -31,7 +31,7 @@ def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
     """Return what a record or a report tells of a cell's server beyond facts: ``commands`` by
     engine, ``environment`` and ``model_path``."""
-    (told,) = queries.server_of_cell(reader, cell_id).to_pylist()
+    told: dict[str, Any] = queries.server_of_cell(reader, cell_id).to_pylist()[0]
     parsed = {name: json.loads(told[name] or "{}") for name in ("commands", "environment")}
     return told | parsed
 
