@@ -124,18 +124,14 @@ def _as_measured(facts: Mapping[str, Any], config: Config | None) -> bool:
 
 def _without(words: Iterable[str], unwanted: Callable[[str], object]) -> Words:
     """Return a command without the options of such names, their values, and credentials."""
-    groups: list[Words] = [[]]
-    for word in words:
-        groups += [[]] if word.startswith("-") else []
-        groups[-1].append(word)
-    return [word for group in groups for word in _kept(group, unwanted)]
-
-
-def _kept(group: Words, unwanted: Callable[[str], object]) -> Words:
-    """Return what stays of an option and the words behind it, of which the first is its value."""
-    name, equals, _ = (group or [""])[0].lstrip("-").partition("=")
-    dropped = unwanted(name.partition(".")[0].replace("_", "-")) or _REMOVED in " ".join(group[:2])
-    return group[1 if equals else 2 :] if dropped else group
+    kept: Words = []
+    groups = re.split(r"\0(?=-)", "\0".join(words))
+    for option, *rest in (group.split("\0") for group in groups):
+        name, equals, _ = option.lstrip("-").partition("=")
+        hidden = any(_REMOVED in word for word in (option, *rest[:1]))
+        dropped = hidden or unwanted(name.partition(".")[0].replace("_", "-"))
+        kept += (rest if equals else rest[1:]) if dropped else [option, *rest]
+    return kept
 
 
 def stated_config(facts: Mapping[str, Any]) -> Config:

@@ -19,7 +19,7 @@ def check(situation: Situation) -> Iterator[Finding]:
     study = situation.study
     if study is None or situation.plan is None:
         return
-    wanted = study.switched_off
+    wanted = study.equal_engine
     for launch in configurations(situation.plan):
         off = [one for one in SWITCHES if _switches_off(situation, launch, one)]
         if not off or set(off) == set(wanted):

@@ -44,9 +44,8 @@ def warm_up(url: str, study: Study, cell: PlannedCell, given: PromptFile) -> lis
 def bursts(study: Study, cell: PlannedCell) -> list[int]:
     """Return 1, 2, 4 … and what the level has in flight; where the study states a number, so many
     and no more."""
-    stated, there = study.window.warm_up_requests, cell.most_at_once
-    there = there if cell.concurrency is not None else min(there, _MOST_UNBOUND)
-    most = min(study.window.warm_up_at(there), there)
+    stated, bound = study.window.warm_up_requests, cell.concurrency or _MOST_UNBOUND
+    most = min(study.window.warm_up_at(bound), bound, cell.most_at_once)
     if stated is not None:
         return [min(most, stated - sent) for sent in range(0, stated, most or 1)]
     smaller = [1 << power for power in range((most - 1).bit_length())]

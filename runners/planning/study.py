@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
 from runners.planning.equal_engine import NAME, SWITCHES, Switch
@@ -168,6 +168,10 @@ class Cpus(Part):
     client: list[Annotated[int, Field(ge=0)]]
 
 
+def _switches(said: Any) -> Any:
+    return tuple(SWITCHES) if said is True else said or ()
+
+
 class Study(Part):
     """A whole study. ``variants`` are its arms with K settled.
 
@@ -188,8 +192,8 @@ class Study(Part):
     )
     target: Target
     arms: list[Arm] = Field(min_length=1)
-    equal_engine: bool | list[Switch] = Field(
-        default=False,
+    equal_engine: Annotated[tuple[Switch, ...], BeforeValidator(_switches)] = Field(
+        default=(),
         description="One more arm: a baseline without what a method switches off in vLLM",
     )
     datasets: list[Dataset] = Field(min_length=1)
@@ -223,13 +227,7 @@ class Study(Part):
         """The arms with their draft-token counts settled, in the order of the file; a baseline
         without what a method switches off stands last."""
         found = [variant for arm in self.arms for variant in _variants(arm)]
-        return tuple([*found, _equal(self.switched_off)] if self.equal_engine else found)
-
-    @property
-    def switched_off(self) -> tuple[Switch, ...]:
-        """What an arm of equal engine goes without."""
-        named = SWITCHES if self.equal_engine is True else self.equal_engine or ()
-        return tuple(named)
+        return tuple([*found, _equal(self.equal_engine)] if self.equal_engine else found)
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
