@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from analysis.matching.comparison import compare
+from analysis.matching.reference import BASELINE, against
 from answers import facts
 from answers.facts_code import code_hash
 from answers.ground import deciding_cells, judged_pairs, only_studies, rows_of
@@ -20,7 +21,7 @@ def derive(root: Path) -> int:
     """
     with Reader(root) as reader:
         cells = queries.cells(reader, Filters()).to_pandas()
-        deciding = deciding_cells(reader, cells)
+        deciding = against(deciding_cells(reader, cells), BASELINE)
         basis = facts.bases(deciding)
         missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
         with WriterLock(root).held(wait=False, on_wait=None):

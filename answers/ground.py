@@ -1,9 +1,10 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ class Rows:
 class Ground:
     """The comparison of whole studies and its differences. ``shown``: ids of the cells that the
     filters keep; ``excluded``: cells that decide nothing, by setting; ``broken``: arms whose answers
-    break."""
+    break; ``server_of``: what is known of a cell's server beside its facts."""
 
     cells: pd.DataFrame
     found: Comparison
@@ -84,6 +85,7 @@ class Ground:
     shown: frozenset[str]
     excluded: dict[str, Excluded]
     broken: Broken = field(default_factory=dict)
+    server_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``)."""
@@ -116,18 +118,20 @@ class Ground:
     @cached_property
     def hours_apart(self) -> dict[int, float]:
         """Setting -> hours between the middles of two arms, where all cells of one started before
-        all of the other; settings whose arms took turns are left out."""
+        all of the other; settings whose arms took turns, or could not with one launch of either,
+        are left out."""
         pairs = self.found.pairs[["setting", "arm_id", "baseline_id", "speculative_id"]]
         once = pairs.drop_duplicates(["baseline_id", "speculative_id"])
+        launches = self.sure.levels.groupby(["setting", "arm_id"])["launches"].max()
         at = {
             name: self.hours.reindex(once[f"{name}_id"].astype(object)).to_numpy()
             for name in ("baseline", "speculative")
         }
         told = once[["setting", "arm_id"]].assign(**at).dropna()
-        by_arm = told.groupby(["setting", "arm_id"]).agg(["min", "max", "median", "nunique"])
+        by_arm = told.groupby(["setting", "arm_id"]).agg(["min", "max", "median"])
         one, other = by_arm["baseline"], by_arm["speculative"]
         in_turn = (one["max"] >= other["min"]) & (other["max"] >= one["min"])
-        repeated = (one["nunique"] > 1) & (other["nunique"] > 1)
+        repeated = launches.reindex(by_arm.index, fill_value=0) > 1
         gaps = (one["median"] - other["median"]).abs()[~in_turn & repeated]
         largest = gaps.groupby(level="setting").max()
         return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))

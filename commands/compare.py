@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     "--metric", "metrics", multiple=True, metavar="METRIC[:STATISTIC]",
     help="Show it too, e.g. request_throughput or ttft:p99; repeatable.",
 )  # fmt: skip
+@click.option(
+    "--reference", metavar="ARM", default="baseline", show_default=True,
+    help="The arm that the others are compared with, e.g. 'baseline, equal engine'.",
+)  # fmt: skip
 @json_option
 def compare(
     warehouse: Path | None, allow: tuple[str, ...], metrics: tuple[str, ...], as_json: bool,
@@ -44,9 +48,9 @@ def compare(
     from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
 
-    also = tuple(line_of(text) for text in metrics)
+    also, reference = tuple(line_of(text) for text in metrics), given["reference"]
     with Reader(warehouse_path(warehouse)) as reader:
-        found = answer(reader, Question(filters_from(given), allow, also=also))
+        found = answer(reader, Question(filters_from(given), allow, reference, also))
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:

@@ -134,9 +134,9 @@ def show_flags(one: "Decision") -> None:
     table = entries(one)
     if table is not None:
         click.echo(table)
-    if one.config is None:
+    if one.config is None and one.serve is None:
         click.echo(nothing_to_paste(one))
-        return
-    click.echo(f"--speculative-config {shlex.quote(one.config)}")
+    if one.config is not None:
+        click.echo(f"--speculative-config {shlex.quote(one.config)}")
     if one.serve is not None:
         click.echo(one.serve)

@@ -11,6 +11,7 @@ from runners.checks import (
     disk,
     drafting,
     engines,
+    equal_engine,
     executables,
     gpus,
     heads,
@@ -49,6 +50,7 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
     engines.check,
     methods.check,
     drafting.check,
+    equal_engine.check,
     heads.check,
     memory.check,
     lengths.check,
@@ -60,7 +62,15 @@ CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
 )
 #: They know how vLLM reads its arguments and what it needs.
 _OF_VLLM = frozenset(
-    {methods.check, drafting.check, heads.check, memory.check, lengths.check, tokenizers.check}
+    {
+        methods.check,
+        drafting.check,
+        equal_engine.check,
+        heads.check,
+        memory.check,
+        lengths.check,
+        tokenizers.check,
+    }  # fmt: skip
 )
 _ENGINE_S, _HUB_S = 300.0, 120.0
 
@@ -114,6 +124,7 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
         memory_share=said["memory_share"],
         device=said["device"],
         suffix_decoding=said["suffix_decoding"],
+        switches_off={name: tuple(known) for name, known in said["switches_off"].items()},
         choices={name: tuple(known) for name, known in said["choices"].items()},
         refusals={launch.launch_id: words for launch, words in refused if words is not None},
     )

@@ -11,6 +11,10 @@ Entry = tuple[int, int, int]
 
 #: vLLM's name for K by batch size: ``[[from, to, K], …]``.
 TABLE = "num_speculative_tokens_per_batch_size"
+#: What a baseline has in place of a speculative config where it lacks what a method switches off in the
+#: engine: the names of its arguments and variables. It is an arm of its own, and no baseline unless asked.
+EQUAL_ENGINE = "equal_engine"
+EQUAL_LABEL = "baseline, equal engine"
 #: Settings that are true where the engine adapts K: vLLM's, SGLang's.
 _ADAPTIVE = ("enable_adaptive_verification", "speculative_adaptive")
 
@@ -55,7 +59,7 @@ def arm_label(method: str | None, most: int | None, config: Mapping[str, Any] | 
     if method is None:
         return "unknown"
     if method == "none":
-        return "baseline"
+        return EQUAL_LABEL if EQUAL_ENGINE in (config or {}) else "baseline"
     known = "?" if most is None else str(most)
     chosen = chooser(method, config)
     if chosen == "table":

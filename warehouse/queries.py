@@ -37,6 +37,12 @@ def run_of_cell(reader: Reader, cell_id: str) -> pa.Table:
     return reader.query("run_of_cell", cell_id=cell_id)
 
 
+def server_of_cell(reader: Reader, cell_id: str) -> pa.Table:
+    """Return commands, environment (JSON text) and model_path of one cell's server; null for
+    unknown."""
+    return reader.query("server_of_cell", cell_id=cell_id)
+
+
 def measurements(
     reader: Reader, filters: Filters, metrics: Sequence[str], statistics: Sequence[str]
 ) -> pa.Table:

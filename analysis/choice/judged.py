@@ -34,7 +34,7 @@ class Judged:
     time at each load (s), NaN where that is unknown. ``allowed``: what meets the SLO, ``baseline``
     (loads,) whether the baseline does. ``gains``: expected log ratios. ``barred``: the places of arms
     that may not be taken, whatever their speed; ``off`` (candidates,): whether an arm's server with
-    its drafts switched off is the baseline's."""
+    its drafts switched off is the baseline's; ``by_batch``: whether the engine takes a table of K."""
 
     loads: tuple[Load, ...]
     lines: tuple[Line, ...]
@@ -49,6 +49,7 @@ class Judged:
     gains: Floats
     barred: frozenset[int] = frozenset()
     off: NDArray[np.bool_] | None = None
+    by_batch: bool = True
 
     @cached_property
     def words(self) -> NDArray[np.object_]:
@@ -107,7 +108,8 @@ class Judged:
         """What a choice among the arms stands on."""
         may = np.array([at not in self.barred for at in range(len(self.gains))], dtype=np.bool_)
         batches = tuple(
-            int(x.value) if x.kind == "concurrency" and x.value else None for x in self.loads
+            int(x.value) if self.by_batch and x.kind == "concurrency" and x.value else None
+            for x in self.loads
         )
         settled = np.isin(self.words.astype(str), list(SETTLED))
         off = np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.frames import listed, numbered, plain
 from analysis.matching.comparison import SETTING
-from warehouse.arms import Chooser, chooser
+from warehouse.arms import EQUAL_ENGINE, Chooser, chooser
 
 #: What may differ between the datasets of one system.
 _OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
@@ -100,9 +100,9 @@ def config_of(text: Any) -> dict[str, Any]:
 def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
     if pd.isna(method):
         return None
-    if method == "none":
-        return BASELINE
     rest = config_of(config)
+    if method == "none":  # Equal engines are no server that anybody would run.
+        return None if EQUAL_ENGINE in rest else BASELINE
     stated = {name: rest.pop(name, None) for name in _IN_COLUMNS}
     known = [stated["model"] if pd.isna(draft) else draft,
              stated["revision"] if pd.isna(revision) else revision,

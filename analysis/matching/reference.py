@@ -1,6 +1,13 @@
 """Any arm as the one that the others are compared with."""
 
+import json
+from typing import Any
+
 import pandas as pd
+
+from analysis.frames import listed
+from analysis.matching.arms import config_of
+from warehouse.arms import EQUAL_ENGINE, EQUAL_LABEL
 
 BASELINE = "baseline"
 #: The method of the plain server where another arm takes the baseline's place.
@@ -11,11 +18,29 @@ def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
     """Return the cells with the arm labelled ``arm`` as their baseline, and the plain server as an
     arm.
 
-    ``cells`` as the query of that name returns them: spec_method, arm_label. What is paired with
-    what stays the same: everything but the speculation is equal.
+    ``cells`` as the query of that name returns them: spec_method, arm_label, and server_args and
+    speculative_config where there is a baseline with equal engine. What is paired with what stays
+    the same: everything but the speculation is equal; a baseline with equal engine stands in for
+    the baseline where it is asked for and is left out elsewhere.
     """
+    equal = cells["arm_label"] == EQUAL_LABEL
+    if arm == EQUAL_LABEL:
+        cells = cells.assign(
+            server_args=[
+                _as_others(*one) for one in listed(cells, "server_args", "speculative_config")
+            ]
+        )
+    elif equal.any():
+        cells = cells[~equal]
     if arm == BASELINE:
         return cells
     method = cells["spec_method"].astype(object)
     method = method.mask(method == "none", _PLAIN).mask(cells["arm_label"] == arm, "none")
     return cells.assign(spec_method=method)
+
+
+def _as_others(args: Any, config: Any) -> Any:
+    """Return server arguments (JSON text) without those that make the engine an equal one."""
+    switched = config_of(config).get(EQUAL_ENGINE, ())
+    told = {name: value for name, value in config_of(args).items() if name not in switched}
+    return json.dumps(told, sort_keys=True) if switched else args

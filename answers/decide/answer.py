@@ -1,7 +1,7 @@
 """From judged settings to decisions: the only place where an answer is made."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +66,10 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     # The others cost time and say nothing of what is asked.
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
-    judged = {setting: with_barred(known, setting, one) for setting, one in every.items()}
+    judged = {
+        setting: replace(with_barred(known, setting, one), by_batch=_takes_tables(known, setting))
+        for setting, one in every.items()
+    }
     shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
@@ -84,6 +87,12 @@ def _arms(known: Ground, question: Question) -> frozenset[str]:
     """Return the labels of the arms that may be taken; none where the reader chose none, which
     allows all."""
     return frozenset(question.filters.arm) - {"baseline"}
+
+
+def _takes_tables(known: Ground, setting: int) -> bool:
+    """Return whether the setting's engine takes a table of K by batch size: vLLM alone does."""
+    engine = known.found.keys["engine"].loc[setting].iloc[0]
+    return not isinstance(engine, str) or engine.lower() == "vllm"
 
 
 def _asked(known: Ground) -> set[int]:

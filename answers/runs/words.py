@@ -1,6 +1,7 @@
 """What is said of runs and cells: how much there is, how it went, how to run it again."""
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,6 +13,9 @@ from answers.wording import UNKNOWN, badge
 _LISTED = 3
 #: How flags begin that say on what a cell was measured.
 _ORIGIN = "evidence_"
+#: The port that a server's command names, and where an engine listens without one.
+_PORT = re.compile(r"--port[ =](\d+)")
+_PORTS = {"sglang": "30000", "llama.cpp": "8080"}
 NOTHING = "Nothing was measured that these filters keep"
 
 
@@ -90,10 +94,12 @@ def command_lines(run: Run) -> tuple[tuple[str, str], ...]:
 def again(run: Run, cells: Sequence[CellRow]) -> str:
     """Return a shell script with which somebody else can run this again; unknown parts are said."""
     commands = dict(command_lines(run))
-    server = commands.get("vllm")
-    load = commands.get(str(run.load_generator)) or commands.get("guidellm")
     engine = _one(cell.engine for cell in cells), _one(cell.engine_version for cell in cells)
-    wait = "until curl --silent --fail http://localhost:8000/health; do sleep 2; done"
+    server = commands.get(engine[0]) or commands.get("vllm")
+    load = commands.get(str(run.load_generator)) or commands.get("guidellm")
+    stated = _PORT.search(server or "")
+    port = stated[1] if stated else _PORTS.get(engine[0], "8000")
+    wait = f"until curl --silent --fail http://localhost:{port}/health; do sleep 2; done"
     return "\n".join(
         [
             f"# 1. The same software: {engine[0]} {engine[1]}, "

@@ -92,9 +92,11 @@ def _not_to_be_had(dataset: Dataset, hub: Hub, cached: StudyError | None, why: s
 
 def _enough(study: Study, dataset: Dataset) -> Finding:
     sets = prompt_sets(study, dataset.name)
-    count = sum(len(level.prompts) for level in sets.values())
-    levels = "1 level" if len(sets) == 1 else f"{len(sets)} levels"
-    return Finding(CHECK, "ok", f"Dataset {dataset.name}: {count} different prompts for {levels}.")
+    sent = [prompt.hash for level in sets.values() for prompt in level.prompts]
+    count, levels = len(set(sent)), "1 level" if len(sets) == 1 else f"{len(sets)} levels"
+    again = "" if count == len(sent) else f", sent again until there are {len(sent)}"
+    said = f"Dataset {dataset.name}: {count} different prompts for {levels}{again}."
+    return Finding(CHECK, "ok", said)
 
 
 def _few(plan: Plan) -> Iterator[Finding]:

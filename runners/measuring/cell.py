@@ -82,13 +82,15 @@ class Bench:
 
 @dataclass
 class _Notes:
-    """What an attempt at a cell notes for its record: times, command, cache, prompts, port."""
+    """What an attempt at a cell notes for its record: times, command, cache, prompts, port, and how
+    many requests warmed up at once, burst by burst."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     load_command: tuple[str, ...] = ()
     prefix_cache: str | None = None
     prompt_set_hash: str | None = None
     port: int | None = None
+    warm_up: list[int] = field(default_factory=list)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -142,7 +144,7 @@ def _measure(
     notes.prompt_set_hash, notes.port = prompts.hash, urlsplit(server.url).port
     try:
         with notes.phase("warm_up"):
-            warm_up(server.url, study, cell, prompts.warm_up)
+            notes.warm_up = warm_up(server.url, study, cell, prompts)
         notes.prefix_cache = empty_prefix_cache(server.url, study.prefix_cache)
         problem = count_before(server.url, folder / BEFORE, bench.launch)
         places = Places(
@@ -226,7 +228,7 @@ def _happened(
         port=notes.port,
         problem=problem,
         log_excerpt=excerpt,
-        notes=dict(attempt.notes),
+        notes={**attempt.notes, "warm_up": notes.warm_up},
     )
 
 

@@ -18,6 +18,7 @@ from runners.surroundings import gpu, provenance
 from runners.surroundings.numa import near_gpus
 from runners.surroundings.privacy import public
 from runners.surroundings.tools import tool
+from warehouse.arms import EQUAL_ENGINE
 from warehouse.contract import Record
 from warehouse.secrets.values import scrub
 
@@ -77,6 +78,7 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     near = near_gpus(study, launch)
     bound = {} if near is None else {"numa_nodes": list(near.nodes), "cores": len(near.cores)}
     environment = provenance.environment(study, gpus) | {"placement": {**placement(), **bound}}
+    environment["variables"] |= launch.variant.environment
     return Setting(study, launch, known, environment, server_command)
 
 
@@ -96,14 +98,19 @@ def used_gpus(study: Study, launch: Launch) -> list[int]:
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     """Return engine arguments by their names with underscores, and whether prefixes are cached."""
-    given = {**study.target.engine_args, **launch.variant.engine_args}
-    named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
+    variant = launch.variant
+    given = {**study.target.engine_args, **variant.engine_args, **variant.environment}
+    named = _named(given)
     caching = named.pop(_CACHING, None)
     if named.pop(f"no_{_CACHING}", False):
         caching = False
     if any(named.get(name) is True for name in _WITHOUT_CACHE):
         caching = False
     return {"server_args": public(named), "prefix_caching": caching}
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    return {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
 
 
 def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
@@ -185,9 +192,12 @@ def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
 
 
 def _speculation(launch: Launch) -> dict[str, Any]:
-    config = launch.variant.speculative_config
+    variant = launch.variant
+    config = variant.speculative_config
     if config is None:
-        return {"spec_method": "none"}
+        switched = [*_named(variant.engine_args), *variant.environment]
+        told = {"speculative_config": {EQUAL_ENGINE: switched}} if variant.equal_engine else {}
+        return {"spec_method": "none", **told}
     return {
         # vLLM takes a draft model where no method is named.
         "spec_method": config.get("method", "draft_model" if "model" in config else None),

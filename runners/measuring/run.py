@@ -265,7 +265,7 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
     near = near_gpus(study, launch)
     return ServerSpec(
         argv=tuple(argv),
-        env={**engine.always, **os.environ, **study.environment},
+        env={**engine.always, **os.environ, **study.environment, **launch.variant.environment},
         model=served_model(study),
         log=layout.server_log(launch.launch_id).absolute(),
         ready_timeout_s=study.limits.server_ready_s,

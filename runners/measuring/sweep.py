@@ -61,7 +61,7 @@ def _cell(launch: Launch, dataset: Dataset) -> PlannedCell:
 
 def _measure(bench: Bench, server: Serving, cell: PlannedCell, folder: Path) -> None:
     study, prompts = bench.study, bench.prompts.of(cell)
-    warm_up(server.url, study, cell, prompts.warm_up)
+    warm_up(server.url, study, cell, prompts)
     executable, version = bench.guidellm
     key = bench.api_key
     places = Places(server.url, str(prompts.path), str(folder / REPORT), key is not None)

@@ -46,7 +46,7 @@ def asked(
         "request": request,
         "window": study.window.model_dump(mode="json", exclude_none=True),
         "prefix_cache": study.prefix_cache,
-        "environment": telling(study.environment),
+        "environment": telling({**study.environment, **variant.environment}),
         "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
     }
     if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.

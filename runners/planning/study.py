@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
+from runners.planning.equal_engine import NAME, SWITCHES, Switch
 from runners.planning.k_table import table_problem
 from runners.planning.loads import SWEEP, LoadLevel, Loads
 from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
@@ -83,11 +84,13 @@ class Variant(Part):
     speculative_config: dict[str, Any] | None
     engine_args: dict[str, Any]
     tensor_parallel_sizes: tuple[Positive, ...] | None
+    environment: dict[str, str] = {}
+    equal_engine: bool = False
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the arm drafts nothing."""
-        return self.speculative_config is None
+        """Whether the arm drafts nothing and switches nothing off for the sake of those that do."""
+        return self.speculative_config is None and not self.equal_engine
 
 
 class Request(Part):
@@ -106,7 +109,7 @@ class Request(Part):
 
 
 #: Requests that warm up a level, where the study leaves it to its load.
-LEAST_WARM_UP, MOST_WARM_UP = 4, 128
+LEAST_WARM_UP, MOST_WARM_UP = 4, 512
 
 
 class Window(Part):
@@ -114,8 +117,8 @@ class Window(Part):
 
     warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="Requests of other prompts, sent before the level; left out: as many as it has "
-        "in flight, 4 to 128",
+        description="Requests of other prompts, sent before the level; left out: bursts that double "
+        "up to what it has in flight, at most 512",
     )
     warm_up: Share = Field(
         default=0.0, description="Share of the level's requests left out at its start"
@@ -165,6 +168,10 @@ class Cpus(Part):
     client: list[Annotated[int, Field(ge=0)]]
 
 
+def _switches(said: Any) -> Any:
+    return tuple(SWITCHES) if said is True else said or ()
+
+
 class Study(Part):
     """A whole study. ``variants`` are its arms with K settled.
 
@@ -185,6 +192,10 @@ class Study(Part):
     )
     target: Target
     arms: list[Arm] = Field(min_length=1)
+    equal_engine: Annotated[tuple[Switch, ...], BeforeValidator(_switches)] = Field(
+        default=(),
+        description="One more arm: a baseline without what a method switches off in vLLM",
+    )
     datasets: list[Dataset] = Field(min_length=1)
     tensor_parallel_sizes: list[Positive] = [1]
     concurrency: list[Positive] | None = Field(
@@ -213,8 +224,10 @@ class Study(Part):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The arms with their draft-token counts settled, in the order of the file."""
-        return tuple(variant for arm in self.arms for variant in _variants(arm))
+        """The arms with their draft-token counts settled, in the order of the file; a baseline
+        without what a method switches off stands last."""
+        found = [variant for arm in self.arms for variant in _variants(arm)]
+        return tuple([*found, _equal(self.equal_engine)] if self.equal_engine else found)
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
@@ -276,6 +289,8 @@ class Study(Part):
         unique("arms", [variant.name for variant in self.variants])
         unique("datasets", [dataset.name for dataset in self.measured_on])
         unique("concurrency levels", self.concurrency or [])
+        if self.equal_engine and self.engine != "vllm":
+            raise ValueError("equal_engine is known of vLLM alone; leave it out")
         if (self.concurrency is None) == (self.load is None):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
@@ -327,6 +342,17 @@ def _variants(arm: Arm) -> list[Variant]:
         )
         for k in counts
     ]
+
+
+def _equal(switches: tuple[Switch, ...]) -> Variant:
+    arguments, variables = (
+        {name: value for one in switches for name, value in SWITCHES[one][part].items()}
+        for part in (0, 1)
+    )
+    return Variant(
+        name=NAME, arm=NAME, speculative_config=None,
+        engine_args=arguments, tensor_parallel_sizes=None, environment=variables, equal_engine=True,
+    )  # fmt: skip
 
 
 def _with_k(config: dict[str, Any] | None, k: int | None) -> dict[str, Any] | None:

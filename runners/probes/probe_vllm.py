@@ -3,6 +3,7 @@
 In: {"commands": [[word, …], …]}, the words after ``vllm serve``. Out: {"methods": […],
 "settings": […], "memory_share": default of --gpu-memory-utilization, "device": "cuda", "cpu" …,
 "suffix_decoding": whether its package is there, "choices": {setting: the words that it takes},
+"switches_off": {"async-scheduling", "model-runner": methods that go without},
 "refusals": [null or the parser's words, one for
 each command]}. What a release does not have is null. Takes seconds, as every import of vLLM does.
 """
@@ -11,9 +12,11 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import os
+import re
 import sys
 import typing
 from typing import Any
@@ -51,6 +54,30 @@ def _choices() -> dict[str, list[str]]:
              "draft_sample_method": "DraftSampleMethod"}  # fmt: skip
     found = {name: _words(_member("vllm.config.speculative", kind)) for name, kind in named.items()}
     return {name: known for name, known in found.items() if known}
+
+
+def _switches_off() -> dict[str, list[str]]:
+    """Return the methods with which this release switches off what it else has. It knows that only
+    in the middle of its own start, so its source is read."""
+    config = _member("vllm.config.vllm", "VllmConfig")
+    source = "" if config is None else inspect.getsource(config)
+    # A method of one model's own is "mtp" by then.
+    every = {one for one in _methods() or () if not one.endswith("_mtp")}
+    before, there, _ = source.partition("Async scheduling not supported with %s-based")
+    condition = before.rpartition("elif (")[2]
+    types = re.findall(r"\b\w+Types\b", condition)
+    kept = {word for one in types for word in _words(_member("vllm.config.speculative", one))}
+    kept |= set(re.findall(r'"(\w+)"', condition))
+    body = source.partition("def _get_v2_model_runner_unsupported_features")[2].partition(
+        "\n    def "
+    )[0]
+    first: set[str] = set()
+    for negated, named in re.findall(r"if speculative_config\.method (not )?in \(([^)]*)\)", body):
+        listed = set(re.findall(r'"(\w+)"', named))
+        first |= every - listed if negated else every & listed
+    return {
+        "async-scheduling": sorted(every - kept) if there else [], "model-runner": sorted(first),
+    }  # fmt: skip
 
 
 def _memory_share() -> float | None:
@@ -97,6 +124,7 @@ def main() -> None:
         "device": _device(),
         "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,
         "choices": _choices(),
+        "switches_off": _switches_off(),
         "refusals": [
             None if parser is None else _refusal(parser, words) for words in asked["commands"]
         ],

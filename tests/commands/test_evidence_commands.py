@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import draftboard
+from tests.commands.asking import run, told
 from warehouse.rows import Measurement
 from warehouse.store import open_writer
 
@@ -296,3 +298,33 @@ def test_diff_of_something_unknown_or_ambiguous_is_one_sentence(
         in draftboard_says("diff", "zzz", "zzz", "--warehouse", path)[1]
     )
     assert "names 2 of them" in draftboard_says("diff", "run-", "run-", "--warehouse", path)[1]
+
+
+def test_a_baseline_with_equal_engine_is_a_reference_and_never_the_baseline(
+    tmp_path: Path, make_source: Callable[..., Any], make_cell: Callable[..., Any]
+) -> None:
+    """Drafts bring 10 % of what the engine loses to them: twice as fast with an equal engine."""
+    arms = [("none", {}, None, 100.0), ("draft_model", {}, {"method": "draft_model"}, 110.0),
+            ("none", {"async_scheduling": False}, {"equal_engine": ["async_scheduling"]}, 55.0)]  # fmt: skip
+    cells = []
+    with open_writer(tmp_path) as writer:
+        source = make_source("equal")
+        for at, (arm, repeat) in enumerate(product(arms, range(3))):
+            method, args, config, speed = arm
+            facts = {"spec_method": method, "server_args": args, "speculative_config": config,
+                     "num_speculative_tokens": 3 if method == "draft_model" else None,
+                     "launch": f"{at}", "repeat": repeat, "concurrency": 8}  # fmt: skip
+            values = (Measurement("canonical", "output_throughput", "mean", speed + repeat / 50),)
+            cells.append(make_cell(source, at, facts=facts, measurements=values, flags=()))
+        writer.add(source, iter(cells))
+        writer.commit()
+    place = ("--warehouse", str(tmp_path))
+
+    (one,) = told("verdict", *place)["decisions"]
+    assert one["arm"] == "draft_model K=3"
+    assert one["loads"][0]["improvement"] == pytest.approx(0.1, abs=0.005)
+    result = run("compare", *place, "--reference", "baseline, equal engine")
+    assert result.exception is None, result.exception
+    printed = result.stdout
+    assert "+100" in printed
+    assert "plain" not in printed

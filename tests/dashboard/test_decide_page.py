@@ -128,7 +128,7 @@ def test_a_gain_at_every_load_is_a_yes_with_its_interval_and_its_saving(
     assert value.startswith("-20.")
     assert note.startswith("gain, same hardware; 95 %: -2")
     assert [row["word"] for row in load_map(page)] == ["gain"] * 3
-    assert page.code[-1].value.startswith("vllm serve lab/tiny-target")
+    assert page.code[-1].value.startswith("vllm serve tiny --speculative-config")
     assert "Nothing that was measured" in said(unfolded())
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,23 @@ def test_the_instructions_state_software_commands_and_facts() -> None:
     assert "dataset=" not in said
     assert "draftboard run STUDY.yaml" in said
     assert "Model revision: unknown" in said
+
+
+@pytest.mark.parametrize(
+    ("engine", "more", "port"),
+    [
+        ("vllm", ["--port", "37663"], 37663), ("vllm", ["--port=37663"], 37663),
+        ("vllm", [], 8000), ("llama.cpp", [], 8080), ("sglang", [], 30000),
+    ],
+)  # fmt: skip
+def test_the_instructions_wait_where_the_server_listens(
+    engine: str, more: list[str], port: int
+) -> None:
+    commands = json.dumps({engine: ["serve", *more], "guidellm": ["guidellm"]})
+    said = words.again(_run(commands=commands), [replace(_cell("code"), engine=engine)])
+
+    assert f"serve {' '.join(more)}".rstrip() + " &" in said
+    assert f"http://localhost:{port}/health" in said
 
 
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:

@@ -19,6 +19,7 @@ from runners.checks import (
     cores,
     datasets,
     disk,
+    equal_engine,
     executables,
     gpus,
     heads,
@@ -295,6 +296,40 @@ def test_vllm_says_its_device_and_its_share_of_memory(asked: Situation) -> None:
     assert (asked.engine.device, asked.on_gpu) == ("cpu", False)
     assert asked.engine.memory_share == 0.92
     assert asked.vllm.version == "0.32.0+cpu"
+
+
+@pytest.mark.slow
+def test_vllm_says_what_a_method_switches_off(asked: Situation) -> None:
+    off = asked.engine.switches_off
+    assert set(off["async-scheduling"]) >= {"ngram", "suffix", "medusa"}
+    assert not {"draft_model", "eagle3", "mtp", "deepseek_mtp"} & {*off["async-scheduling"]}
+    assert "suffix" in off["model-runner"]
+    assert "ngram" not in off["model-runner"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "device", "said", "fix"),
+    [
+        ({}, "cuda", "asynchronous scheduling and the second model runner; the baseline keeps", "Write equal_engine: true"),
+        ({}, "cpu", "off asynchronous scheduling; ", "Write equal_engine: [async-scheduling]"),
+        ({"environment": {"VLLM_USE_V2_MODEL_RUNNER": "0"}}, "cuda",
+         "off asynchronous scheduling; ", "Write equal_engine: [async-scheduling]"),
+        ({"equal_engine": True}, "cpu",
+         "equal_engine switches off asynchronous scheduling and the second model runner: two",
+         "Write equal_engine: [async-scheduling] "),
+        ({"equal_engine": True}, "cuda", None, None),
+    ],
+)  # fmt: skip
+def test_two_engines_are_named_before_they_are_compared(
+    study_of: StudyOf, changes: dict[str, Any], device: str, said: str | None, fix: str | None
+) -> None:
+    off = {"async-scheduling": ("draft_model", "ngram"), "model-runner": ("draft_model",)}
+    engine = replace(ENGINE, device=device, switches_off=off)
+    found = list(equal_engine.check(situation(with_draft(study_of, **changes), engine=engine)))
+    assert [one.status for one in found] == ([] if said is None else ["warning"])
+    for one in found:
+        assert str(said) in one.said
+        assert str(one.fix).startswith(str(fix))
 
 
 def test_methods_that_vllm_knows_are_confirmed(study_of: StudyOf) -> None:
@@ -665,6 +700,15 @@ def test_datasets_are_read_and_few_prompts_are_said(study_of: StudyOf, tmp_path:
     assert "there is no file gone.jsonl" in found[2].said
     assert "12 different prompts, but its levels need 800" in found[3].said
     assert {finding.status for finding in found[4:]} == {"warning"}
+
+
+def test_prompts_that_are_sent_again_are_counted_once(study_of: StudyOf, tmp_path: Path) -> None:
+    (tmp_path / "prompts.jsonl").write_text("".join(f'{{"prompt": "p{i}"}}\n' for i in range(12)))
+    given = [{"name": "few", "file": "prompts.jsonl", "prompts_per_level": 20, "reuse": True}]
+    found = list(datasets.check(situation(study_of(datasets=given, concurrency=[1, 4]))))
+    assert found[0].said == (
+        "Dataset few: 12 different prompts for 2 levels, sent again until there are 40."
+    )
 
 
 def test_a_taken_port_that_the_study_names_is_a_blocker(study_of: StudyOf) -> None:

@@ -52,6 +52,18 @@ def test_an_arm_says_its_method_and_what_it_was_configured_with(study_of) -> Non
     assert of_cell(plan, "plain", happened()).spec_method == "draft_model"
 
 
+def test_a_baseline_with_equal_engine_says_what_it_goes_without(study_of) -> None:
+    plan = make_plan(study_of(equal_engine=True))
+    launch = plan.launches[-1]
+    found = of_cell(plan, "baseline-equal-engine", happened())
+    switched = ["async_scheduling", "VLLM_USE_V2_MODEL_RUNNER"]
+
+    assert (found.spec_method, found.arm) == ("none", "baseline-equal-engine")
+    assert found.speculative_config == {"equal_engine": switched}
+    told = server_args(plan.study, launch)["server_args"]
+    assert told == {"async_scheduling": False, "VLLM_USE_V2_MODEL_RUNNER": "0"}
+
+
 def test_a_failed_attempt_says_why_and_shows_the_end_of_the_log(study_of) -> None:
     lines = tuple(f"line {number}" for number in range(100))
     went = happened(problem=Diagnosis("killed", "It was killed."), log_excerpt=lines, attempt=3)

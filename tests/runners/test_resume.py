@@ -290,7 +290,7 @@ def test_warming_up_by_the_load_measures_nothing_again_and_another_number_does()
 
 @pytest.mark.parametrize(
     ("stated", "in_flight", "expected"),
-    [(None, 1, 4), (None, 64, 64), (None, 5000, 128), (0, 64, 0), (8, 64, 8)],
+    [(None, 1, 4), (None, 64, 64), (None, 5000, 512), (0, 64, 0), (8, 64, 8)],
 )
 def test_a_level_is_warmed_up_by_as_many_as_it_has_in_flight(
     stated: int | None, in_flight: int, expected: int

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.planning.vllm_command import server_command
 from warehouse.errors import StudyError
 
 GOOD = """\
@@ -40,6 +42,23 @@ def test_a_list_of_draft_tokens_makes_an_arm_of_each(tmp_path: Path) -> None:
         "num_speculative_tokens": 3,
     }
     assert study.variants[0].is_baseline
+
+
+def test_an_equal_engine_is_one_more_baseline_that_is_no_arms_reference(study_of) -> None:
+    plain = make_plan(study_of())
+    study = study_of(equal_engine=True)
+    *others, found = study.variants
+    assert tuple(others) == study_of().variants
+    assert (found.name, found.is_baseline) == ("baseline-equal-engine", False)
+    assert server_command(study, found, 1)[-1] == "--no-async-scheduling"
+    assert found.environment == {"VLLM_USE_V2_MODEL_RUNNER": "0"}
+    # What was measured without it stays measured.
+    known = {cell.fingerprint for cell in plain.cells}
+    assert {cell.fingerprint for cell in make_plan(study).cells} > known
+    only = study_of(equal_engine=["async-scheduling"]).variants[-1]
+    assert only.environment == {}
+    with pytest.raises(StudyError, match="known of vLLM alone"):
+        study_of(equal_engine=True, engine="sglang")
 
 
 def test_by_default_texts_end_naturally_at_temperature_0(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_percentile_is_shown_by_its_number(statistic, label):
 @pytest.mark.parametrize(
     ("method", "k", "config", "label"),
     [(None, None, None, "unknown"), ("none", None, None, "baseline"),
+     ("none", None, {"equal_engine": ["async_scheduling"]}, "baseline, equal engine"),
      ("eagle3", 3, {"draft_sample_method": "greedy"}, "eagle3 K=3"),
      ("ngram", None, None, "ngram K=?"), ("suffix", 24, None, "suffix K<=24"),
      ("draft_model", 5, {TABLE: [[6, 16, 2], [1, 5, 5]]}, "draft_model K=5/2 by table"),

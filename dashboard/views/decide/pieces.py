@@ -51,12 +51,13 @@ def tiles(one: Decision) -> None:
 
 
 def paste(one: Decision) -> None:
-    """Draw what to give vLLM."""
+    """Draw what to give the engine."""
     config = one.config and f"--speculative-config '{one.config}'"
     for text in (config, one.serve):
         if text:
             copied(text)
-    notes = [tables.entries(one), tables.nothing_to_paste(one), *tables.table_notes(one)]
+    missing = tables.nothing_to_paste(one) if one.serve is None else ""
+    notes = [tables.entries(one), missing, *tables.table_notes(one)]
     told = [note for note in notes if note]
     if told:
         st.caption(plain("  ".join(told)))
