@@ -1,12 +1,11 @@
 """Kernels that the server compiled during a load, by its log: what compiling takes is no serving.
 
-A log tells the time of its own machine, mostly without the year; it is cut when its cell ends, so
-its last line and the record's end say how far its clock is from UTC.
+A log tells its machine's own time, often without the year. It is cut when its cell ends, so between
+its last line and the record's end lies less than the half-hour by which clocks are apart.
 """
 
-import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from ingest.counters import Window
 from warehouse.rows import Flag
@@ -16,11 +15,10 @@ _EVENT = re.compile(
     r"|Autotuning process starts|AUTOTUNE \w+\(|Compiling a graph for|torch\.compile took"
     r"|Entering DeepGEMM JIT"
 )
-_DATE = re.compile(r"\b(?:(\d{4})-)?(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
-#: A line that bears no date follows one that does: characters.
+_DATE = re.compile(r"\b(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
+#: The date of a line that bears none stands so near before it: characters.
 _NEAR = 1 << 16
-#: Clocks of the world are whole half-hours apart: s.
-_ZONE = 1800.0
+_ZONE, _ROUNDED = 1800.0, 2.0
 _NAMED = 3
 
 
@@ -29,42 +27,29 @@ def compiled(log: str, window: Window | None, ended: datetime | None) -> tuple[F
 
     ``ended``: when the cell's record ended, at which its log was cut.
     """
-    dates = _DATE.findall(log[-_NEAR:])
-    if window is None or ended is None or not dates:
+    last = _date_before(log, len(log))
+    if window is None or ended is None or last is None:
         return ()
-    last = _moment(dates[-1], ended)
-    if last is None:
-        return ()
-    # Two seconds, since a log rounds.
-    away = math.ceil((last - ended.timestamp() - 2) / _ZONE) * _ZONE
-    found = [
-        event["kernel"] or event["tuned"] or event[0].strip(" (:")
-        for event in _EVENT.finditer(log)
-        if _within(log, event, (window[0] + away, window[1] + away), ended)
-    ]
+    idle = (ended.astimezone(UTC) - last).total_seconds() + _ROUNDED
+    end = ended.timestamp() + _ROUNDED - idle % _ZONE
+    found = []
+    for event in _EVENT.finditer(log):
+        date = _date_before(log, event.start())
+        if date is None:
+            continue
+        # A second of a log is as long as any.
+        if window[0] - 1 < end - (last - date).total_seconds() <= window[1]:
+            found.append(event["kernel"] or event["tuned"] or event[0].strip(" (:"))
     return (_flag(found),) if found else ()
 
 
-def _within(log: str, event: re.Match[str], window: Window, ended: datetime) -> bool:
-    """Return whether the event lies in the window, in the log's own time."""
-    start = max(log.rfind("\n", 0, event.start()), event.start() - _NEAR, 0)
-    dates = _DATE.findall(log, start, event.start()) or _DATE.findall(
-        log, max(start - _NEAR, 0), start
-    )
-    at = _moment(dates[-1], ended) if dates else None
-    return at is not None and window[0] - 1 < at <= window[1]
-
-
-def _moment(date: tuple[str, ...], ended: datetime) -> float | None:
-    """Return a date as if it were UTC: unix seconds; without a year it is at most a day after
-    ``ended``."""
-    year, *rest = date
-    month, day, *time = map(int, rest)
+def _date_before(log: str, place: int) -> datetime | None:
+    """Return the last date before a place, in a year like any other."""
+    found = _DATE.findall(log, max(place - _NEAR, 0), place)
     try:
-        at = datetime(int(year or ended.year), month, day, *time, tzinfo=UTC)
-        late = not year and at > ended + timedelta(days=1)
-        return (at.replace(year=at.year - 1) if late else at).timestamp()
-    except ValueError:
+        month, day, hour, minute, second = map(int, found[-1])
+        return datetime(2000, month, day, hour, minute, second, tzinfo=UTC)
+    except (IndexError, ValueError):
         return None
 
 

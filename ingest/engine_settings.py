@@ -11,7 +11,8 @@ from typing import Any
 Settings = dict[str, Any]
 
 #: vLLM's numbers for its modes, where it does not spell them.
-_COMPILE = ("NONE", "STOCK_TORCH_COMPILE", "DYNAMO_TRACE_ONCE", "VLLM_COMPILE")
+_COMPILE = {"0": "NONE", "1": "STOCK_TORCH_COMPILE", "2": "DYNAMO_TRACE_ONCE",
+            "3": "VLLM_COMPILE"}  # fmt: skip
 _GRAPHS = {"0": "NONE", "1": "PIECEWISE", "2": "FULL", "[2, 0]": "FULL_DECODE_ONLY",
            "[2, 1]": "FULL_AND_PIECEWISE"}  # fmt: skip
 _LONGEST = 60
@@ -48,22 +49,17 @@ _ARGUMENT = re.compile(r"(\w+)=('[^']*'|[\w.-]+)")
 def of_vllm(config: Mapping[str, Any]) -> Settings:
     """Return what vLLM's whole configuration says: ``engine.json``, or its ``/server_info``."""
     cache, compiled = _part(config, "cache_config"), _part(config, "compilation_config")
-    model = _part(config, "model_config")
-    blocks, size = cache.get("num_gpu_blocks"), cache.get("block_size")
-    counted = blocks * size if isinstance(blocks, int) and isinstance(size, int) else None
-    mode = compiled.get("mode", compiled.get("level"))
-    known = isinstance(mode, int) and 0 <= mode < len(_COMPILE)
-    graphs = str(compiled.get("cudagraph_mode"))
+    mode, graphs = compiled.get("mode", compiled.get("level")), compiled.get("cudagraph_mode")
     return _known(
         {
             "async_scheduling": _part(config, "scheduler_config").get("async_scheduling"),
             "attention_backend": _part(config, "attention_config").get("backend"),
-            "cuda_graphs": _GRAPHS.get(graphs, compiled.get("cudagraph_mode")),
+            "cuda_graphs": _GRAPHS.get(str(graphs), graphs),
             "cuda_graph_max": compiled.get("max_cudagraph_capture_size"),
-            "enforce_eager": model.get("enforce_eager"),
-            "compile_mode": _COMPILE[mode] if known else mode,
-            "kv_cache_tokens": cache.get("kv_cache_size_tokens") or counted,
-            "kv_cache_blocks": blocks,
+            "enforce_eager": _part(config, "model_config").get("enforce_eager"),
+            "compile_mode": _COMPILE.get(str(mode), mode),
+            "kv_cache_tokens": cache.get("kv_cache_size_tokens"),
+            "kv_cache_blocks": cache.get("num_gpu_blocks"),
             "kv_cache_dtype": cache.get("cache_dtype"),
         }
     )

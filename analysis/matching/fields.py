@@ -1,12 +1,14 @@
 """What two cells must share to be compared, and what of it is known of each."""
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import numbered
+from analysis.frames import numbered, objects
+from analysis.matching.arguments import arguments
 from warehouse.loads import Load, load_of
 
 #: What must be equal, and what a person calls it.
@@ -59,17 +61,34 @@ def numbered_loads(cells: pd.DataFrame) -> tuple[tuple[Load, ...], NDArray[np.in
     return loads, np.array([-1 if load is None else places[load] for load in found], dtype=np.int64)
 
 
-def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return each match field as integers, equal where the values are; -1 for unknown."""
-    return pd.DataFrame({name: _codes(cells, name) for name in MATCH_FIELDS}, index=cells.index)
+def field_codes(cells: pd.DataFrame, apart: Collection[str] = ()) -> pd.DataFrame:
+    """Return each match field as integers, equal where the values are; -1 for unknown.
+
+    ``apart``: server arguments (``server_args.max-num-seqs``) that get a column of their own and
+    are left out of the others'.
+    """
+    columns = {name: _codes(cells, name, apart) for name in (*MATCH_FIELDS, *apart)}
+    return pd.DataFrame(columns, index=cells.index)
 
 
-def _codes(cells: pd.DataFrame, name: str) -> NDArray[np.int64]:
+def _codes(cells: pd.DataFrame, name: str, apart: Collection[str]) -> NDArray[np.int64]:
     if name == "load":
         return np.asarray(pd.factorize(pd.Series(loads_of(cells), dtype=object))[0], dtype=np.int64)
-    if name not in cells:
+    if name not in cells and name not in apart:
         return np.full(len(cells), -1, dtype=np.int64)
-    return np.asarray(pd.factorize(cells[name])[0], dtype=np.int64)
+    values = cells["server_args" if name in apart else name]
+    if apart and name.startswith("server_args"):
+        values = objects([_argument(text, name, apart) for text in values], cells.index)
+    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+
+
+def _argument(text: Any, name: str, apart: Collection[str]) -> Any:
+    """Return one argument, or all that are not looked at by themselves; None where there are
+    none."""
+    known = arguments(text)
+    if name in apart:
+        return known.get(name, "")
+    return tuple(each for each in known.items() if each[0] not in apart) or None
 
 
 def conflicts(

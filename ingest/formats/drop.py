@@ -74,7 +74,11 @@ class Drop:
     @cached_property
     def log(self) -> str:
         """What the server printed until the cell ended; empty where that was not kept."""
-        return _log(self.folder)
+        for suffix in _PACKED:
+            path = self.folder / (_LOG + suffix)
+            with suppress(OSError, InvalidInput):
+                return bytes(head_of_file(path, _LOG_LIMIT)).decode(errors="replace")
+        return ""
 
     def source_id(self, report_hash: str | None) -> str:
         """Return sha256 over the drop's file names and content hashes."""
@@ -303,15 +307,6 @@ def _configuration(folder: Path) -> dict[str, Any]:
     except (*UNREADABLE, InvalidInput):
         return {}
     return said if isinstance(said, dict) else {}
-
-
-def _log(folder: Path) -> str:
-    for suffix in _PACKED:
-        path = folder / (_LOG + suffix)
-        if path.is_file():
-            with suppress(OSError, InvalidInput):
-                return bytes(head_of_file(path, _LOG_LIMIT)).decode(errors="replace")
-    return ""
 
 
 def _snapshot(data: bytes | None) -> Snapshot | None:

@@ -363,7 +363,7 @@ def test_packed_metrics_files_are_the_same_source(run: Any, drop: Any) -> None:
 
 ENGINE = {
     "scheduler_config": {"async_scheduling": False}, "model_config": {"enforce_eager": False},
-    "cache_config": {"num_gpu_blocks": 39066, "block_size": 16, "cache_dtype": "auto"},
+    "cache_config": {"num_gpu_blocks": 39066, "kv_cache_size_tokens": 625056, "cache_dtype": "auto"},
     "compilation_config": {"mode": 3, "cudagraph_mode": [2, 1], "max_cudagraph_capture_size": 512},
     "attention_config": {"backend": None},
 }  # fmt: skip
