@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import listed
-from analysis.matching.arguments import arguments
-from warehouse.rows import Flag
+from analysis.matching.fields import arguments
+from warehouse.rows import Flag, Severity
 
 #: Settings that make another engine, and what they are called.
 SETTINGS = {
@@ -25,6 +25,7 @@ _APART = 0.01
 _OFF, _CHOICE = " (the method switches it off)", " (the method's choice)"
 _EQUAL = " (the method's doing: the arguments are equal)"
 _TAKEN = " (taken for the method's doing: whether the arguments are equal is not known)"
+_GIVEN = " (by the method, or by the arguments that differ by leave)"
 #: What of a cell tells its engine.
 READ = ("engine_settings", "server_args", "engine")
 
@@ -50,16 +51,18 @@ def differences(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[EngineDif
     first, second = (json.loads(x[0]) if isinstance(x[0], str) else {} for x in (one, other))
     # SGLang tells its arguments after its own changes to them.
     known = isinstance(one[1], str) and isinstance(other[1], str) and other[2] != "sglang"
-    equal = known and arguments(one[1]) == arguments(other[1])
+    same = arguments(one[1]) == arguments(other[1])
+    usual = _TAKEN if not known else _EQUAL if same else _GIVEN
     found = []
     for name, words in (SETTINGS | SIZES).items():
         here, there = first.get(name), second.get(name)
         if here is None or there is None or here == there:
             continue
-        if name in SIZES and abs(there - here) <= _APART * here:
+        sizes = isinstance(here, int) and isinstance(there, int)
+        if name in SIZES and not (sizes and abs(there - here) > _APART * here):
             continue
-        cause = "" if name in SIZES else _EQUAL if equal else _TAKEN
-        if name in second.get("by_method", ()):
+        cause = "" if name in SIZES else usual
+        if name in str(second.get("by_method")):
             cause = _OFF if there is False else _CHOICE
         found.append(EngineDifference(name, words, here, there, name in SETTINGS, cause))
     return tuple(found)
@@ -89,6 +92,6 @@ def engine_flags(cells: pd.DataFrame, chosen: pd.DataFrame) -> Iterator[tuple[Fl
     pairs = (listed(told.iloc[chosen[side].to_numpy()], *READ) for side in ("b", "s"))
     for one, other in zip(*pairs, strict=True):
         found = differences(one, other)
-        severity = "warning" if any(x.matters for x in found) else "info"
+        severity: Severity = "warning" if any(x.matters for x in found) else "info"
         said = sentence(found, "the other arm")
         yield (Flag("engines_differ", severity, said),) if found else ()

@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import numbered
-from analysis.matching.arguments import field_of, require
 from analysis.matching.engines import engine_flags
 from analysis.matching.fields import (
     ARM,
@@ -16,6 +15,8 @@ from analysis.matching.fields import (
     UNKNOWN_MATCHES,
     conflicts,
     field_codes,
+    field_of,
+    require,
 )
 from analysis.matching.fields import MATCH_FIELDS as MATCH_FIELDS
 from analysis.matching.nearest import nearest_in_time, spread
@@ -42,12 +43,12 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     argument as ``server_args.max-num-seqs``. Raises UnknownKey for one that names nothing.
     """
     allow = tuple(dict.fromkeys(map(field_of, allow)))
-    require(allow, cells, MATCH_FIELDS)
+    require(allow, cells)
     # Whatever the order of the rows, the same cells give the same pairs and reasons.
     cells = cells.sort_values("cell_id", ignore_index=True)
     codes = field_codes(cells, [name for name in allow if name not in MATCH_FIELDS])
     kind = _kinds(cells)
-    strict = [name for name in codes if name not in allow]
+    strict = [str(name) for name in codes if name not in allow]
     chosen = _choose(cells, codes, kind, strict)
     pairs = _pairs(cells, codes, chosen)
     return Matching(pairs, unmatched(cells, codes[strict], kind, chosen, allow))
@@ -84,7 +85,7 @@ def _choose(
         }
     )  # fmt: skip
     equal = [name for name in strict if name not in UNKNOWN_MATCHES]
-    rows["key"], rows["suits"] = _groups(codes, list(codes)), _groups(codes, equal)
+    rows["key"], rows["suits"] = _groups(codes, [*map(str, codes)]), _groups(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
     suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.matching.arguments import differing
-from analysis.matching.fields import MATCH_FIELDS, conflicts, loads_of
+from analysis.matching.fields import MATCH_FIELDS, conflicts, differing, loads_of
 from analysis.matching.nearest import nearest
 
 Rows = NDArray[np.int64]

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from analysis.frames import listed
-from analysis.matching.arguments import differing
 from analysis.matching.engines import READ, differences, sentence
 from analysis.matching.engines import EngineDifference as EngineDifference
+from analysis.matching.fields import differing
 from analysis.matching.unmatched import shown
 from answers.decide.read import Ground
 
@@ -52,9 +52,9 @@ def allowed_words(found: Collection[EngineDifference], arm: str) -> str:
 def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[EngineDifference]:
     arguments = differing(one["server_args"], other["server_args"])
     for name in allowed:
+        both = {name: (shown(one.get(name)), shown(other.get(name)))}
         kind = name.partition(".")[0]
-        own = {field: both for field, both in arguments.items() if name in (field, kind)}
-        both = {} if own and kind == "server_args" else {name: (one.get(name), other.get(name))}
-        for field, (here, there) in (both or own).items():
-            matters = kind in _OF_A_SERVER
-            yield EngineDifference(field, field, shown(here), shown(there), matters, _LEAVE)
+        if kind == "server_args":
+            both = {x: told for x, told in arguments.items() if name in (x, kind)} or both
+        for field, (here, there) in both.items():
+            yield EngineDifference(field, field, here, there, kind in _OF_A_SERVER, _LEAVE)

@@ -302,11 +302,9 @@ def _beside(folder: Path, name: str) -> bytes | None:
 
 def _configuration(folder: Path) -> dict[str, Any]:
     """Return the engine's own configuration; empty where it was not kept, or cannot be read."""
-    try:
-        said = msgspec.json.decode(_beside(folder, _ENGINE) or b"{}")
-    except (*UNREADABLE, InvalidInput):
-        return {}
-    return said if isinstance(said, dict) else {}
+    with suppress(*UNREADABLE, InvalidInput):
+        return msgspec.json.decode(_beside(folder, _ENGINE) or b"{}", type=dict[str, Any])
+    return {}
 
 
 def _snapshot(data: bytes | None) -> Snapshot | None:
