@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import listed
+from analysis.matching.difference import alike
 from analysis.matching.fields import arguments
 from warehouse.rows import Flag, Severity
 
@@ -19,9 +20,8 @@ SETTINGS = {
     "enforce_eager": "eager execution", "compile_mode": "compile mode",
     "kv_cache_dtype": "type of the KV cache",
 }  # fmt: skip
-#: Sizes of one engine; they differ where they are further apart than this share.
+#: Sizes of one engine.
 SIZES = {"kv_cache_tokens": "KV cache in tokens", "cuda_graph_max": "largest CUDA graph"}
-_APART = 0.01
 _OFF, _CHOICE = " (the method switches it off)", " (the method's choice)"
 _EQUAL = " (the method's doing: the arguments are equal)"
 _TAKEN = " (taken for the method's doing: whether the arguments are equal is not known)"
@@ -56,10 +56,7 @@ def differences(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[EngineDif
     found = []
     for name, words in (SETTINGS | SIZES).items():
         here, there = first.get(name), second.get(name)
-        if here is None or there is None or here == there:
-            continue
-        sizes = isinstance(here, int) and isinstance(there, int)
-        if name in SIZES and not (sizes and abs(there - here) > _APART * here):
+        if alike(here, there):
             continue
         cause = "" if name in SIZES else usual
         if name in str(second.get("by_method")):
