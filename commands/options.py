@@ -69,7 +69,8 @@ def allow_option(command: Command) -> Command:
         "--allow",
         multiple=True,
         metavar="FIELD",
-        help="Let pairs differ in this field, e.g. engine_version; they stay marked. Repeatable.",
+        help="Let pairs differ in this field, e.g. engine_version, or in one server argument, e.g. "
+        "server_args.max-num-seqs; they stay marked. Repeatable.",
     )(command)
 
 

@@ -12,7 +12,7 @@ from ingest.unreadable import belongs, shown
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import UnknownKey
 
-_OBJECTS = frozenset({"server_args", "speculative_config"})
+_OBJECTS = frozenset({"server_args", "engine_settings", "speculative_config"})
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -49,6 +49,15 @@ class Facts(BaseModel):
     server_args: dict[str, Any] | None = Field(
         None, description="Engine arguments that do not belong to the speculation"
     )
+    engine_settings: dict[str, Any] | None = Field(
+        None,
+        description=(
+            "What the engine made of its arguments: async_scheduling, model_runner, "
+            "attention_backend, cuda_graphs, cuda_graph_max, enforce_eager, compile_mode, "
+            "kv_cache_tokens, kv_cache_blocks, kv_cache_dtype; by_method: those that the log says "
+            "the speculation changed"
+        ),
+    )
 
     dataset: Text | None = None
     prompt_set_hash: Text | None = Field(

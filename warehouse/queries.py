@@ -19,8 +19,9 @@ ECDF_POINTS = 200
 def cells(reader: Reader, filters: Filters) -> pa.Table:
     """Return one row per cell: identity, facts, provenance, counts and number of flags.
 
-    ``server_args`` and ``speculative_config`` are JSON text; ``comparable_as`` is ``canonical`` or
-    ``reported: <definition>``; ``duration`` is in s, ``started_at`` and ``ingested_at`` UTC.
+    ``server_args``, ``engine_settings`` and ``speculative_config`` are JSON text; ``comparable_as``
+    is ``canonical`` or ``reported: <definition>``; ``duration`` is in s, ``started_at`` and
+    ``ingested_at`` UTC.
     """
     return reader.query("cells", **filters.as_parameters())
 

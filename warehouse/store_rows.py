@@ -18,7 +18,7 @@ from warehouse.rows import Cell, Measurement, Source
 
 _INT, _TEXT, _REAL, _BOOL = pa.int64(), pa.string(), pa.float64(), pa.bool_()
 _TIME = pa.timestamp("us", "UTC")
-_JSON_FACTS = ("server_args", "speculative_config")
+_JSON_FACTS = ("server_args", "engine_settings", "speculative_config")
 _FACT_TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(FACT_KEYS, _TEXT),
     **dict.fromkeys(("repeat", "gpu_count", "tensor_parallel_size", "seed", "max_tokens"), _INT),

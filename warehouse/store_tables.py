@@ -25,6 +25,8 @@ _ORDER = {
     "samples": 'cell, name, "at"',
 }
 _SCHEMAS = {**BATCHES, "rejections": REJECTIONS}
+#: Columns that files may lack although their version is ours: they are younger than it.
+_YOUNGER = {"cells": " union all by name select null::varchar as engine_settings where false"}
 
 
 def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
@@ -96,7 +98,9 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
         files = generation.of(name)
         if files:
             paths = ", ".join(quoted((root / TABLES).absolute() / one.file) for one in files)
-            text = f"create view {name} as from read_parquet([{paths}], hive_partitioning = false)"
+            how = "hive_partitioning = false, union_by_name = true"
+            text = f"create view {name} as from read_parquet([{paths}], {how})"
+            text += _YOUNGER.get(name, "")
             try:
                 connection.execute(text)
             except duckdb.Error as error:

@@ -20,6 +20,8 @@ OUTCOMES: frozenset[str] = frozenset(
         "fingerprint", "provenance",
     }
 )  # fmt: skip
+#: What an engine made of its arguments; its sizes differ by less than this share from start to start.
+_ENGINE, _APART = "engine_settings.", 0.01
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<value>.*))?", re.DOTALL)
 
 
@@ -42,14 +44,24 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ch
 
     Records are rows of the queries cells or runs. JSON text is taken apart, so that one server
     argument is one field; command lines are compared option by option, in any order. OUTCOMES are
-    left out, and so is what neither states.
+    left out, and so is what neither states, and of an engine's own settings what is ``alike``.
     """
     one, other = flat(before), flat(after)
     return tuple(
         Change(name, one.get(name), other.get(name))
         for name in sorted(one.keys() | other.keys())
         if one.get(name) != other.get(name)
+        and not (name.startswith(_ENGINE) and alike(one.get(name), other.get(name)))
     )
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether a setting of two engines may be the same: unknown of one, equal, or a size that
+    no two starts have quite alike."""
+    if one is None or other is None or one == other:
+        return True
+    numbers = isinstance(one, int) and isinstance(other, int)
+    return numbers and abs(other - one) <= _APART * abs(one)
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """What two cells must share to be compared, and what of it is known of each."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import numbered
+from analysis.frames import numbered, objects
+from analysis.matching.difference import flat
+from warehouse.errors import UnknownKey
 from warehouse.loads import Load, load_of
 
 #: What must be equal, and what a person calls it.
@@ -59,17 +63,34 @@ def numbered_loads(cells: pd.DataFrame) -> tuple[tuple[Load, ...], NDArray[np.in
     return loads, np.array([-1 if load is None else places[load] for load in found], dtype=np.int64)
 
 
-def field_codes(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return each match field as integers, equal where the values are; -1 for unknown."""
-    return pd.DataFrame({name: _codes(cells, name) for name in MATCH_FIELDS}, index=cells.index)
+def field_codes(cells: pd.DataFrame, apart: Collection[str] = ()) -> pd.DataFrame:
+    """Return each match field as integers, equal where the values are; -1 for unknown.
+
+    ``apart``: server arguments (``server_args.max-num-seqs``) that get a column of their own and
+    are left out of the others'.
+    """
+    columns = {name: _codes(cells, name, apart) for name in (*MATCH_FIELDS, *apart)}
+    return pd.DataFrame(columns, index=cells.index)
 
 
-def _codes(cells: pd.DataFrame, name: str) -> NDArray[np.int64]:
+def _codes(cells: pd.DataFrame, name: str, apart: Collection[str]) -> NDArray[np.int64]:
     if name == "load":
         return np.asarray(pd.factorize(pd.Series(loads_of(cells), dtype=object))[0], dtype=np.int64)
-    if name not in cells:
+    if name not in cells and name not in apart:
         return np.full(len(cells), -1, dtype=np.int64)
-    return np.asarray(pd.factorize(cells[name])[0], dtype=np.int64)
+    values = cells["server_args" if name in apart else name]
+    if apart and name.startswith("server_args"):
+        values = objects([_argument(text, name, apart) for text in values], cells.index)
+    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+
+
+def _argument(text: Any, name: str, apart: Collection[str]) -> Any:
+    """Return one argument, or all that are not looked at by themselves; None where there are
+    none."""
+    known = arguments(text)
+    if name in apart:
+        return known.get(name, "")
+    return tuple(each for each in known.items() if each[0] not in apart) or None
 
 
 def conflicts(
@@ -97,3 +118,46 @@ def filled(cells: pd.DataFrame) -> pd.DataFrame:
         agreed = known.transform("nunique") == 1
         shared[name] = cells[name].where(cells[name].notna() | ~agreed, known.transform("first"))
     return cells.assign(**shared)
+
+
+@lru_cache(4096)
+def arguments(text: Any) -> Mapping[str, str]:
+    """Return the arguments behind JSON text as fields, ``server_args.max-num-seqs``, and their
+    values as words; empty where nothing is known."""
+    return {
+        field_of(name): str(value).lower() for name, value in flat({"server_args": text}).items()
+    }
+
+
+def field_of(name: str) -> str:
+    """Return a field's name; a server argument's is the same whichever way it is written."""
+    kind, dot, argument = name.partition(".")
+    return kind + dot + argument.lstrip("-").lower().replace("_", "-")
+
+
+def stated_arguments(cells: pd.DataFrame) -> list[str]:
+    """Return every server argument that a cell states, as a field."""
+    texts = cells["server_args"].unique() if "server_args" in cells else ()
+    return sorted({name for text in texts for name in arguments(text)})
+
+
+def require(named: Collection[str], cells: pd.DataFrame) -> None:
+    """Raise UnknownKey for a name that is no match field and no argument that a cell states."""
+    there = stated_arguments(cells)
+    wrong = next((name for name in named if name not in (*MATCH_FIELDS, *there)), None)
+    if wrong is not None and (len(cells) or not wrong.startswith("server_args")):
+        raise UnknownKey(
+            f"{wrong!r} is no field that pairs must share; use one of {', '.join(MATCH_FIELDS)}, or one "
+            f"server argument alone: {', '.join(there) or 'these cells state none'}."
+        )
+
+
+def differing(one: Any, other: Any) -> dict[str, tuple[str, str]]:
+    """Return the arguments in which two cells' JSON texts differ, with both values."""
+    first, second = arguments(one), arguments(other)
+    unsaid = ["not stated" if isinstance(text, str) else "unknown" for text in (one, other)]
+    return {
+        name: (first.get(name, unsaid[0]), second.get(name, unsaid[1]))
+        for name in sorted({*first, *second})
+        if first.get(name) != second.get(name)
+    }

@@ -8,17 +8,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import numbered
+from analysis.matching.engines import engine_flags
 from analysis.matching.fields import (
     ARM,
     IDLE_AT_TEMPERATURE_0,
     UNKNOWN_MATCHES,
     conflicts,
     field_codes,
+    field_of,
+    require,
 )
 from analysis.matching.fields import MATCH_FIELDS as MATCH_FIELDS
 from analysis.matching.nearest import nearest_in_time, spread
 from analysis.matching.unmatched import named, shown, unmatched
-from warehouse.errors import UnknownKey
 from warehouse.rows import Flag
 
 Flags = Iterator[Flag]
@@ -37,20 +39,19 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     """Pair each speculative cell with the one baseline that suits it best.
 
     ``cells`` has a row per cell: cell_id, spec_method, status, repeat, started_at and the match
-    fields (a missing column is unknown). Raises UnknownKey for a field in ``allow`` that is not
-    one of MATCH_FIELDS.
+    fields (a missing column is unknown). ``allow``: fields in which two may differ, or one server
+    argument as ``server_args.max-num-seqs``. Raises UnknownKey for one that names nothing.
     """
-    for name in allow:
-        if name not in MATCH_FIELDS:
-            raise UnknownKey(
-                f"{name!r} is no field that pairs must share; use one of {', '.join(MATCH_FIELDS)}."
-            )
+    allow = tuple(dict.fromkeys(map(field_of, allow)))
+    require(allow, cells)
     # Whatever the order of the rows, the same cells give the same pairs and reasons.
     cells = cells.sort_values("cell_id", ignore_index=True)
-    codes, kind = field_codes(cells), _kinds(cells)
-    strict = [name for name in MATCH_FIELDS if name not in allow]
+    codes = field_codes(cells, [name for name in allow if name not in MATCH_FIELDS])
+    kind = _kinds(cells)
+    strict = [str(name) for name in codes if name not in allow]
     chosen = _choose(cells, codes, kind, strict)
-    return Matching(_pairs(cells, codes, chosen), unmatched(cells, codes[strict], kind, chosen))
+    pairs = _pairs(cells, codes, chosen)
+    return Matching(pairs, unmatched(cells, codes[strict], kind, chosen, allow))
 
 
 def _kinds(cells: pd.DataFrame) -> pd.Series:
@@ -84,7 +85,7 @@ def _choose(
         }
     )  # fmt: skip
     equal = [name for name in strict if name not in UNKNOWN_MATCHES]
-    rows["key"], rows["suits"] = _groups(codes, list(MATCH_FIELDS)), _groups(codes, equal)
+    rows["key"], rows["suits"] = _groups(codes, [*map(str, codes)]), _groups(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
     suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
@@ -153,30 +154,32 @@ def _seconds(cells: pd.DataFrame) -> pd.Series:
 def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
     matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
-    differ = conflicts(one, other, tuple(MATCH_FIELDS))
-    unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen))
+    names = tuple(map(str, codes))
+    differ = conflicts(one, other, names)
+    unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen, names), names)
     columns = ("tied", "spread", "timed", "repeat_b", "repeat_s")
-    found = zip(unknown, *(chosen[name] for name in columns), strict=True)
+    engines = engine_flags(cells, chosen)
+    found = zip(engines, unknown, *(chosen[name] for name in columns), strict=True)
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
-            "allowed": pd.Series(named(differ), dtype=object),
+            "allowed": pd.Series(named(differ, names), dtype=object),
             "flags": pd.Series(
-                [(*_doubts(u), *_choice(*choice)) for u, *choice in found], dtype=object
+                [(*_doubts(u), *_choice(*choice), *e) for e, u, *choice in found], dtype=object
             ),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
 
 
-def _idle(cells: pd.DataFrame, chosen: pd.DataFrame) -> NDArray[np.bool_]:
-    """Return (pairs, match fields): whether the field has no effect in the pair, so that nobody
+def _idle(cells: pd.DataFrame, chosen: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return (pairs, ``names``): whether the field has no effect in the pair, so that nobody
     need know it."""
     greedy = (_column(cells, "temperature") == 0).to_numpy()
     on_cpu = _texts(cells, "evidence") == "cpu"
     rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
-    idle = np.zeros((len(chosen), len(MATCH_FIELDS)), dtype=np.bool_)
-    for at, name in enumerate(MATCH_FIELDS):
+    idle = np.zeros((len(chosen), len(names)), dtype=np.bool_)
+    for at, name in enumerate(names):
         if name in IDLE_AT_TEMPERATURE_0:
             idle[:, at] = greedy[rows[0]] & greedy[rows[1]]
         if name == "gpu_count":

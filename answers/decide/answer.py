@@ -108,7 +108,9 @@ def _why_none(known: Ground, asked: set[int]) -> str:
     if known.cells.empty:
         return "No cell matches; draftboard runs lists what there is."
     if known.found.pairs.empty and len(known.found.unmatched):
-        reason = str(known.found.unmatched["reason"].iloc[0])
+        reasons = known.found.unmatched["reason"].astype(str).tolist()
+        # Of several the one that holds its way out helps most.
+        reason = next((told for told in reasons if "--allow" in told), reasons[0])
         return f"No pair of cells can be compared, for example: {reason}. draftboard compare lists all."
     return "No pair of cells has a metric that decides; draftboard compare says what there is."
 

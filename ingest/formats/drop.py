@@ -10,24 +10,29 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from ingest.compiled import compiled
 from ingest.counters import Window, before_after, over_window, samples_within
+from ingest.engine_settings import merged, of_vllm
 from ingest.formats.vllm_facts import LOCAL_TIME
 from ingest.machine import Machine, means, read_machine
 from ingest.machine_flags import circumstances
 from ingest.prometheus import Snapshot, parse_exposition
-from ingest.read import open_content
+from ingest.read import head_of_file, open_content
 from ingest.samples import Series, read_series
 from ingest.server_cache import cache_measurements
 from ingest.speculation import completed
 from ingest.unread_counters import is_unread, told, unread_snapshots
-from ingest.unreadable import why
+from ingest.unreadable import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag
@@ -37,6 +42,8 @@ NAME = "drop"
 RECORD = "record.json"
 _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
 _MACHINE = "machine-samples.jsonl"
+#: What the engine was configured as, and what its server printed: no part of what a drop is known by.
+_ENGINE, _LOG, _LOG_LIMIT = "engine.json", "server.log", 32 << 20
 _RECORD_LIMIT = 16 << 20
 #: Of a server's last words so much is kept.
 _LOG_LINES, _LOG_WIDTH = 80, 500
@@ -61,7 +68,17 @@ class Drop:
     def facts(self) -> dict[str, Any]:
         """Return the facts that the record states or implies; they override the report's own."""
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
-        return completed(stated)
+        settings = merged(of_vllm(_configuration(self.folder)), self.log)
+        return completed(({"engine_settings": settings} if settings else {}) | stated)
+
+    @cached_property
+    def log(self) -> str:
+        """What the server printed until the cell ended; empty where that was not kept."""
+        for suffix in _PACKED:
+            path = self.folder / (_LOG + suffix)
+            with suppress(OSError, InvalidInput):
+                return bytes(head_of_file(path, _LOG_LIMIT)).decode(errors="replace")
+        return ""
 
     def source_id(self, report_hash: str | None) -> str:
         """Return sha256 over the drop's file names and content hashes."""
@@ -177,7 +194,8 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     window = (
         None if start is None or not length else (start.timestamp(), start.timestamp() + length)
     )
-    found, flags = over_window(drop.series, _of_all_requests(cell, window))
+    whole = _of_all_requests(cell, window)
+    found, flags = over_window(drop.series, whole)
     if found is None and alone:
         found, more = before_after(drop.before, drop.after)
         flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
@@ -188,7 +206,8 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     # Snapshots around several levels say how large the cache is, and nothing of one level's hits.
     cached = cache_measurements(drop.before, drop.after if alone else None)
     return replace(
-        cell, acceptance=acceptance, flags=(*cell.flags, *flags, *told(drop.unread)),
+        cell, acceptance=acceptance,
+        flags=(*cell.flags, *flags, *told(drop.unread), *compiled(drop.log, whole, drop.record.ended_at)),
         samples=samples,
         measurements=(*cell.measurements, *means(samples), *cached),
     )  # fmt: skip
@@ -279,6 +298,13 @@ def _beside(folder: Path, name: str) -> bytes | None:
         if path.is_file():
             return bytes(open_content(path).data) if suffix else path.read_bytes()
     return None
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
+    """Return the engine's own configuration; empty where it was not kept, or cannot be read."""
+    with suppress(*UNREADABLE, InvalidInput):
+        return msgspec.json.decode(_beside(folder, _ENGINE) or b"{}", type=dict[str, Any])
+    return {}
 
 
 def _snapshot(data: bytes | None) -> Snapshot | None:

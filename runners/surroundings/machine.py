@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 _ETC = Path("/etc/os-release")
+_DOCKER, _MOUNTS = Path("/.dockerenv"), Path("/proc/mounts")
 
 
 def cpu() -> dict[str, Any]:
@@ -79,7 +80,9 @@ def _container_kind() -> str | None:
         return "apptainer"
     if Path("/run/.containerenv").exists():
         return "podman"
-    return "docker" if Path("/.dockerenv").exists() else None
+    # A virtual machine made of an image has Docker's file too, and a disk of its own as its root.
+    on_disk = re.search(r"^/dev/(?!.*docker)\S+ / ", _text(_MOUNTS), re.M) is not None
+    return "docker" if _DOCKER.exists() and not on_disk else None
 
 
 def _container_image() -> str | None:

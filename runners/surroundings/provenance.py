@@ -136,7 +136,11 @@ def variables(study: Study) -> dict[str, str]:
     Of those that only the study sets and that are on no list the names stay, not the values.
     """
     merged = {**engine_of(study).always, **os.environ, **study.environment}
-    listed = {name: value for name, value in merged.items() if may_be_written(name)}
+    # What a container's image requires of a driver is long, and changes nothing once it runs.
+    listed = {
+        name: value for name, value in merged.items()
+        if may_be_written(name) and not name.startswith("NVIDIA_REQUIRE_")
+    }  # fmt: skip
     unlisted = {
         name: REMOVED
         for name in study.environment

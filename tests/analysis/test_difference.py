@@ -35,3 +35,14 @@ def test_a_quoted_value_is_one_value() -> None:
     assert options(command) == {
         "words": "vllm serve", "speculative-config": '{"method": "ngram"}', "seed": "-1",
     }  # fmt: skip
+
+
+def test_of_engines_only_what_is_known_of_both_and_not_a_starts_own_differs() -> None:
+    before = {"engine_settings": '{"kv_cache_tokens": 625056, "model_runner": "V2"}'}
+    after = {
+        "engine_settings": '{"kv_cache_tokens": 624960, "model_runner": "V1", "cuda_graphs": "on"}'
+    }
+    assert [one.sentence for one in differences(before, after)] == [
+        "engine_settings.model_runner: V2 → V1"
+    ]
+    assert differences({"engine_settings": None}, after) == ()

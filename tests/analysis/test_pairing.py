@@ -1,5 +1,6 @@
 """What pairs, what does not, and what each cell without a partner is told."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -71,11 +72,14 @@ def test_each_difference_is_named_with_both_values(row: Row, field: str) -> None
         here, there = "8 at once", "16 at once"
     said = reasons(found)
     assert pairs(found) == []
+    way = f": compare all the same with --allow {field}"
+    # Whoever compares these asks two questions at once.
+    way = "" if field in ("model", "dataset", "load", "evidence") else way
     assert said["s"] == (
-        f"nearest baseline b differs: {MATCH_FIELDS[field]} is {there} here and {here} there"
+        f"nearest baseline b differs: {MATCH_FIELDS[field]} is {there} here and {here} there{way}"
     )
     assert said["b"] == (
-        f"nearest speculative s differs: {MATCH_FIELDS[field]} is {here} here and {there} there"
+        f"nearest speculative s differs: {MATCH_FIELDS[field]} is {here} here and {there} there{way}"
     )
 
 
@@ -95,6 +99,51 @@ def test_unknown_against_unknown_pairs_as_unverified(row: Row, field: str) -> No
     assert pairs(found) == [("b", "s")]
     assert names(found) == ["unverified"]
     assert found.pairs["flags"][0][0].sentence.endswith(f": {MATCH_FIELDS[field]}.")
+
+
+#: What a baseline runs with today, and what an arm has to run with.
+TODAY = '{"max_model_len": 262144, "max_num_seqs": 256, "gpu_memory_utilization": 0.9}'
+ARM = '{"max-model-len": "131072", "max-num-seqs": 256, "gpu-memory-utilization": "0.9", "async-scheduling": false}'
+
+
+@pytest.mark.parametrize("today", [TODAY, TODAY.replace("262144", "131072")])
+def test_one_argument_is_allowed_alone_and_the_rest_must_agree(row: Row, today: str) -> None:
+    rows = row("b", server_args=today), row("s", "eagle3", server_args=ARM)
+    first = reasons(matched(*rows))["s"]
+    assert "server_args.async-scheduling is false here and not stated there" in first
+    one = ("server_args.async_scheduling",)
+    if today == TODAY:
+        told = reasons(matched(*rows, allow=one))["s"]
+        assert told == (
+            "nearest baseline b differs: server_args.max-model-len is 131072 here and 262144 there: "
+            "compare all the same with --allow server_args.async-scheduling "
+            "--allow server_args.max-model-len"
+        )
+        one = ("server_args.async-scheduling", "server_args.max-model-len")
+    found = matched(*rows, allow=one)
+    assert pairs(found) == [("b", "s")]
+    assert found.pairs["allowed"][0] == tuple(
+        name.replace("_", "-").replace("server-", "server_") for name in one
+    )
+
+
+def test_an_argument_of_one_arm_is_refused_with_its_way_out_where_the_other_says_nothing(
+    row: Row,
+) -> None:
+    rows = row("b", server_args=None), row("s", "eagle3", server_args='{"async-scheduling": false}')
+    assert reasons(matched(*rows))["s"] == (
+        "nearest baseline b differs: server_args.async-scheduling is false here and unknown there: "
+        "compare all the same with --allow server_args.async-scheduling"
+    )
+    assert pairs(matched(*rows, allow=("server_args.async-scheduling",))) == [("b", "s")]
+    assert pairs(matched(*rows, allow=("server_args",))) == [("b", "s")]
+
+
+@pytest.mark.parametrize("name", ["async-scheduling", "server_args.max-len", "speed"])
+def test_what_names_no_field_is_told_what_may_be_named(row: Row, name: str) -> None:
+    rows = row("b", server_args=TODAY), row("s", "eagle3", server_args=TODAY)
+    with pytest.raises(UnknownKey, match=r"is no field.*server_args\.max-model-len"):
+        matched(*rows, allow=(name,))
 
 
 IDLE = [("top_p", {"temperature": 0.0}), ("seed", {"temperature": 0.0}),
@@ -142,7 +191,8 @@ def test_a_known_difference_is_not_made_up_for_by_an_unknown_one(row: Row) -> No
     found = matched(baseline, row("s", "eagle3", precision="bf16"))
     assert pairs(found) == []
     assert reasons(found)["s"] == (
-        "nearest baseline b differs: precision is bf16 here and fp8 there"
+        "nearest baseline b differs: precision is bf16 here and fp8 there: compare all the same "
+        "with --allow precision"
     )
 
 
@@ -370,7 +420,9 @@ def test_the_reason_names_the_nearest_of_many_kinds_of_baseline(row: Row) -> Non
     rows = [row(f"b{i:04}", dataset=f"d{i}", gpu="x", seed=i) for i in range(600)]
     rows[301] = row("b0301", dataset="d301", gpu="x")
     found = matched(*rows, row("s", "eagle3", dataset="d301"))
-    assert reasons(found)["s"] == "nearest baseline b0301 differs: GPU is same here and x there"
+    assert reasons(found)["s"].startswith(
+        "nearest baseline b0301 differs: GPU is same here and x there"
+    )
 
 
 def test_a_baseline_of_its_own_study_is_taken_before_a_nearer_one(row: Row) -> None:
@@ -380,3 +432,52 @@ def test_a_baseline_of_its_own_study_is_taken_before_a_nearer_one(row: Row) -> N
         row("s", "eagle3", study="a", started_at=pd.Timestamp("2026-11-01T00:01", tz="UTC")),
     )
     assert ("own", "s") in pairs(found)
+
+
+def engine(**settings: Any) -> dict[str, str]:
+    """A vLLM with known arguments, and what it made of them."""
+    known = {"async_scheduling": True, "model_runner": "V2", "kv_cache_tokens": 800_080}
+    return {"engine_settings": json.dumps(known | settings), "server_args": TODAY}
+
+
+OFF = {"async_scheduling": False, "model_runner": "V1", "kv_cache_tokens": 625_056,
+       "by_method": ["async_scheduling"]}  # fmt: skip
+
+
+def test_engines_that_differ_with_equal_arguments_pair_and_are_told(row: Row) -> None:
+    found = matched(row("b", **engine()), row("s", "eagle3", **engine(**OFF)))
+    (flag,) = found.pairs["flags"][0]
+    assert (flag.name, flag.severity) == ("engines_differ", "warning")
+    assert flag.sentence == (
+        "The two arms ran different engines: asynchronous scheduling on in the baseline, off in the "
+        "other arm (the method switches it off); model runner V2 against V1 (the method's doing: the "
+        "arguments are equal); KV cache in tokens 800,080 against 625,056."
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, []),
+        ({"kv_cache_tokens": 799_000}, []),
+        ({"kv_cache_tokens": 625_056}, ["info"]),
+        ({"attention_backend": "FLASH_ATTN"}, []),
+        ({"model_runner": "V1"}, ["warning"]),
+    ],
+)
+def test_only_what_is_known_of_both_engines_differs(
+    row: Row, settings: dict[str, Any], told: list[str]
+) -> None:
+    found = matched(row("b", **engine()), row("s", "eagle3", **engine(**settings)))
+    assert [flag.severity for flag in found.pairs["flags"][0]] == told
+
+
+@pytest.mark.parametrize(
+    "unsure", [{"server_args": None, "temperature": 0.6}, {"engine": "sglang"}]
+)
+def test_a_cause_that_is_not_known_is_taken_for_the_method_with_a_doubt(
+    row: Row, unsure: dict[str, Any]
+) -> None:
+    rows = row("b", **engine() | unsure), row("s", "eagle3", **engine(model_runner="V1") | unsure)
+    said = {flag.name: flag.sentence for flag in matched(*rows).pairs["flags"][0]}
+    assert "taken for the method's doing" in said["engines_differ"]

@@ -15,7 +15,7 @@ from answers.compare.values import Question
 from answers.decide.overview import overviews
 from dashboard import upload
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
-from tests.conftest import Drop, recorded_drop
+from tests.conftest import ROOT, Drop, recorded_drop
 from tests.dashboard.opening import opened
 from tests.ingest.readers.test_sglang import line
 from tests.secrets.planted import bench
@@ -291,6 +291,17 @@ def test_flags_name_no_method_that_nobody_stated() -> None:
 
     assert "speculation with 3 draft tokens is the best so far" in page.subheader[0].value
     assert not [code for code in page.code if "speculative" in code.value.split("method")[1][:16]]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_servers_that_differ_are_refused_on_the_page_too_with_the_way_out() -> None:
+    folder = ROOT / "tests/fixtures/cases/04-sglang-servers-of-different-size-paired"
+    page = _dropped(*((path.name, path.read_bytes()) for path in sorted(folder.glob("*.jsonl"))))
+
+    assert page.subheader[0].value == "No verdict on these files"
+    assert "--allow server_args.max-running-requests" in page.info[0].value.replace("\\", "")
+    alone = next(one.value for one in page.dataframe if "why it is not compared" in one.value)
+    assert len(alone) == 3
 
 
 def test_files_that_hold_no_result_say_so(warehouse: Any) -> None:

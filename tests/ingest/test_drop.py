@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -359,3 +359,107 @@ def test_packed_metrics_files_are_the_same_source(run: Any, drop: Any) -> None:
     assert again.status == 0
     assert len(run.cells()) == 1
     assert acceptances(run) == known
+
+
+ENGINE = {
+    "scheduler_config": {"async_scheduling": False}, "model_config": {"enforce_eager": False},
+    "cache_config": {"num_gpu_blocks": 39066, "kv_cache_size_tokens": 625056, "cache_dtype": "auto"},
+    "compilation_config": {"mode": 3, "cudagraph_mode": [2, 1], "max_cudagraph_capture_size": 512},
+    "attention_config": {"backend": None},
+}  # fmt: skip
+#: What vLLM 0.26 printed where a draft model made it another engine.
+LOG = """\
+(APIServer pid=1) WARNING 11-21 14:20:00 [vllm.py:1077] Async scheduling not supported with draft_model-based speculative decoding and will be disabled.
+(APIServer pid=1) INFO 11-21 14:20:00 [vllm.py:1109] Asynchronous scheduling is disabled.
+(APIServer pid=1) WARNING 11-21 14:20:00 [vllm.py:584] Model Runner V2 does not yet support speculative method 'draft_model'; using the V1 model runner instead.
+(EngineCore pid=2) INFO 11-21 14:20:10 [cuda.py:482] Using FLASH_ATTN attention backend out of potential backends: ['FLASH_ATTN'].
+(EngineCore pid=2) INFO 11-21 14:20:20 [kv_cache_utils.py:2177] GPU KV cache size: 625,056 tokens
+"""
+SETTINGS = {
+    "async_scheduling": False, "model_runner": "V1", "attention_backend": "FLASH_ATTN",
+    "cuda_graphs": "FULL_AND_PIECEWISE", "cuda_graph_max": 512, "enforce_eager": False,
+    "compile_mode": "VLLM_COMPILE", "kv_cache_tokens": 625056, "kv_cache_blocks": 39066,
+    "kv_cache_dtype": "auto", "by_method": ["async_scheduling", "model_runner"],
+}  # fmt: skip
+
+
+def settings_of(run: Any) -> Any:
+    return json.loads(run.cells()[0]["engine_settings"] or "null")
+
+
+def test_what_the_engine_made_of_its_arguments_is_a_fact_of_the_cell(run: Any, drop: Any) -> None:
+    assert run(drop(files={"engine.json": json.dumps(ENGINE), "server.log": LOG})).status == 0
+    assert settings_of(run) == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("files", "known"),
+    [
+        ({"server.log": LOG}, {"async_scheduling", "model_runner", "attention_backend", "kv_cache_tokens", "by_method"}),
+        ({"engine.json": json.dumps(ENGINE)}, SETTINGS.keys() - {"model_runner", "attention_backend", "by_method"}),
+        ({"engine.json": "{torn", "server.log": "\x00\xff"}, set()),
+        ({"engine.json": '{"cache_config": 3, "model_config": {"enforce_eager": null}}'}, set()),
+    ],
+)  # fmt: skip
+def test_what_is_not_said_of_the_engine_stays_unknown(
+    run: Any, drop: Any, files: dict[str, str], known: set[str]
+) -> None:
+    assert run(drop(files=files)).status == 0
+    assert (settings_of(run) or {}) == {name: SETTINGS[name] for name in known}
+
+
+def test_a_record_may_state_the_engines_settings_itself(run: Any, drop: Any) -> None:
+    run(drop(files={"server.log": LOG}, engine_settings={"model_runner": "V2"}))
+    assert settings_of(run) == {"model_runner": "V2"}
+
+
+def test_sglang_says_its_settings_in_its_log(run: Any, drop: Any) -> None:
+    log = (
+        "[2026-01-02 03:04:05] server_args=ServerArgs(model_path='m', attention_backend='fa3', "
+        "cuda_graph_max_bs=160, disable_cuda_graph=False, disable_overlap_schedule=True, "
+        "enable_torch_compile=False, kv_cache_dtype='auto', speculative_algorithm='EAGLE')\n"
+        "[2026-01-02 03:04:06] Overlap scheduler is disabled because of using eagle speculative decoding.\n"
+        "[2026-01-02 03:04:09 TP0] max_total_num_tokens=20480, chunked_prefill_size=8192\n"
+    )
+    run(drop(files={"server.log": log}))
+    assert settings_of(run) == {
+        "async_scheduling": False, "attention_backend": "fa3", "cuda_graphs": "on",
+        "cuda_graph_max": 160, "compile_mode": "none", "kv_cache_tokens": 20480,
+        "kv_cache_dtype": "auto", "by_method": ["async_scheduling"],
+    }  # fmt: skip
+
+
+def jit(at: datetime, kernel: str) -> str:
+    return (
+        f"(EngineCore pid=2) WARNING {at:%m-%d %H:%M:%S} [jit_monitor.py:135] Triton kernel JIT "
+        f"compilation during inference: {kernel}. This causes a latency spike.\n"
+    )
+
+
+@pytest.mark.parametrize("zone", [0.0, -8.0, 5.5])
+def test_kernels_compiled_during_a_load_are_told_whatever_the_servers_clock(
+    run: Any, drop: Any, report: Any, zone: float
+) -> None:
+    window = report((4,))["benchmarks"][0]
+    begun = datetime.fromtimestamp(window["start_time"], UTC) + timedelta(hours=zone)
+    ended = datetime.fromtimestamp(window["end_time"] + 3, UTC)
+    done = datetime.fromtimestamp(window["end_time"], UTC) + timedelta(hours=zone)
+    idle = f"INFO {done:%m-%d %H:%M:%S} [loggers.py:310] Engine 000\n"
+    warm_up = jit(begun - timedelta(seconds=30), "in_the_warm_up")
+    log = warm_up + jit(begun + timedelta(seconds=1), "_topk_forward") + idle
+
+    run(drop(files={"server.log": log}, ended_at=ended.isoformat()))
+    assert sentences(run)["compiled_during_load"].startswith(
+        "A kernel was compiled during this load (_topk_forward)"
+    )
+
+
+def test_kernels_compiled_before_a_load_are_no_doubt_about_it(
+    run: Any, drop: Any, report: Any
+) -> None:
+    window = report((4,))["benchmarks"][0]
+    before = datetime.fromtimestamp(window["start_time"] - 30, UTC)
+    ended = datetime.fromtimestamp(window["end_time"], UTC)
+    last = f"INFO {ended:%m-%d %H:%M:%S} [loggers.py:310] Engine 000\n"
+    run(drop(files={"server.log": jit(before, "kernel") + last}, ended_at=ended.isoformat()))
+    assert "compiled_during_load" not in sentences(run)

@@ -146,3 +146,24 @@ def test_an_arm_that_never_drafted_is_marked_to_decide_nothing(
     assert run(path, "--set", "spec_method=ngram").status == 0
     (cell,) = run.cells()
     assert run.flags(cell["cell_id"]) & DECIDES_NOTHING == {"never_speculated"}
+
+
+def test_sglang_servers_of_another_size_or_with_other_arguments_are_neither_partners_nor_repeats(
+    run: Any,
+) -> None:
+    folder = FILES.parent / "cases" / "04-sglang-servers-of-different-size-paired"
+    assert run(folder, "--set", "gpu=H100").status == 0
+    cells = {Path(cell["path"]).stem: cell for cell in run.cells()}
+    found = compared(run)
+    why = dict(zip(found.unmatched["cell_id"], found.unmatched["reason"], strict=True))
+
+    assert {name: cell["gpu_count"] for name, cell in cells.items()} == {
+        "base": 8, "eagle3": 4, "eagle3-small-batch": 8,
+    }  # fmt: skip
+    assert found.pairs.empty
+    assert "number of GPUs is 4 here and 8 there" in why[cells["eagle3"]["cell_id"]]
+    assert why[cells["eagle3-small-batch"]["cell_id"]].endswith(
+        "server_args.chunked-prefill-size is 2048 here and 8192 there; "
+        "server_args.max-running-requests is 16 here and not stated there: compare all the same with "
+        "--allow server_args.chunked-prefill-size --allow server_args.max-running-requests"
+    )

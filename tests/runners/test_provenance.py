@@ -168,6 +168,39 @@ def test_the_image_of_a_container_is_what_its_operator_says(
 
 
 @pytest.mark.parametrize(
+    ("root", "kind"),
+    [
+        ("overlay / overlay rw,relatime 0 0", "docker"),
+        ("/dev/mapper/docker-8:1-abc / ext4 rw 0 0", "docker"),
+        ("/dev/vda / ext4 rw,relatime 0 0", None),
+        ("/dev/root / ext4 rw,relatime 0 0", None),
+    ],
+)
+def test_a_machine_made_of_an_image_is_no_container(
+    root: str, kind: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"proc /proc proc rw 0 0\n{root}\n/dev/vdb /etc/hosts ext4 rw 0 0\n")
+    (tmp_path / ".dockerenv").touch()
+    monkeypatch.setattr(machine, "_MOUNTS", mounts)
+    monkeypatch.setattr(machine, "_DOCKER", tmp_path / ".dockerenv")
+    for name in ("KUBERNETES_SERVICE_HOST", "DRAFTBOARD_IMAGE"):
+        monkeypatch.delenv(name, raising=False)
+    said = machine.container()
+    assert (said and said["kind"]) == kind
+
+
+def test_what_an_image_requires_of_a_driver_is_not_kept(
+    study_of: StudyOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NVIDIA_REQUIRE_CUDA", "cuda>=13.0 brand=unknown,driver>=535,driver<536")
+    monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "0")
+    kept = provenance.variables(study_of())
+    assert "NVIDIA_REQUIRE_CUDA" not in kept
+    assert kept["NVIDIA_VISIBLE_DEVICES"] == "0"
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "#!{python}\nimport x\n",

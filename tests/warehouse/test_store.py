@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -131,6 +132,22 @@ def test_a_rejection_stands_once_and_goes_when_the_path_is_accepted(
         assert writer.commit() == 2
     with Reader(warehouse_path) as reader:
         assert queries.rejections(reader).num_rows == 0
+
+
+def test_files_older_than_a_fact_are_read_beside_newer_ones(filled, make_source, make_cell):
+    before = _ids(filled)
+    (old,) = (filled / "tables").glob("cells-*")
+    pq.write_table(pq.read_table(old).drop_columns(["engine_settings"]), old)
+    with Reader(filled) as reader:
+        assert queries.cells(reader, Filters()).column("engine_settings").to_pylist() == [
+            None
+        ] * len(before)
+    source = make_source("newer")
+    _add(filled, source, [make_cell(source, facts={"engine_settings": {"model_runner": "V2"}})])
+    compact(filled)
+    with Reader(filled) as reader:
+        told = queries.cells(reader, Filters()).column("engine_settings").to_pylist()
+    assert sorted(told, key=str) == [*[None] * len(before), '{"model_runner": "V2"}']
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ create table cells (
     tensor_parallel_size bigint check (tensor_parallel_size >= 1),
     prefix_caching boolean,
     server_args varchar,
+    engine_settings varchar,
     dataset varchar,
     prompt_set_hash varchar,
     request_format varchar check (request_format in ('chat_completions', 'text_completions')),

@@ -45,7 +45,9 @@ def _draw(shelf: Shelf, filters: Filters, studies: tuple[Study, ...]) -> None:
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
     last = folded.container()
     with last:
-        question = controls.question(there.arms(shelf, filters), filters)
+        question = controls.question(
+            there.arms(shelf, filters), filters, there.cells(shelf, filters)
+        )
     ours = _comparable(shelf, question)
     choices = _choices(shelf, question, studies, ours)
     with choice:

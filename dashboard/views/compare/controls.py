@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import pandas as pd
 import streamlit as st
 
 from analysis.matching.comparison import STUDY_TABLE
-from analysis.matching.pairing import MATCH_FIELDS
+from analysis.matching.fields import MATCH_FIELDS, stated_arguments
 from answers.compare.values import Line, Question
 from answers.ground import JUDGED
 from warehouse.catalogue import METRICS, STATISTICS, Metric, percentile_label
@@ -34,15 +35,16 @@ class OneMetric:
     absolute: bool
 
 
-def question(arms: list[str], filters: Filters) -> Question:
-    """Ask which cells are compared with which; folded, since most readers change nothing here."""
+def question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Question:
+    """Ask which cells are compared with which; folded, since most readers change nothing here.
+    ``cells``: of them any server argument may be allowed alone."""
     with st.expander("Which cells are compared?"):
         left, right = st.columns([1, 2])
         reference: str = left.selectbox("Compared with", arms, key="reference", bind="query-params")
         allowed: list[str] = right.multiselect(
             "Cells are paired when they are equal in everything but the speculation. "
             "Also pair cells that differ in",
-            list(MATCH_FIELDS), key="allow", bind="query-params", placeholder="nothing else",
+            [*MATCH_FIELDS, *stated_arguments(cells)], key="allow", bind="query-params", placeholder="nothing else",
         )  # fmt: skip
     return Question(filters, tuple(sorted(allowed)), reference, _also())
 

@@ -28,7 +28,7 @@ from warehouse import audit
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
-_TYPES = ("json", "gz", "zst")
+_TYPES = ("json", "jsonl", "gz", "zst")
 _KEPT = "what was read of the dropped files"
 _APART = (
     "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
@@ -54,7 +54,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.info("Your role is viewer: to upload reports takes the role editor.")
         return
     st.caption(
-        "Results of vllm bench serve or GuideLLM reports, "
+        "Results of vllm bench serve or SGLang's bench_serving, or GuideLLM reports, "
         f"at most {MOST_FILES} files of {MOST_MB} MB; repeats are welcome. Nothing is stored "
         "unless you ask for it."
     )

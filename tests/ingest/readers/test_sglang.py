@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.flags.lints import lint
 from tests.ingest.readers.reading import cell, cells, load, values, written
+from warehouse.arms import arm_label
 from warehouse.errors import InvalidInput
 
 LENGTHS = [9, 5, 3, 0]
@@ -144,10 +146,89 @@ def test_an_arm_is_told_by_its_algorithm_and_its_drafts(
     assert (facts.spec_method, facts.num_speculative_tokens) == arm
 
 
+@pytest.mark.parametrize(
+    ("server", "gpus"),
+    [
+        ({}, 2),
+        ({"dp_size": 4}, 8),
+        ({"pp_size": 2, "dp_size": 2}, 8),
+        ({"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}, 8),
+        ({"tp_size": 8, "pp_size": 2, "dp_size": 8, "enable_dp_attention": True}, 16),
+        ({"device": "cpu"}, None),
+        ({"tp_size": None}, None),
+    ],
+)
+def test_its_gpus_are_those_of_all_copies_of_the_model(
+    tmp_path: Path, server: dict[str, Any], gpus: int | None
+) -> None:
+    said = line(backend="sglang", server_info=SERVER | server)
+    assert cell(written(tmp_path / "r.jsonl", said, lines=True)).facts.gpu_count == gpus
+
+
+def test_arguments_that_make_another_server_are_kept_and_others_are_not(tmp_path: Path) -> None:
+    given = {"max_running_requests": 16, "chunked_prefill_size": -1, "mem_fraction_static": 0.85,
+             "enable_mixed_chunk": True, "dp_size": 2, "enable_dp_attention": True}  # fmt: skip
+    others = {"port": 30000, "random_seed": 355442161, "log_level": "info", "max_queued_requests": None,
+              "kv_cache_dtype": "auto", "stream_interval": 1, "disable_cuda_graph": False,
+              "disaggregation_mode": "null"}  # fmt: skip
+    said = line(backend="sglang", server_info=SERVER | given | others)
+    assert cell(written(tmp_path / "r.jsonl", said, lines=True)).facts.server_args == given
+
+
+def test_what_its_engine_made_of_them_is_kept(tmp_path: Path) -> None:
+    told = {"disable_overlap_schedule": True, "attention_backend": "fa3", "cuda_graph_max_bs": 160,
+            "disable_cuda_graph": False, "enable_torch_compile": False, "max_total_num_tokens": 20480,
+            "kv_cache_dtype": "auto"}  # fmt: skip
+    said = line(backend="sglang", server_info=SERVER | told)
+    assert cell(written(tmp_path / "r.jsonl", said, lines=True)).facts.engine_settings == {
+        "async_scheduling": False, "attention_backend": "fa3", "cuda_graphs": "on",
+        "cuda_graph_max": 160, "compile_mode": "none", "kv_cache_tokens": 20480,
+        "kv_cache_dtype": "auto",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "arm"),
+    [
+        ({"speculative_adaptive": True}, "eagle3 K<=3 adaptive"),
+        ({"speculative_adaptive": False}, "eagle3 K=3"),
+        # A tree keeps its size, whatever is asked for.
+        ({"speculative_adaptive": True, "speculative_eagle_topk": 4}, "eagle3 K=3"),
+    ],
+)
+def test_adaptive_steps_are_an_arm_whose_k_the_engine_chooses(
+    tmp_path: Path, said: dict[str, Any], arm: str
+) -> None:
+    run = line(backend="sglang", server_info=SERVER | said)
+    facts = cell(written(tmp_path / "r.jsonl", run, lines=True)).facts
+    assert (
+        arm_label(facts.spec_method, facts.num_speculative_tokens, facts.speculative_config) == arm
+    )
+
+
+def test_adaptive_steps_may_grow_beyond_those_it_starts_with(tmp_path: Path) -> None:
+    run = line(
+        backend="sglang", server_info=SERVER | {"speculative_adaptive": True}, accept_length=5.2
+    )
+    found = cell(written(tmp_path / "r.jsonl", run, lines=True))
+    assert found.facts.num_speculative_tokens == 5
+    assert "acceptance_too_long" not in {flag.name for flag in lint(found)}
+
+
+def test_drafts_accepted_below_the_models_own_probability_are_told(tmp_path: Path) -> None:
+    run = line(backend="sglang", server_info=SERVER | {"speculative_accept_threshold_acc": 0.8})
+    found = cell(written(tmp_path / "r.jsonl", run, lines=True))
+    assert "lossy_verification" in {flag.name for flag in lint(found)}
+
+
 def test_a_server_of_another_kind_says_no_arm(tmp_path: Path) -> None:
     said = line(backend="vllm", server_info={"vllm_config": "…"})
     facts = cell(written(tmp_path / "r.jsonl", said, lines=True)).facts
     assert (facts.engine, facts.spec_method, facts.model) == ("vllm", None, None)
+    told = {"vllm_config": "model='m', kv_cache_dtype=auto, enforce_eager=True"}
+    said = line(backend="vllm", server_info=told)
+    facts = cell(written(tmp_path / "r.jsonl", said, lines=True)).facts
+    assert facts.engine_settings == {"kv_cache_dtype": "auto", "enforce_eager": True}
 
 
 def test_each_line_is_a_cell(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Whether two arms ran the same engine, and what was compared by leave: for a decision's paragraph."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from analysis.frames import listed
+from analysis.matching.engines import READ, differences, sentence
+from analysis.matching.engines import EngineDifference as EngineDifference
+from analysis.matching.fields import differing
+from analysis.matching.unmatched import shown
+from answers.decide.read import Ground
+
+#: Fields of a server: where one differs by leave, the arm without its drafts is no baseline.
+_OF_A_SERVER = (
+    "model", "model_revision", "precision", "engine", "engine_version", "gpu", "gpu_count",
+    "tensor_parallel_size", "prefix_caching", "server_args",
+)  # fmt: skip
+_LEAVE = " (by leave)"
+
+
+def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[EngineDifference, ...]:
+    """Return in what an arm differs from its baseline: by leave, then what the method brings with
+    equal arguments; each field once, as the first pair has it."""
+    rows = known.pairs[setting].drop_duplicates("speculative_id")
+    found: dict[str, EngineDifference] = {}
+    names = ("baseline_id", "speculative_id", "allowed")
+    for baseline, arm, allowed in listed(rows[rows["arm_id"] == arm_id], *names):
+        one, other = known.by_id.loc[baseline], known.by_id.loc[arm]
+        engines = (tuple(cell.get(name) for name in READ) for cell in (one, other))
+        for each in (*_by_leave(one, other, allowed), *differences(*engines)):
+            found.setdefault(each.field, each)
+    return tuple(found.values())
+
+
+def engine_words(found: Collection[EngineDifference], arm: str) -> str:
+    """Say in what the engine of an arm, which is called ``arm``, differs with equal arguments; empty
+    for nothing."""
+    return sentence([one for one in found if one.cause != _LEAVE], arm)
+
+
+def allowed_words(found: Collection[EngineDifference], arm: str) -> str:
+    """Say in what an arm differs from its baseline by leave, with both values; empty for
+    nothing."""
+    leave = [one for one in found if one.cause == _LEAVE]
+    if not leave:
+        return ""
+    values = "; ".join(f"{one.baseline} in the baseline, {one.arm} in {arm}" for one in leave)
+    differ = "differs" if len(leave) == 1 else "differ"
+    return f"Compared by leave although {' and '.join(x.field for x in leave)} {differ}: {values}."
+
+
+def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[EngineDifference]:
+    arguments = differing(one["server_args"], other["server_args"])
+    for name in allowed:
+        both = {name: (shown(one.get(name)), shown(other.get(name)))}
+        kind = name.partition(".")[0]
+        if kind == "server_args":
+            both = {x: told for x, told in arguments.items() if name in (x, kind)} or both
+        for field, (here, there) in both.items():
+            yield EngineDifference(field, field, here, there, kind in _OF_A_SERVER, _LEAVE)

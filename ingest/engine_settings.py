@@ -1,0 +1,126 @@
+"""What an engine made of its arguments: by its own configuration, or by what its log says.
+
+Names are those of ``Facts.engine_settings``, values the engine's words; what is not said is left
+out. ``by_method`` names what the log says that the speculation changed.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Settings = dict[str, Any]
+
+#: vLLM's numbers for its modes, where it does not spell them.
+_COMPILE = {"0": "NONE", "1": "STOCK_TORCH_COMPILE", "2": "DYNAMO_TRACE_ONCE",
+            "3": "VLLM_COMPILE"}  # fmt: skip
+_GRAPHS = {"0": "NONE", "1": "PIECEWISE", "2": "FULL", "[2, 0]": "FULL_DECODE_ONLY",
+           "[2, 1]": "FULL_AND_PIECEWISE"}  # fmt: skip
+_LONGEST = 60
+#: An engine says what it runs with when it starts: characters.
+_START = 1 << 20
+#: What a line of a log, or a configuration written as text, says of a setting; the first counts.
+_LINES = {
+    "async_scheduling": r"Asynchronous scheduling is (enabled|disabled)",
+    "model_runner": r"[Uu]sing (?:the )?(V\d) [Mm]odel [Rr]unner",
+    "attention_backend": r"(?i:Using (?:AttentionBackendEnum\.)?(\w+) attention backend)",
+    "cuda_graphs": r"cudagraph_mode['\"]?: <CUDAGraphMode\.(\w+)",
+    "cuda_graph_max": r"max_cudagraph_capture_size['\"]?: (\d+)",
+    "enforce_eager": r"enforce_eager=(True|False)",
+    "compile_mode": r"CompilationMode\.(\w+)",
+    "kv_cache_tokens": r"(?:KV cache size: |max_total_num_tokens=)([\d,]+)",
+    "kv_cache_dtype": r"kv_cache_dtype='?(\w+)",
+}
+_SAID = {"enabled": True, "True": True, "disabled": False, "False": False}
+#: A worker may take other graphs than its configuration says.
+_OTHER_GRAPHS = re.compile(r"setting cudagraph_mode=(?:CUDAGraphMode\.)?(\w+)")
+#: What the log says where it is the speculation that changes a setting.
+_BY_METHOD = {
+    "async_scheduling": r"(?i:(?:async\w* schedul|overlap schedul)[^\n]*disabled[^\n]*specul"
+    r"|async\w* schedul[^\n]*specul[^\n]*disabled)",
+    "cuda_graphs": r"(?i:cudagraphmode[^\n]*not supported with spec)",
+    "model_runner": r"Model Runner V2[^\n]*specul",
+}
+_RUNNER_V1 = re.compile(r"\[(?:gpu|cpu)_model_runner\.py:")
+#: SGLang writes its arguments into its log.
+_SGLANG = re.compile(r"ServerArgs\(([^\n]*)")
+_ARGUMENT = re.compile(r"(\w+)=('[^']*'|[\w.-]+)")
+
+
+def of_vllm(config: Mapping[str, Any]) -> Settings:
+    """Return what vLLM's whole configuration says: ``engine.json``, or its ``/server_info``."""
+    cache, compiled = _part(config, "cache_config"), _part(config, "compilation_config")
+    mode, graphs = compiled.get("mode", compiled.get("level")), compiled.get("cudagraph_mode")
+    return _known(
+        {
+            "async_scheduling": _part(config, "scheduler_config").get("async_scheduling"),
+            "attention_backend": _part(config, "attention_config").get("backend"),
+            "cuda_graphs": _GRAPHS.get(str(graphs), graphs),
+            "cuda_graph_max": compiled.get("max_cudagraph_capture_size"),
+            "enforce_eager": _part(config, "model_config").get("enforce_eager"),
+            "compile_mode": _COMPILE.get(str(mode), mode),
+            "kv_cache_tokens": cache.get("kv_cache_size_tokens"),
+            "kv_cache_blocks": cache.get("num_gpu_blocks"),
+            "kv_cache_dtype": cache.get("cache_dtype"),
+        }
+    )
+
+
+def of_sglang(told: Mapping[str, Any]) -> Settings:
+    """Return what SGLang's ``/server_info`` says."""
+    return _known(
+        {
+            "async_scheduling": _either(told, "disable_overlap_schedule", (True, False)),
+            "attention_backend": told.get("attention_backend"),
+            "cuda_graphs": _either(told, "disable_cuda_graph", ("on", "off")),
+            "cuda_graph_max": told.get("cuda_graph_max_bs"),
+            "compile_mode": _either(told, "enable_torch_compile", ("none", "torch.compile")),
+            "kv_cache_tokens": told.get("max_total_num_tokens"),
+            "kv_cache_dtype": told.get("kv_cache_dtype"),
+        }
+    )
+
+
+def _either(told: Mapping[str, Any], name: str, words: tuple[Any, Any]) -> Any:
+    """Return the first word for false, the second for true; None where it is not said."""
+    said = told.get(name)
+    return words[said] if isinstance(said, bool) else None
+
+
+def of_text(text: str) -> Settings:
+    """Return what a server's log says, or a configuration that is written as text."""
+    text = text[:_START]
+    found: Settings = {}
+    for name, pattern in _LINES.items():
+        if (match := re.search(pattern, text)) is not None:
+            found[name] = _value(match[1])
+    if "model_runner" not in found and _RUNNER_V1.search(text):
+        found["model_runner"] = "V1"
+    if (arguments := _SGLANG.search(text)) is not None:
+        told = _ARGUMENT.findall(arguments[1])
+        found |= of_sglang({name: _value(said) for name, said in told if said != "None"})
+    changed = [name for name, pattern in _BY_METHOD.items() if re.search(pattern, text)]
+    return found | ({"by_method": changed} if changed else {})
+
+
+def merged(config: Settings, text: str) -> Settings:
+    """Return what the configuration says, and of the log what only it knows."""
+    other = _OTHER_GRAPHS.findall(text)
+    return of_text(text) | config | ({"cuda_graphs": other[-1]} if other else {})
+
+
+def _value(said: str) -> Any:
+    said = said.strip("'").replace(",", "")
+    return _SAID.get(said, int(said) if said.isdecimal() else said)
+
+
+def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = config.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _known(said: Settings) -> Settings:
+    """Return what is a word, a number or a truth of sensible length."""
+    return {
+        name: value for name, value in said.items()
+        if isinstance(value, bool | int | str) and value != "" and len(str(value)) <= _LONGEST
+    }  # fmt: skip
