@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.choice.gather import Terms, judged_settings, only
 from analysis.choice.judged import Judged, mixed
-from analysis.choice.operating import Choice, Spot, choice, spot_of
+from analysis.choice.operating import Choice, Spot, choice, expected_at, spot_of
 from analysis.choice.pick import served as table_for
 from analysis.choice.wish import Wish, wish
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
@@ -19,6 +20,7 @@ from answers.decide import words as said
 from answers.decide.broken import answer_doubts, likely_broken, named_first, with_barred
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
+from answers.decide.engines import engines_told, off_is_baseline
 from answers.decide.losses import losses
 from answers.decide.mix import forgone, mix_weights, mixes_of, not_in_all, of_systems
 from answers.decide.overview import system
@@ -67,7 +69,11 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
     judged = {
-        setting: replace(with_barred(known, setting, one), by_batch=_takes_tables(known, setting))
+        setting: replace(
+            with_barred(known, setting, one),
+            by_batch=_takes_tables(known, setting),
+            off=off_is_baseline(known, setting, one),
+        )  # fmt: skip
         for setting, one in every.items()
     }
     shown = sorted(asked & set(judged))
@@ -197,20 +203,25 @@ class Case:
             keys.get("model"), keys.get("evidence"), traffic, answer, taken.method, taken.k,
             taken.table, levels, operating, saving, taken.how, self._why(shown, broken), _sides(shown), once, broken,
         )  # fmt: skip
+        one = judged.field.candidates[made.best]
+        engines = engines_told(self.known, settings, one.arm_id, one.label)
         unreal = tuple(dict.fromkeys(
             sentence
             for setting in settings
             for arm in dict.fromkeys(arm for _, arm in shown.drafts_at())
             for sentence in answer_doubts(self.known, setting, arm)
         ))  # fmt: skip
-        others = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
-        doubts = (*unreal, *others)
+        others = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {}, engines)))
+        doubts = (*unreal, *engines, *others)
         drafts = made.server.arm is not None
         extra = [
             *_weighed(shown, operating),
             "" if operating.drafts else said.left_on(operating.difference),
+            *engines,
+            *_stays_on(shown),
             *said.elsewhere(levels, drafts),
             *_one_server(shown),
+            *(_showed(shown) if once else ()),
             *_lacking(shown),
             *self._open(shown, operating),
             said.MORE_LAUNCHES
@@ -291,7 +302,7 @@ class Case:
 
     def _doubts(
         self, settings: tuple[int, ...], shown: Shown, lost: tuple[Forgone, ...],
-        parts: dict[str, Judged],
+        parts: dict[str, Judged], engines: tuple[str, ...],
     ) -> Iterator[str]:  # fmt: skip
         if not shown.judged.independent:
             yield said.UNKNOWN_LAUNCHES
@@ -305,7 +316,7 @@ class Case:
             yield said.TABLE
         yield from of_tables(shown)
         yield from of_adaptive(shown)
-        for setting in settings:
+        for setting in settings if not engines else ():
             yield from less_room(self.known, setting, shown)
 
 
@@ -368,6 +379,34 @@ def _one_server(shown: Shown) -> Iterator[str]:
         if server.table is not None and server.at[made.figures] is None:
             yield said.one_server(server.table.entries, made.judged.loads[load])
             return
+
+
+def _showed(shown: Shown) -> Iterator[str]:
+    """Say what one launch showed at other loads, where another arm did better than the server by more
+    than is worth saying."""
+    made, judged = shown.choice, shown.judged
+    for at, load in enumerate(judged.loads):
+        may = judged.grounds.open_to[:, at] & judged.there[:, at]
+        if at == made.figures or not may.any():
+            continue
+        best = int(np.argmax(np.where(may, judged.gains[:, at], -np.inf)))
+        ahead = np.expm1(
+            judged.gains[best, at] - np.nan_to_num(expected_at(judged, made.server, at))
+        )
+        if ahead > WORTH_SAYING:
+            yield said.showed(shown.label(best), load, float(np.expm1(judged.gains[best, at])))
+
+
+def _stays_on(shown: Shown) -> Iterator[str]:
+    """Say where the server drafts and loses, since without its drafts it is not the baseline's."""
+    made, judged = shown.choice, shown.judged
+    place = made.server.arm
+    if place is None or judged.grounds.off[place] or None in judged.grounds.batches:
+        return
+    at = [x for x, p in enumerate(made.server.at)
+          if p is not None and judged.there[p, x] and judged.gains[p, x] < 0]  # fmt: skip
+    if at:
+        yield said.stays_on([judged.loads[x] for x in at])
 
 
 def _lacking(shown: Shown) -> Iterator[str]:

@@ -3,6 +3,11 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.choice.judged import Judged
 from analysis.frames import listed
 from analysis.matching.engines import READ, differences, sentence
 from analysis.matching.engines import EngineDifference as EngineDifference
@@ -30,6 +35,27 @@ def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[Engine
         for each in (*_by_leave(one, other, allowed), *differences(*engines)):
             found.setdefault(each.field, each)
     return tuple(found.values())
+
+
+def off_is_baseline(known: Ground, setting: int, judged: Judged) -> NDArray[np.bool_]:
+    """Return (candidates,): whether an arm's server with its drafts switched off is the baseline's."""
+    # Most warehouses say nothing of it, and every decision asks.
+    told = known.cells.get("engine_settings", pd.Series(dtype=object)).notna().any()
+    if not told and not any(known.pairs[setting]["allowed"]):
+        return np.ones(len(judged.gains), dtype=np.bool_)
+    return np.array([
+        not any(x.matters for x in engine_differences(known, setting, one.arm_id))
+        for one in judged.field.candidates
+    ], dtype=np.bool_)  # fmt: skip
+
+
+def engines_told(
+    known: Ground, settings: Collection[int], arm_id: int, arm: str
+) -> tuple[str, ...]:
+    """Return what a paragraph says of an arm's engine beside its baseline's, each sentence once."""
+    found = [engine_differences(known, setting, arm_id) for setting in settings]
+    told = (words(one, arm) for one in found for words in (engine_words, allowed_words))
+    return tuple(filter(None, dict.fromkeys(told)))
 
 
 def engine_words(found: Collection[EngineDifference], arm: str) -> str:

@@ -127,14 +127,15 @@ def _no_gain(level: Level) -> str:
 
 def _open(facts: Facts, arm: str) -> str:
     where, level = at_load(facts.operating), facts.operating
-    gives = f"{level.arm} gives {change(level.difference)}, {level.difference.word}"
+    told = f"gives {change(level.difference)}, {level.difference.word}"
+    gives, best = f"{level.arm} {told}", f"the best, {level.arm}, {told}"
     if facts.why:
         return f"{where}: {facts.why}"
     if facts.once:
         return f"{where}: {gives}" if facts.k != 0 and level.drafts else (
-            f"{where}: no arm gained there; the best, {gives}")  # fmt: skip
+            f"{where}: no arm gained there; {best}")  # fmt: skip
     if not level.drafts:
-        return f"{where}: no arm is shown to beat the baseline; the best, {gives}"
+        return f"{where}: no arm is shown to beat the baseline; {best}"
     return f"{where}: {arm} is the best so far, but it is not settled that it pays: {gives}"
 
 
@@ -178,6 +179,19 @@ def k_by_batch(table: Sequence[Entry]) -> str:
     told = [f"{first or 'no'} draft token{'' if first == 1 else 's'} in batches up to {end}"]
     told += [f"{k or 'no drafts'} up to {end}" for _, end, k in rest[:-1]]
     return f"{', '.join(told)}, then {rest[-1][2] or 'no drafts'}" if rest else told[0]
+
+
+def stays_on(loads: Sequence[Load]) -> str:
+    """Say that no table of K switches drafts off where they lose."""
+    return (
+        f"It drafts at {loads_listed(loads)} too, where it is expected to lose: without its drafts this "
+        "server is not the baseline's, so that takes two servers, or none."
+    )
+
+
+def showed(arm: str, load: Load, gain: float) -> str:
+    """Say what one launch showed at another load."""
+    return f"At {load.text} {arm} gave {percent(gain)}."
 
 
 def one_server(table: Sequence[Entry], load: Load) -> str:
