@@ -29,10 +29,11 @@ def claims(
 ) -> None:
     """Recompute the published figures in FILE (YAML or CSV) from their own rows.
 
-    A figure is flagged where rounding in print cannot explain the difference, or where a cost
-    stands on the price of other GPUs than its throughput; figures that are wrong through one error
-    stand under it. Measurements in the warehouse that match
-    are shown beside it. The exit status is 0 whatever is flagged.
+    A figure is flagged where rounding in print cannot explain the difference, where a cost stands
+    on the price of other GPUs than its throughput, or where a speedup at one request at once is
+    above the tokens of a step; figures that are wrong through one error stand under it. Each column
+    of gains is read by the convention that its rows follow. Measurements in the warehouse that
+    match are shown beside it. The exit status is 0 whatever is flagged.
 
     Example: draftboard claims examples/claims/published-study.yaml
     """
@@ -94,6 +95,8 @@ def _show(judged: "Claims", everything: bool) -> None:
         show_table(header, [_line(finding) for finding in judged.findings])
     for line in _measured_lines(judged.findings):
         click.echo(line)
+    for sentence in judged.conventions:
+        click.echo(sentence)
     click.echo(headline_of_claims(judged))
     for sentence in judged.unclaimed:
         click.echo(f"not checked: {sentence}")
@@ -110,9 +113,11 @@ def _line(finding: "Finding") -> list[str]:
 
 
 def _measured_lines(findings: "Sequence[Finding]") -> list[str]:
+    from analysis.verdicts.finding import shown
+
     return [
         f"measured here: {finding.metric}, {told['arm']} on {told['gpu']} "
-        f"[{told['evidence']}]: {_measured_text(told)}, published {finding.published:+.1f} %"
+        f"[{told['evidence']}]: {_measured_text(told)}, published {shown(finding.published, finding.unit)}"
         for finding in findings
         for told in finding.measured
     ]
