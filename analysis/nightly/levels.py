@@ -27,6 +27,9 @@ PRICE = 5.0
 FEWEST_NIGHTS = 4
 #: A variance below this is rounding (a spread of 0.0001 %).
 LEAST_VARIANCE = 1e-12
+#: Degrees of freedom that the place of a level costs where the nights themselves chose it (Ninomiya
+#: 2005, Statistics and Probability Letters 72:237).
+_OF_A_PLACE = 3
 #: The chance of the F test from which on nights and repeats tell the same noise.
 ALIKE = 0.05
 #: Standard deviations of a normal distribution in its median distance from zero.
@@ -45,11 +48,12 @@ class Noise:
 class Levels:
     """The nights of a series cut into levels. ``means``: of each night (turned logs); ``starts``:
     the first night of each level; ``repeats``: the noise of a night that its repeats alone would
-    make, None where none repeats."""
+    make, None where none repeats; ``chosen``: the starts whose place the nights themselves chose."""
 
     means: Floats
     starts: tuple[int, ...]
     repeats: Noise | None
+    chosen: tuple[int, ...] = ()
 
     def noise(self, cut: int | None = None) -> Noise | None:
         """Return the noise of a night around the levels, with one more level from ``cut`` on.
@@ -57,7 +61,7 @@ class Levels:
         None where the nights are too few to tell it.
         """
         starts = self.starts if cut is None else (*self.starts, cut)
-        nights = self._nights(tuple(sorted(set(starts))))
+        nights = self._nights(tuple(sorted(set(starts))), cut)
         if nights is None or self.repeats is None:
             return nights
         return _together(nights, self.repeats)
@@ -73,8 +77,9 @@ class Levels:
             return None
         return 0.0 if _alike(nights, self.repeats) else 1 - self.repeats.variance / nights.variance
 
-    def _nights(self, starts: tuple[int, ...]) -> Noise | None:
-        dof = len(self.means) - len(starts)
+    def _nights(self, starts: tuple[int, ...], cut: int | None = None) -> Noise | None:
+        chosen = sum(place != cut for place in self.chosen)
+        dof = len(self.means) - len(starts) - _OF_A_PLACE * chosen
         if dof < 1:
             return None
         return Noise(max(LEAST_VARIANCE, squares(self.means, starts) / dof), dof)
@@ -96,7 +101,7 @@ def levels(nights: Sequence[Night]) -> Levels:
     found = squares(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
-    return Levels(means, starts, repeats)
+    return Levels(means, starts, repeats, starts[1:])
 
 
 def squares(means: Floats, starts: Sequence[int]) -> float:

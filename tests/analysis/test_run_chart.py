@@ -53,8 +53,9 @@ def test_a_latency_keeps_its_direction() -> None:
 def test_the_band_is_three_sigma_of_nights_around_their_levels_and_not_of_the_move() -> None:
     found = points(judged([100, 101, 100, 101, 80, 80.8, 80, 80.8]))[0]
 
-    # Eight nights half a step away from two levels: six degrees of freedom.
-    sigma = np.log(1.01) / 2 * np.sqrt(8 / 6)
+    # Eight nights half a step away from two levels: six degrees of freedom, three less for the
+    # place of the second, which the nights chose.
+    sigma = np.log(1.01) / 2 * np.sqrt(8 / 3)
     assert found.high == pytest.approx(found.level * np.exp(SIGMAS * sigma))
 
 
