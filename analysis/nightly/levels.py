@@ -7,13 +7,13 @@ nights around their levels. Where nights are not shown to differ by more than th
 the repeats lend their degrees of freedom; they never make the variance smaller.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, stdtr
 
 from analysis.nightly.nights import Night
 
@@ -27,9 +27,11 @@ PRICE = 5.0
 FEWEST_NIGHTS = 4
 #: A variance below this is rounding (a spread of 0.0001 %).
 LEAST_VARIANCE = 1e-12
-#: Degrees of freedom that the place of a level costs where the nights themselves chose it (Ninomiya
-#: 2005, Statistics and Probability Letters 72:237).
+#: Degrees of freedom that the place of a level costs which the nights themselves chose (Ninomiya 2005,
+#: Statistics and Probability Letters 72:237), unless chance makes such a move anywhere among the nights
+#: in fewer than 1 of 10,000 series: then there is but one place for it.
 _OF_A_PLACE = 3
+_SURE = 1e-4
 #: The chance of the F test from which on nights and repeats tell the same noise.
 ALIKE = 0.05
 #: Standard deviations of a normal distribution in its median distance from zero.
@@ -101,7 +103,20 @@ def levels(nights: Sequence[Night]) -> Levels:
     found = squares(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
-    return Levels(means, starts, repeats, starts[1:])
+    known = Levels(means, starts, repeats, starts[1:])
+    return replace(known, chosen=tuple(_unsure(known)))
+
+
+def _unsure(known: Levels) -> Iterator[int]:
+    """Yield the starts of levels that chance may have made."""
+    noise, spans = known.noise(), known.spans(0)
+    for before, after in zip(spans, spans[1:], strict=False):
+        move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
+        error = sum(1 / (end - first) for first, end in (before, after)) ** 0.5
+        chance = 2 * len(known.means)
+        if noise is None or chance * stdtr(
+            noise.dof, -abs(move) / error / noise.variance**0.5) > _SURE:  # fmt: skip
+            yield after[0]
 
 
 def squares(means: Floats, starts: Sequence[int]) -> float:
