@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from analysis.published.printed import Range, decimal, exactly, printed, propagated
@@ -20,67 +19,24 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Measures:
-    """What a row says of acceptance. ``given``: k, rate, length, drafts, drafted, accepted;
-    ``positions``: the share accepted at each, in order. Rates are shares of 1."""
-
-    given: Mapping[str, Range]
-    positions: tuple[Range, ...] = ()
-
-    def follows(self) -> dict[str, Range]:
-        """Return what the other fields give for a printed ``length`` and ``rate``."""
-        found = {}
-        for wanted, names, formula in _FORMULAS:
-            known = self._fixed() if "k" in names else self._known()
-            if wanted in self.given and wanted not in found and names <= known.keys():
-                found[wanted] = formula(known)
-        return found
-
-    @property
-    def tokens_per_step(self) -> Range | None:
-        """The tokens of a step: as printed, else as they follow; None where nothing says them."""
-        if "length" in self.given:
-            return self.given["length"]
-        return (
-            Measures({**self.given, "length": exactly(1)}, self.positions).follows().get("length")
-        )
-
-    def _known(self) -> dict[str, Range]:
-        told = dict(self.given)
-        if self.positions:
-            ends = ("value", "low", "high")
-            told["positions"] = Range(*(sum(getattr(p, e) for p in self.positions) for e in ends))
-            told["count"] = exactly(len(self.positions))
-        return {n: v for n, v in told.items() if n not in ("drafts", "drafted") or v.value >= 1}
-
-    def _fixed(self) -> dict[str, Range]:
-        """Return what is known where every draft has K tokens; without K where counts say that
-        they have not."""
-        told = self._known()
-        if {"k", "drafts", "drafted"} <= told.keys():
-            each = propagated(lambda a, b: a / b, told["drafted"], told["drafts"])
-            if not each.meets(told["k"]):
-                del told["k"]
-        return told
-
-
-_Formula = Callable[[Mapping[str, Range]], Range]
-
-
-def _by(formula: Callable[..., float], *names: str) -> tuple[set[str], _Formula]:
-    return set(names), lambda known: propagated(formula, *(known[name] for name in names))
-
-
-#: Printed field, the fields that it follows from, and how; the first that is known counts.
-_FORMULAS: tuple[tuple[str, set[str], _Formula], ...] = (
-    ("length", *_by(lambda accepted, drafts: 1 + accepted / drafts, "accepted", "drafts")),
-    ("length", *_by(lambda shares: 1 + shares, "positions")),
-    ("length", *_by(lambda k, rate: 1 + k * rate, "k", "rate")),
-    ("rate", *_by(lambda accepted, drafted: accepted / drafted, "accepted", "drafted")),
-    ("rate", *_by(lambda shares, count: shares / count, "positions", "count")),
-    ("rate", *_by(lambda accepted, drafts, k: accepted / drafts / k, "accepted", "drafts", "k")),
+#: Printed field, the fields that it follows from, and how; the first whose fields are known counts.
+_FORMULAS: tuple[tuple[str, tuple[str, ...], Callable[..., float]], ...] = (
+    ("length", ("accepted", "drafts"), lambda accepted, drafts: 1 + accepted / drafts),
+    ("length", ("positions",), lambda shares: 1 + shares),
+    ("length", ("k", "rate"), lambda k, rate: 1 + k * rate),
+    ("rate", ("accepted", "drafted"), lambda accepted, drafted: accepted / drafted),
+    ("rate", ("positions", "count"), lambda shares, count: shares / count),
+    ("rate", ("accepted", "drafts", "k"), lambda accepted, drafts, k: accepted / drafts / k),
 )
+
+
+def follows(told: Mapping[str, Range]) -> dict[str, Range]:
+    """Return what the other measures give for ``length`` and ``rate``, printed or not."""
+    found: dict[str, Range] = {}
+    for wanted, names, formula in _FORMULAS:
+        if wanted not in found and told.keys() >= set(names):
+            found[wanted] = propagated(formula, *(told[name] for name in names))
+    return found
 
 
 def meaning(name: str) -> str | None:
@@ -90,19 +46,27 @@ def meaning(name: str) -> str | None:
     return next((what for what, names in _NAMES.items() if re.fullmatch(names, words)), None)
 
 
-def measures(fields: Mapping[str, Any]) -> Measures:
-    """Read what the fields of a row say of acceptance; what is no number says nothing."""
-    given: dict[str, Range] = {}
-    positions: list[Range] = []
+def measures(fields: Mapping[str, Any]) -> dict[str, Range]:
+    """Return what the fields of a row say: k (only where every draft has as many tokens), rate,
+    length, drafts, drafted, accepted, ``positions`` (the sum over them) and their ``count``; rates
+    are shares of 1. What is no number says nothing."""
+    found: dict[str, list[Range]] = {}
     for name, value in fields.items():
         what = meaning(name)
-        for part in _parts(value) if what == "positions" else [value]:
-            number = _number(name, part, what) if what else None
-            if number is not None and what == "positions":
-                positions.append(number)
-            elif number is not None and what:
-                given.setdefault(what, number)
-    return Measures(given, tuple(positions))
+        if what is not None:
+            parts = _parts(value) if what == "positions" else [value]
+            numbers = (_number(name, part, what) for part in parts)
+            found.setdefault(what, []).extend(one for one in numbers if one is not None)
+    shares = found.pop("positions", [])
+    told = {what: numbers[0] for what, numbers in found.items() if numbers}
+    if shares:
+        ends = (sum(getattr(one, end) for one in shares) for end in ("value", "low", "high"))
+        told |= {"positions": Range(*ends), "count": exactly(len(shares))}
+    told = {n: v for n, v in told.items() if n not in ("drafts", "drafted") or v.value >= 1}
+    if told.keys() >= {"k", "drafts", "drafted"}:
+        each = propagated(lambda drafted, drafts: drafted / drafts, told["drafted"], told["drafts"])
+        told = told if each.meets(told["k"]) else {n: v for n, v in told.items() if n != "k"}
+    return told
 
 
 def _parts(value: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.published.acceptance_fields import meaning, measures
+from analysis.published.acceptance_fields import follows, meaning, measures
 from analysis.published.conventions import gains
 from analysis.published.printed import decimal, yaml_as_printed
 from warehouse.errors import InvalidInput
@@ -160,7 +160,8 @@ def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
             raise InvalidInput(f"{where}: {section} holds more than {MOST_ROWS:,} rows.")
         if isinstance(node, Mapping):
             count += 1
-            fields = {str(k): v for k, v in node.items() if str(v).strip().lower() not in _NOTHING}
+            told = {str(k): v for k, v in node.items() if str(v).strip().lower() not in _NOTHING}
+            fields = {k.lower() if k.lower() in _VALUES else k: v for k, v in told.items()}
             yield Row(section, count, fields)
         children = node.values() if isinstance(node, Mapping) else node
         if isinstance(node, Mapping | list):
@@ -175,7 +176,7 @@ def _kinds(row: Row) -> list[str]:
     )
     found = {
         "improvement": is_improvement,
-        "acceptance": bool(measures(row.fields).follows()),
+        "acceptance": not (told := measures(row.fields)).keys().isdisjoint(follows(told)),
         "cost": "usd_per_hour" in names and not is_improvement,
     }
     return [kind for kind, holds in found.items() if holds]

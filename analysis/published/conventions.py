@@ -35,7 +35,7 @@ class Convention:
 
     def follows(self, values: Sequence[Range], better: Better) -> Range:
         """Return what a row with these values, old and new, would print."""
-        of_more = {"%": lambda ratio: 100 * (ratio - 1), "x": lambda ratio: ratio}[self.unit]
+        of_more = CONVENTIONS[1 if self.unit == "%" else -1].of_less
         of = self.of_less if better == "lower" else of_more
         return propagated(lambda old, new: of(new / old), *values)
 
@@ -79,21 +79,11 @@ class Printed:
         """Whether the gain follows from its values under a convention."""
         return printed(self.text).meets(convention.follows(self.values, self.better))
 
-    @property
-    def loses(self) -> bool:
-        """Whether the new value is the worse one."""
-        old, new = self.values
-        return (new.value < old.value) == (self.better != "lower")
-
 
 def gains(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that print a gain: ``published_pct``, ``speedup``, ``Change (%)`` …"""
-    return {name: value for name, value in fields.items() if _is_gain(name)}
-
-
-def _is_gain(name: str) -> bool:
-    words = re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
-    return bool(words) and _GAIN.fullmatch(words) is not None
+    words = {name: re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip() for name in fields}
+    return {n: v for n, v in fields.items() if words[n] and _GAIN.fullmatch(words[n])}
 
 
 def convention_of(rows: Sequence[Printed]) -> Convention:
@@ -109,24 +99,19 @@ def convention_of(rows: Sequence[Printed]) -> Convention:
     return max(known, key=lambda one: _votes(rows, one))
 
 
-def _votes(rows: Sequence[Printed], convention: Convention) -> int:
-    fitting = [row for row in rows if row.fits(convention)]
-    doubted = convention.name == "change" and any(
-        row.better == "lower" and row.loses for row in fitting
-    )
-    return len(fitting) - doubted
+def _votes(rows: Sequence[Printed], by: Convention) -> int:
+    fitting = [row for row in rows if row.fits(by)]
+    rises = (row.better == "lower" and row.values[1].value > row.values[0].value for row in fitting)
+    return len(fitting) - (by.name == "change" and any(rises))
 
 
 def told(rows: Sequence[Printed], convention: Convention) -> str:
     """Say in which convention a column is printed, and what ratios of times are as improvements."""
-    backed = sum(row.fits(convention) for row in rows)
-    alone = ", as one row alone says" if backed == 1 and len(rows) == 1 else ""
-    said = f"printed as {convention.words}{alone}"
-    if convention.name != "ratio of times":
-        return f"{said}."
-    values = [convention.improvement(printed(row.text).value, row.better) for row in rows]
-    some = ", ".join(f"{value:.1f}" for value in values[:_MOST])
-    return f"{said}; as improvements they are {some}{' …' * (len(values) > _MOST)} %."
+    said = f"printed as {convention.words}{', as one row alone says' * (len(rows) == 1)}"
+    values = [convention.improvement(printed(row.text).value, row.better) for row in rows[:_MOST]]
+    some = ", ".join(f"{value:.1f}" for value in values) + " …" * (len(rows) > _MOST)
+    as_improvements = f"; as improvements they are {some} %"
+    return f"{said}{as_improvements * (convention.name == 'ratio of times')}."
 
 
 #: Gains that a sentence lists.

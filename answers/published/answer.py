@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.matching.comparison import Comparison
 from analysis.published import claims_measured
-from analysis.published.acceptance_fields import measures
+from analysis.published.acceptance_fields import follows, measures
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import decimal
@@ -172,7 +172,7 @@ def _drafts(tables: Tables) -> Iterator[Drafts]:
             yield Drafts(
                 str(row.fields["num_speculative_tokens"]), f"{rate.normalize():f} %",
                 str(row.fields["mean_acceptance_length"]),
-                f"{measures(row.fields).follows()['length'].value:.2f}",
+                f"{follows(measures(row.fields))['length'].value:.2f}",
             )  # fmt: skip
 
 

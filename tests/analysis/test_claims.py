@@ -144,7 +144,7 @@ def test_one_wrong_row_among_many_is_named_in_the_convention_of_the_others(
 
 def test_each_column_has_a_convention_of_its_own() -> None:
     csv = (
-        "metric,baseline,speculative,speedup,change (%)\n"
+        "Metric,Baseline,Speculative,Speedup,change (%)\n"
         "TPOT ms,20.0,10.0,2.00x,-50.0\n"
         "TPOT ms,30.0,24.0,1.25x,-20.0\n"
         "output tokens/s,100.0,165.0,1.65x,65.0\n"
