@@ -12,8 +12,8 @@ _METRICS: tuple[tuple[str, str], ...] = (
     ("itl", r"\bitl\b|inter token latency"),
     ("total_throughput", r"total (tok|throughput)"),
     ("request_throughput", r"requests? (per|throughput)|\breq s\b"),
-    ("output_throughput", r"output (tok|throughput)|\btok s\b|tokens per second|throughput|\btps\b"),
-    ("request_latency", r"latency"),
+    ("output_throughput", r"output (tok|throughput)|\btok(en)?s? s\b|tokens per second|throughput|\btps\b"),
+    ("request_latency", r"latency|\be2el?\b"),
     ("mean_acceptance_length", r"acceptance length"),
     ("acceptance_rate", r"acceptance rate"),
 )  # fmt: skip

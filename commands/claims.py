@@ -1,7 +1,7 @@
 """``draftboard claims``: recompute a table of published figures and flag what does not follow."""
 
 import json
-from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from commands.options import filter_options, filters_from, json_option, warehous
 
 if TYPE_CHECKING:
     from analysis.published.claims import Claims
-    from analysis.verdicts.finding import Finding
     from warehouse.filters import Filters
 
 #: A table that somebody typed; no more is read.
@@ -29,10 +28,11 @@ def claims(
 ) -> None:
     """Recompute the published figures in FILE (YAML or CSV) from their own rows.
 
-    A figure is flagged where rounding in print cannot explain the difference, or where a cost
-    stands on the price of other GPUs than its throughput; figures that are wrong through one error
-    stand under it. Measurements in the warehouse that match
-    are shown beside it. The exit status is 0 whatever is flagged.
+    A figure is flagged where rounding in print cannot explain the difference, where a cost stands
+    on the price of other GPUs than its throughput, or where a speedup at one request at once is
+    above the tokens of a step; figures that are wrong through one error stand under it. Each column
+    of gains is read by the convention that its rows follow. Measurements in the warehouse that
+    match are shown beside it. The exit status is 0 whatever is flagged.
 
     Example: draftboard claims examples/claims/published-study.yaml
     """
@@ -68,13 +68,13 @@ def _beside(
     and none is there."""
     from dataclasses import replace
 
-    from answers.published.answer import beside
+    from answers.published.checked import measured_here
     from warehouse.errors import WarehouseMissing
     from warehouse.store import Reader, warehouse_path
 
     try:
         with Reader(warehouse_path(warehouse)) as reader:
-            return replace(judged, findings=beside(reader, judged.findings, model, filters))
+            return replace(judged, findings=measured_here(reader, judged, model, filters))
     except WarehouseMissing:
         if warehouse is not None:
             raise
@@ -82,6 +82,7 @@ def _beside(
 
 
 def _show(judged: "Claims", everything: bool) -> None:
+    from answers.published.checked import checked, here
     from answers.published.words import figure, headline_of_claims, in_words
     from commands.output import show_table
 
@@ -89,37 +90,16 @@ def _show(judged: "Claims", everything: bool) -> None:
         click.echo(f"{number}. {in_words(error.sentence, judged)}")
         for finding in error.findings:
             click.echo(f"   - {figure(finding)}")
-    header = ["where", "metric", "published", "recomputed", "flag", "why"]
     if everything and judged.findings:
-        show_table(header, [_line(finding) for finding in judged.findings])
-    for line in _measured_lines(judged.findings):
-        click.echo(line)
+        header = ["where", "metric", "published", "its own row gives", "flag", "why"]
+        show_table(header, [list(astuple(checked(one))[: len(header)]) for one in judged.findings])
+    for one in here(judged.findings):
+        click.echo(
+            f"measured here: {one.metric}, {one.arm} on {one.gpu} [{one.evidence}]: {one.measured} "
+            f"(95 %: {one.interval}), published {one.published}"
+        )
+    for sentence in judged.conventions:
+        click.echo(sentence)
     click.echo(headline_of_claims(judged))
     for sentence in judged.unclaimed:
         click.echo(f"not checked: {sentence}")
-
-
-def _line(finding: "Finding") -> list[str]:
-    from analysis.verdicts.finding import shown
-
-    where = ", ".join(
-        [finding.section, *(f"{name} {text}" for name, text in finding.about.items())]
-    )
-    values = [shown(value, finding.unit) for value in (finding.published, finding.recomputed)]
-    return [where, finding.metric, *values, finding.kind or "", finding.reason]
-
-
-def _measured_lines(findings: "Sequence[Finding]") -> list[str]:
-    return [
-        f"measured here: {finding.metric}, {told['arm']} on {told['gpu']} "
-        f"[{told['evidence']}]: {_measured_text(told)}, published {finding.published:+.1f} %"
-        for finding in findings
-        for told in finding.measured
-    ]
-
-
-def _measured_text(told: dict[str, Any]) -> str:
-    value = f"{told['improvement']:+.1f} %"
-    if told["low"] is None:
-        return f"{value} (a single launch: no interval)"
-    return f"{value} (95 %: {told['low']:+.1f} to {told['high']:+.1f} %)"

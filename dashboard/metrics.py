@@ -25,7 +25,6 @@ from answers.trend.answer import Line, Trend, watch
 from dashboard.api.problems import refused
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
-from warehouse.catalogue import METRICS
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -120,7 +119,7 @@ def _gauge(name: str, said: str) -> GaugeMetricFamily:
 def _labels(line: Line) -> list[str]:
     series = line.assessed.series
     facts = (series.about.get(name) for name in ("study", "model", "gpu", "arm_label", "dataset"))
-    known = (*facts, series.metric, series.statistic, METRICS[series.metric].unit, line.evidence)
+    known = (*facts, series.metric, series.statistic, series.measure.unit, line.evidence)
     return [line.name, *("unknown" if one is None else str(one) for one in known)]
 
 

@@ -88,10 +88,8 @@ def _by_start(found: Iterable[Regression]) -> list[list[Regression]]:
 
 def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event:
     worst = found[0]
-    title = (
-        f"Draftboard: {night.study}: {worst.line} {size(worst.improvement)} worse since {worst.since} "
-        f"({len(found):,} series)"
-    )
+    what = worst.gain or f"{worst.line} {size(worst.improvement)} worse"
+    title = f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)"
     lines = [f"{one.series}: {sized(one)}" for one in found[:MOST]]
     lines += [f"and {len(found) - MOST:,} more"] if len(found) > MOST else []
     lines += [

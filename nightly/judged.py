@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from nightly.cells import plain
-from warehouse.catalogue import METRICS, percentile_label
 from warehouse.nights import Changed, Regression, Verdict
 
 #: Regressions that a summary holds; the verdict counts them all.
@@ -65,7 +64,8 @@ def identity(one: Regression) -> str:
 
 
 def _name(row: dict[str, Any]) -> str:
-    return json.dumps([row["about"], row["metric"], row["statistic"]], sort_keys=True)
+    gain = ["gain"] if row.get("gain") else []
+    return json.dumps([row["about"], row["metric"], row["statistic"], *gain], sort_keys=True)
 
 
 def _verdict(status: Any, found: list[str]) -> Verdict:
@@ -78,14 +78,8 @@ def _verdict(status: Any, found: list[str]) -> Verdict:
     )
 
 
-def _line(row: dict[str, Any]) -> str:
-    metric = METRICS[row["metric"]]
-    chosen = f" {percentile_label(row['statistic'])}" if metric.distribution else ""
-    return f"{metric.label}{chosen}"
-
-
 def _drift(row: dict[str, Any]) -> Drift:
-    line, known = _line(row), row["drift"]
+    line, known = row["line"], row["drift"]
     said = f"{row['series']}: {line} {known['said']}"
     return Drift(f"drift {_name(row)}", line, row["about"], known["since"], said)
 
@@ -96,7 +90,8 @@ def _regression(row: dict[str, Any]) -> Regression:
         about=row["about"],
         metric=row["metric"],
         statistic=row["statistic"],
-        line=_line(row),
+        line=row["line"],
+        gain=row.get("gain"),
         improvement=row["improvement"],
         low=row["low"],
         high=row["high"],

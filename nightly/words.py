@@ -26,8 +26,9 @@ def outcome_of(night: NightSummary) -> str:
 
 
 def sized(one: Regression) -> str:
-    """Write a metric with its change: ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``."""
-    return trend.sized(one.line, one.improvement, one.low, one.high)
+    """Write a metric with its change, ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``, or
+    what became of a gain."""
+    return one.gain or trend.sized(one.line, one.improvement, one.low, one.high)
 
 
 def changes(found: Iterable[Changed]) -> str:

@@ -74,7 +74,8 @@ class Changed(Part):
 class Regression(Part):
     """A series that became worse. ``improvement``, ``low``, ``high``: ratios, negative is worse,
     with the 95 % interval; ``since``: the first night that is worse; ``before``: the last that was
-    not; ``changed``: the configuration between these two."""
+    not; ``changed``: the configuration between these two; ``gain``: what became of an arm's gain over
+    the baseline, where that is what became worse."""
 
     series: str
     about: dict[str, Any] = {}
@@ -88,6 +89,7 @@ class Regression(Part):
     since: str
     before: str | None = None
     changed: tuple[Changed, ...] = ()
+    gain: str | None = None
 
 
 class Verdict(Part):

@@ -1,7 +1,7 @@
 """What people accepted: from which night on a series is judged."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from analysis.nightly.levels import levels
@@ -23,11 +23,12 @@ class Acceptance:
     series: str | None = None
 
     def holds(self, series: Series) -> bool:
-        """Return whether the acceptance is about this series."""
+        """Return whether the acceptance is about this series, or about the arm whose gain it is."""
         if self.study is not None and series.about.get("study") != self.study:
             return False
         asked = {part.strip().casefold() for part in (self.series or "").split(",")} - {""}
-        return asked <= {word.casefold() for word in series.words}
+        words = (*series.words, *replace(series, over=None).words)
+        return asked <= {word.casefold() for word in words}
 
 
 def reference(

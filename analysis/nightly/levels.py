@@ -7,13 +7,13 @@ nights around their levels. Where nights are not shown to differ by more than th
 the repeats lend their degrees of freedom; they never make the variance smaller.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, stdtr
 
 from analysis.nightly.nights import Night
 
@@ -27,6 +27,11 @@ PRICE = 5.0
 FEWEST_NIGHTS = 4
 #: A variance below this is rounding (a spread of 0.0001 %).
 LEAST_VARIANCE = 1e-12
+#: Degrees of freedom that the place of a level costs which the nights themselves chose (Ninomiya 2005,
+#: Statistics and Probability Letters 72:237), unless chance makes such a move anywhere among the nights
+#: in fewer than 1 of 10,000 series: then there is but one place for it.
+_OF_A_PLACE = 3
+_SURE = 1e-4
 #: The chance of the F test from which on nights and repeats tell the same noise.
 ALIKE = 0.05
 #: Standard deviations of a normal distribution in its median distance from zero.
@@ -45,11 +50,12 @@ class Noise:
 class Levels:
     """The nights of a series cut into levels. ``means``: of each night (turned logs); ``starts``:
     the first night of each level; ``repeats``: the noise of a night that its repeats alone would
-    make, None where none repeats."""
+    make, None where none repeats; ``chosen``: the starts whose place the nights themselves chose."""
 
     means: Floats
     starts: tuple[int, ...]
     repeats: Noise | None
+    chosen: tuple[int, ...] = ()
 
     def noise(self, cut: int | None = None) -> Noise | None:
         """Return the noise of a night around the levels, with one more level from ``cut`` on.
@@ -57,7 +63,7 @@ class Levels:
         None where the nights are too few to tell it.
         """
         starts = self.starts if cut is None else (*self.starts, cut)
-        nights = self._nights(tuple(sorted(set(starts))))
+        nights = self._nights(tuple(sorted(set(starts))), cut)
         if nights is None or self.repeats is None:
             return nights
         return _together(nights, self.repeats)
@@ -73,8 +79,9 @@ class Levels:
             return None
         return 0.0 if _alike(nights, self.repeats) else 1 - self.repeats.variance / nights.variance
 
-    def _nights(self, starts: tuple[int, ...]) -> Noise | None:
-        dof = len(self.means) - len(starts)
+    def _nights(self, starts: tuple[int, ...], cut: int | None = None) -> Noise | None:
+        chosen = sum(place != cut for place in self.chosen)
+        dof = len(self.means) - len(starts) - _OF_A_PLACE * chosen
         if dof < 1:
             return None
         return Noise(max(LEAST_VARIANCE, squares(self.means, starts) / dof), dof)
@@ -96,7 +103,20 @@ def levels(nights: Sequence[Night]) -> Levels:
     found = squares(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
-    return Levels(means, starts, repeats)
+    known = Levels(means, starts, repeats, starts[1:])
+    return replace(known, chosen=tuple(_unsure(known)))
+
+
+def _unsure(known: Levels) -> Iterator[int]:
+    """Yield the starts of levels that chance may have made."""
+    noise, spans = known.noise(), known.spans(0)
+    for before, after in zip(spans, spans[1:], strict=False):
+        move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
+        error = sum(1 / (end - first) for first, end in (before, after)) ** 0.5
+        chance = 2 * len(known.means)
+        if noise is None or chance * stdtr(
+            noise.dof, -abs(move) / error / noise.variance**0.5) > _SURE:  # fmt: skip
+            yield after[0]
 
 
 def squares(means: Floats, starts: Sequence[int]) -> float:

@@ -1,6 +1,6 @@
 """The same cell over nights and versions: one series a setting and metric, one point a night."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import exp, inf, log
 from sys import intern
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from warehouse.catalogue import METRICS, percentile_label
+from warehouse.catalogue import METRICS, Metric, percentile_label
 from warehouse.loads import load_of
 
 #: What makes two cells points of one series; everything else may change from night to night.
@@ -51,12 +51,14 @@ class Night:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The nights of one setting and metric, oldest first; ``about`` are its SERIES_FIELDS."""
+    """The nights of one setting and metric, oldest first; ``about`` are its SERIES_FIELDS. ``over``:
+    the baseline in the same nights, where the nights are an arm's gain over it."""
 
     about: dict[str, Any]
     metric: str
     statistic: str
     nights: tuple[Night, ...]
+    over: "Series | None" = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -80,7 +82,20 @@ class Series:
         P95``."""
         metric = METRICS[self.metric]
         chosen = f" {percentile_label(self.statistic)}" if metric.distribution else ""
-        return f"{metric.label}{chosen}"
+        label = (
+            metric.label
+            if self.over is None
+            else f"Gain in {metric.label[:1].lower()}{metric.label[1:]}"
+        )
+        return f"{label}{chosen}"
+
+    @property
+    def measure(self) -> Metric:
+        """The metric of the values; that of a gain is the ratio to the baseline's value."""
+        metric = METRICS[self.metric]
+        return (
+            metric if self.over is None else replace(metric, unit="of the baseline's", decimals=3)
+        )
 
 
 def of_many_nights(cells: pd.DataFrame, least: int) -> tuple[pd.DataFrame, int]:

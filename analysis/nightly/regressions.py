@@ -3,6 +3,7 @@
 Levels are told by ``levels``, the last nights are held against the best of them by ``standing``, a
 drift is named by ``drift``. A regression must also stand among all series that are judged: the share
 of nights on which anything is falsely called worse is kept at 1 % (Benjamini and Hochberg 1995).
+The gain of each arm over its baseline is judged with them, as a series of its own (``gains``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from analysis.matching.difference import Change, differences
 from analysis.nightly.acceptance import Acceptance, reference
 from analysis.nightly.budgets import Budgets
 from analysis.nightly.drift import Slope, slope
+from analysis.nightly.gains import gains
 from analysis.nightly.levels import Levels, levels
 from analysis.nightly.nights import Night, Series, as_improvement, as_log_loss
 from analysis.nightly.standing import FALSE_ALARMS, Reference, Standing, Step, compare, stand
@@ -83,10 +85,12 @@ class Assessment:
 def assess(
     series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = ()
 ) -> list[Assessment]:
-    """Judge every series; a regression must also stand among all that are judged."""
+    """Judge every series, then the gains of the arms over their baselines; a regression must also
+    stand among all that are judged."""
     changes, said = _Changes(), tuple(accepted)
     found = [
-        _assess(one, budgets.allowed(one.metric, one.statistic), said, changes) for one in series
+        _assess(one, budgets.allowed(one.metric, one.statistic), said, changes)
+        for one in (*series, *gains(series))
     ]
     rate = _rate([one.p_value for one in found if one.p_value is not None])
     return [_among_others(one, rate) for one in found]
@@ -129,8 +133,10 @@ def _assess(
         return bare
     found = _told(bare, standing, allowed)
     if found.since is not None:
-        before, after = series.nights[max(0, found.since - 1)], series.nights[found.since]
-        found = replace(found, changed=changes.between(before, after))
+        every = [one for one in (series, series.over) if one is not None]
+        places = max(0, found.since - 1), found.since
+        told = [c for one in every for c in changes.between(*(one.nights[p] for p in places))]
+        found = replace(found, changed=tuple(c for at, c in enumerate(told) if c not in told[:at]))
     moves, drift = tuple(_moves(series, known, since)), slope(known, since)
     return replace(found, moves=moves, drift=_drift(drift, series) if drift else None)
 

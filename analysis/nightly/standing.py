@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
+import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from analysis.nightly.levels import Levels, Span
+from analysis.nightly.levels import Levels, Span, squares
 
 #: The share of false alarms among nights on which nothing changed.
 FALSE_ALARMS = 0.01
@@ -89,11 +90,25 @@ def stand(known: Levels, reference: Reference, budget: float) -> Standing | None
         # Of several losses that of the last whole level tells best since when it is worse.
         level = known.spans(reference.first)[-1]
         seen = next((step for _, step in losses if step.after == level), losses[0][1])
-        since = _since(known, reference, seen.after[0], past, budget)
+        since = _since(known, reference, _began(known, reference, seen), past, budget)
         return Standing(seen, True, False, since, losses[0][0])
     if past is not None and not excluded:
         return Standing(now, True, False, past[0], past[1])
     return Standing(now, False, excluded, None, looks[0][0])
+
+
+def _began(known: Levels, reference: Reference, seen: Step) -> int:
+    """Return the night from which the last level is as it is in the nights that were seen: the cut
+    that leaves the least squares around what was before and what is now."""
+    level, end = known.spans(reference.first)[-1]
+    before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
+    first = max(level + (not before.size), reference.through + 1)
+
+    def left(cut: int) -> float:
+        old = np.concatenate([before, known.means[level:cut]])
+        return squares(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
+
+    return min(range(first, seen.after[0] + 1), key=left)
 
 
 def best(known: Levels, reference: Reference, end: int) -> Span:

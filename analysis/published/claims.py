@@ -6,9 +6,11 @@ from typing import Any
 
 from analysis.matching.improvement import improvement
 from analysis.money.prices import PRICES, Price
+from analysis.published.claims_acceptance import acceptances, beyond_drafts
 from analysis.published.claims_costs import costs
 from analysis.published.claims_file import Row, Tables, positive
-from analysis.published.claims_improvements import acceptances, better_of, improvements, means
+from analysis.published.claims_improvements import better_of, improvements, means
+from analysis.published.conventions import gains
 from analysis.published.errors import Error, errors
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
@@ -19,10 +21,11 @@ class Claims:
     """The judgement of published tables. ``findings``: a row for each figure that could be
     recomputed, in the file's order. ``unclaimed``: sentences on rows that print two values but no
     improvement, and on parts of the file that hold nothing to recompute: silence about them would
-    look like consent."""
+    look like consent. ``conventions``: for each column of gains the sentence how it is printed."""
 
     findings: tuple[Finding, ...]
     unclaimed: tuple[str, ...]
+    conventions: tuple[str, ...] = ()
 
     @property
     def flagged(self) -> tuple[Finding, ...]:
@@ -35,8 +38,8 @@ class Claims:
         return errors(self.flagged)
 
     def as_json(self) -> dict[str, Any]:
-        """Return ``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...]}``;
-        an error holds the places of its figures in ``rows``, that where it was made first."""
+        """Return ``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...],
+        "conventions": [...]}``; an error holds the places of its figures in ``rows``, that where it was made first."""
         places = {id(finding): at for at, finding in enumerate(self.findings)}
         return {
             "checked": len(self.findings),
@@ -51,18 +54,21 @@ class Claims:
             ],
             "rows": [finding.as_json() for finding in self.findings],
             "not_checked": list(self.unclaimed),
+            "conventions": list(self.conventions),
         }
 
 
 def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
     """Recompute everything in the tables. Raises InvalidInput that names a row it cannot read."""
+    printed, conventions = improvements(tables.improvements)
     findings = [
-        *improvements(tables.improvements),
+        *printed,
         *means(tables.improvements),
         *acceptances(tables.acceptances),
+        *beyond_drafts(tables.improvements, tables.acceptances),
         *costs(tables.costs, tables.improvements, prices),
     ]
-    silent = [row for row in tables.improvements if "published_pct" not in row.fields]
+    silent = [row for row in tables.improvements if not gains(row.fields)]
     return Claims(
         tuple(findings),
         (
@@ -70,6 +76,7 @@ def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
             *(_alone(row) for row in tables.acceptances if "geomean" in row.fields),
             *(f"{name}: nothing to recompute." for name in tables.ignored),
         ),
+        tuple(conventions),
     )
 
 

@@ -2,10 +2,11 @@
 
 YAML or CSV. A row is recognised by its fields wherever it stands in the file:
 
-* ``metric`` (or ``what``), ``baseline``, ``speculative``, and ``published_pct`` where an
-  improvement was printed. Other fields (dataset, tp, concurrency …) say what the row is about;
+* ``metric`` (or ``what``), ``baseline``, ``speculative``, and ``published_pct``, ``speedup`` …
+  where a gain was printed. Other fields (dataset, tp, concurrency …) say what the row is about;
   ``concurrency: geomean`` marks the mean of the rows that are otherwise alike;
-* ``num_speculative_tokens``, ``acceptance_rate`` (0-1), ``mean_acceptance_length``;
+* acceptance, in whatever row: a length or a rate beside what it follows from (K, rate, positions,
+  drafts, drafted and accepted tokens);
 * ``usd_per_hour`` with throughputs in tokens/s and the costs printed for them.
 
 Numbers keep the digits they are printed with: the tolerance of every check follows from them.
@@ -17,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.published.acceptance_fields import follows, meaning, measures
+from analysis.published.conventions import gains
 from analysis.published.printed import decimal, yaml_as_printed
 from warehouse.errors import InvalidInput
 
@@ -24,7 +27,9 @@ from warehouse.errors import InvalidInput
 MOST_ROWS = 100_000
 #: Sections that say what the tables are about.
 _ABOUT = ("study", "figures")
-_VALUES = {"baseline", "speculative", "published_pct", "metric", "what", "note", "better"}
+_VALUES = {"baseline", "speculative", "metric", "what", "note", "better"}
+#: What a cell holds in which nothing was printed.
+_NOTHING = {"", "-", "–", "—", "n/a"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Row:
     @property
     def about(self) -> dict[str, str]:
         """The fields that say what the row is about, as text."""
-        return {k: str(v) for k, v in self.fields.items() if k not in _VALUES and _plain(v)}
+        told = self.fields.keys() - _VALUES - gains(self.fields).keys()
+        return {k: str(v) for k, v in self.fields.items() if k in told and _is_about(k, v)}
 
     @property
     def name(self) -> str:
@@ -80,15 +86,16 @@ def read_claims(text: str, where: str) -> Tables:
     kinds: dict[str, list[Row]] = {"improvement": [], "acceptance": [], "cost": []}
     ignored: list[str] = []
     for section, part in _parts(document, where):
-        rows = [row for row in _rows(section, part, where) if _kind(row) is not None]
+        rows = [row for row in _rows(section, part, where) if _kinds(row)]
         for row in rows:
-            kinds[str(_kind(row))].append(row)
+            for kind in _kinds(row):
+                kinds[kind].append(row)
         if not rows and section not in _ABOUT:
             ignored.append(section)
     if not any(kinds.values()):
         raise InvalidInput(
             f"{where} holds no figure that can be recomputed; give rows with metric, baseline, "
-            "speculative and published_pct (examples/claims shows the format)."
+            "speculative and speedup or published_pct (examples/claims shows the format)."
         )
     document = document if isinstance(document, Mapping) else {}
     study, figures = document.get("study"), document.get("figures")
@@ -153,20 +160,27 @@ def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
             raise InvalidInput(f"{where}: {section} holds more than {MOST_ROWS:,} rows.")
         if isinstance(node, Mapping):
             count += 1
-            yield Row(section, count, {str(key): value for key, value in node.items()})
+            told = {str(k): v for k, v in node.items() if str(v).strip().lower() not in _NOTHING}
+            fields = {k.lower() if k.lower() in _VALUES else k: v for k, v in told.items()}
+            yield Row(section, count, fields)
         children = node.values() if isinstance(node, Mapping) else node
         if isinstance(node, Mapping | list):
             waiting.extend(child for child in children if isinstance(child, Mapping | list))
 
 
-def _kind(row: Row) -> str | None:
-    names = set(row.fields)
-    if {"baseline", "speculative"} <= names and names & {"metric", "what"}:
-        return "improvement"
-    if {"num_speculative_tokens", "acceptance_rate", "mean_acceptance_length"} <= names:
-        return "acceptance"
-    return "cost" if "usd_per_hour" in names else None
+def _kinds(row: Row) -> list[str]:
+    """Return what can be recomputed in a row."""
+    names = row.fields.keys()
+    is_improvement = {"baseline", "speculative"} <= names and not names.isdisjoint(
+        ("metric", "what")
+    )
+    found = {
+        "improvement": is_improvement,
+        "acceptance": not (told := measures(row.fields)).keys().isdisjoint(follows(told)),
+        "cost": "usd_per_hour" in names and not is_improvement,
+    }
+    return [kind for kind, holds in found.items() if holds]
 
 
-def _plain(value: Any) -> bool:
-    return not isinstance(value, Mapping | list)
+def _is_about(name: str, value: Any) -> bool:
+    return not isinstance(value, Mapping | list) and meaning(name) in (None, "k")

@@ -1,17 +1,18 @@
-"""Published improvements, geometric means and acceptance lengths, recomputed from their rows.
+"""Published improvements and geometric means, recomputed from their rows.
 
-A table prints either improvements (positive is better) or changes (a latency that falls by a fifth
-is −20 %). A section of a file is read by the convention that more of its rows follow.
+A column of a section is read by the convention that most of its rows follow (``conventions``); only
+what contradicts its row under that convention is flagged.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis.matching.improvement import geometric_mean, improvement
+from analysis.matching.improvement import geometric_mean
 from analysis.metric_words import read_metric
 from analysis.published.claims_file import Row, number, positive
-from analysis.published.printed import Range, exactly, printed, propagated
+from analysis.published.conventions import NAMED, Convention, Printed, convention_of, gains, told
+from analysis.published.printed import Range, exactly, printed
 from analysis.verdicts.finding import Figure, Finding, shown
 from warehouse.catalogue import Better
 from warehouse.errors import InvalidInput
@@ -20,31 +21,45 @@ from warehouse.errors import InvalidInput
 MEAN = ("geomean", "geometric mean", "geometric_mean")
 
 
-def improvements(rows: Sequence[Row]) -> list[Finding]:
-    """Return every row with a printed improvement, in order; two whose values are exchanged say
-    so."""
-    figures = [(row, _figure(row)) for row in rows if "published_pct" in row.fields]
-    of_changes = _sections_of_changes(figures)
+def improvements(rows: Sequence[Row]) -> tuple[list[Finding], list[str]]:
+    """Return every printed gain, in order, and a sentence on the convention of each column; two
+    whose values are exchanged say so."""
+    columns: dict[tuple[str, str, str], list[Printed]] = defaultdict(list)
+    read = [(row, one) for row in rows for one in _gains(row)]
+    for row, one in read:
+        columns[row.section, one.column, one.form].append(one)
+    chosen = {key: convention_of(found) for key, found in columns.items()}
     figures = [
-        (row, replace(one, printed=one.printed.scaled(-1)) if _falls(row, of_changes) else one)
-        for row, one in figures
+        (row, _figure(row, one, chosen[row.section, one.column, one.form])) for row, one in read
     ]
-    return [_judge(row, one, figures, _falls(row, of_changes)) for row, one in figures]
+    said = [f"{key[0]}, {key[1]}: {told(columns[key], one)}" for key, one in chosen.items()]
+    return [_judge(row, one, figures) for row, one in figures], said
 
 
-def _sections_of_changes(figures: Sequence[tuple[Row, Figure]]) -> set[str]:
-    """Return the sections whose latencies are printed as changes: more rows print a fall with a
-    minus than print it as an improvement."""
-    votes: Counter[str] = Counter()
-    for row, one in figures:
-        if better_of(row) == "lower" and one.follows.low > 0:
-            votes[row.section] += one.printed.scaled(-1).meets(one.follows) - one.agrees
-    return {section for section, more in votes.items() if more > 0}
+def _gains(row: Row) -> Iterator[Printed]:
+    values = tuple(printed(positive(row, name)) for name in ("baseline", "speculative"))
+    for name in gains(row.fields):
+        yield Printed(name, str(number(row, name)), (values[0], values[1]), better_of(row))
 
 
-def _falls(row: Row, of_changes: set[str]) -> bool:
-    """Return whether the row's figure is a change of something of which less is better."""
-    return row.section in of_changes and better_of(row) == "lower"
+def _figure(row: Row, one: Printed, by: Convention) -> Figure:
+    follows = by.follows(one.values, one.better)
+    return Figure(
+        row.section, row.about, row.name, printed(one.text), follows, by.unit, by.name, one.better
+    )
+
+
+def as_improvement(finding: Finding) -> Finding:
+    """Return a printed gain in ``%`` with positive being better, whatever its convention."""
+    by, better = NAMED[finding.convention], finding.better
+    if better is None or by.name == "improvement":
+        return finding
+    ends = (finding.published, finding.recomputed, finding.low, finding.high)
+    published, recomputed, *span = (by.improvement(value, better) for value in ends)
+    return replace(
+        finding, published=published, recomputed=recomputed, low=min(span), high=max(span),
+        unit="%", convention="improvement",
+    )  # fmt: skip
 
 
 def means(rows: Sequence[Row]) -> list[Finding]:
@@ -58,21 +73,6 @@ def means(rows: Sequence[Row]) -> list[Finding]:
         for row in group[True]
         for finding in _mean_findings(row, group[False])
     ]
-
-
-def acceptances(rows: Sequence[Row]) -> list[Finding]:
-    """Compare each mean acceptance length with 1 + K x rate, which holds where every draft has K
-    tokens."""
-    found = []
-    for row in rows:
-        k = float(positive(row, "num_speculative_tokens"))
-        rate = printed(number(row, "acceptance_rate"))
-        length = printed(number(row, "mean_acceptance_length"))
-        follows = propagated(lambda r, k=k: 1 + k * r, rate)
-        about = {"num_speculative_tokens": f"{k:g}"}
-        figure = Figure(row.section, about, "mean_acceptance_length", length, follows, "")
-        found.append(figure.finding() if figure.agrees else figure.differs())
-    return found
 
 
 def better_of(row: Row) -> Better:
@@ -90,29 +90,14 @@ def better_of(row: Row) -> Better:
     return known.better
 
 
-def _figure(row: Row) -> Figure:
-    direction = better_of(row)
-    values = (printed(positive(row, name)) for name in ("baseline", "speculative"))
-    follows = propagated(lambda old, new: _percent(old, new, direction), *values)
-    claimed = printed(number(row, "published_pct"))
-    return Figure(row.section, row.about, row.name, claimed, follows, "%")
-
-
-def _percent(old: float, new: float, direction: Better) -> float:
-    value = improvement(old, new, direction)
-    return float("nan") if value is None else 100 * value
-
-
-def _judge(
-    row: Row, figure: Figure, others: Sequence[tuple[Row, Figure]], as_change: bool
-) -> Finding:
+def _judge(row: Row, figure: Figure, others: Sequence[tuple[Row, Figure]]) -> Finding:
     if figure.agrees:
-        if not as_change:
-            return figure.finding()
-        printed_as = shown(-figure.printed.value, "%")
-        return figure.finding(f"Follows from its own row: printed as a change of {printed_as}.")
-    if figure.printed.scaled(-1).meets(figure.follows):
-        word = "regression" if figure.follows.value < 0 else "improvement"
+        return figure.finding()
+    if figure.unit == "%" and figure.printed.scaled(-1).meets(figure.follows):
+        loses = (figure.follows.value < 0) == (
+            figure.convention != "change" or figure.better == "higher"
+        )
+        word = "regression" if loses else "improvement"
         return figure.finding(
             f"Its own row is a {word} of {abs(figure.follows.value):.1f} %, printed as "
             f"{shown(figure.printed.value, '%')}: the sign is wrong.",
@@ -121,8 +106,8 @@ def _judge(
     for other_row, other in others:
         if other is not figure and _exchanged(figure, other) and _together(row, other_row):
             return figure.finding(
-                f"Its own row gives {shown(figure.follows.value, '%')}; the printed "
-                f"{shown(figure.printed.value, '%')} is what the {other.metric} row gives: "
+                f"Its own row gives {shown(figure.follows.value, figure.unit)}; the printed "
+                f"{shown(figure.printed.value, figure.unit)} is what the {other.metric} row gives: "
                 "the two are swapped.",
                 "swapped",
             )

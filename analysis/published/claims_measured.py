@@ -87,7 +87,7 @@ class _Ours:
 def _with_measurements(finding: Finding, ours: _Ours, model: str | None) -> Finding:
     named = read_metric(finding.metric)
     other = {"arm", "arms"} & set(finding.about)
-    if finding.unit != "%" or named is None or named.peak or other:
+    if finding.better is None or named is None or named.peak or other:
         return finding
     wanted = {_KEYS[name]: text for name, text in finding.about.items() if name in _KEYS}
     if model is not None:

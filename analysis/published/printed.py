@@ -39,8 +39,8 @@ def exactly(value: float) -> Range:
 
 
 def printed(value: Any) -> Range:
-    """Return a printed number (Decimal, int or text, ``+20.7 %`` and ``1,171.7`` too) as a range,
-    give or take half of its last digit. Raises ValueError for what is no finite number."""
+    """Return a printed number (Decimal, int or text, ``+20.7 %``, ``1.65x`` and ``1,171.7`` too) as
+    a range, give or take half of its last digit. Raises ValueError for what is no finite number."""
     number = decimal(value)
     exponent = number.as_tuple().exponent
     half = float(Decimal(5).scaleb(int(exponent) - 1))
@@ -51,7 +51,7 @@ def decimal(value: Any) -> Decimal:
     """Return the number in a cell of a table. Raises ValueError for what is no finite number."""
     if isinstance(value, bool) or value is None:
         raise ValueError(f"{value!r} is no number")
-    text = str(value).strip().removesuffix("%").replace(",", "").replace("−", "-").strip()
+    text = str(value).strip().rstrip("%xX×").replace(",", "").replace("−", "-").strip()
     try:
         number = Decimal(text)
     except InvalidOperation:

@@ -4,15 +4,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.published.printed import Range
+from warehouse.catalogue import Better
 
 
 @dataclass(frozen=True)
 class Finding:
     """One figure that was recomputed. ``published`` and ``recomputed`` are in ``unit`` (``%`` for
-    improvements and savings).
+    savings, ``%`` or ``x`` for gains, as their table prints them: ``convention``).
 
     ``low`` and ``high``: what the figure can be, given how its inputs were rounded in print.
-    ``kind`` of a flagged one: arithmetic, sign, swapped or basis.
+    ``kind`` of a flagged one: arithmetic, sign, swapped, basis or drafts. ``better``: which
+    direction of a gain's metric is better.
     """
 
     section: str
@@ -26,6 +28,8 @@ class Finding:
     flagged: bool
     reason: str
     kind: str | None = None
+    convention: str = "improvement"
+    better: Better | None = None
     measured: tuple[dict[str, Any], ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
@@ -43,6 +47,8 @@ class Figure:
     printed: Range
     follows: Range
     unit: str
+    convention: str = "improvement"
+    better: Better | None = None
 
     @property
     def agrees(self) -> bool:
@@ -55,7 +61,7 @@ class Figure:
         return Finding(
             self.section, self.about, self.metric, self.printed.value, self.follows.value,
             self.follows.low, self.follows.high, self.unit, kind is not None,
-            reason or "Follows from its own row.", kind,
+            reason or "Follows from its own row.", kind, self.convention, self.better,
         )  # fmt: skip
 
     def differs(self) -> Finding:
@@ -72,7 +78,7 @@ class Figure:
 def shown(value: float, unit: str) -> str:
     """Write a figure for a sentence: with a sign for improvements, with digits enough for small
     sums of money."""
-    if unit == "%":
-        return f"{value:+.1f} %"
+    if unit in ("%", "x"):
+        return f"{value:+.1f} %" if unit == "%" else f"{value:.2f}x"
     number = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
     return f"{number} {unit}".strip()

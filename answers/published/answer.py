@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.matching.comparison import Comparison
 from analysis.published import claims_measured
+from analysis.published.acceptance_fields import follows, measures
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import decimal
@@ -82,7 +83,7 @@ class _Printed:
             words.name(self.facts), self.facts.get("source", self.tables.where),
             words.headline(means, self.arm, self.loads), words.about(self.facts), self.tables.model,
             self.facts.get("gpu"), self.arm, tables, tuple(self._figures(tables)),
-            tuple(_drafts(self.tables, self.judged)), tuple(words.money(self._costs())),
+            tuple(_drafts(self.tables)), tuple(words.money(self._costs())),
             tuple(words.mistakes(self.judged)), len(self.judged.findings),
             len(self.judged.flagged),
         )  # fmt: skip
@@ -160,14 +161,19 @@ _PEAK = "peak_output_tokens_per_second"
 DRAFT_TOKENS = "Draft tokens"
 
 
-def _drafts(tables: Tables, judged: Claims) -> Iterator[Drafts]:
-    lengths = [one for one in judged.findings if one.metric == "mean_acceptance_length"]
-    for row, finding in zip(tables.acceptances, lengths, strict=True):
-        rate = 100 * decimal(row.fields["acceptance_rate"])
-        yield Drafts(
-            str(row.fields["num_speculative_tokens"]), f"{rate.normalize():f} %",
-            str(row.fields["mean_acceptance_length"]), f"{finding.recomputed:.2f}",
-        )  # fmt: skip
+#: What is printed of a number of draft tokens.
+_PRINTED = {"num_speculative_tokens", "acceptance_rate", "mean_acceptance_length"}
+
+
+def _drafts(tables: Tables) -> Iterator[Drafts]:
+    for row in tables.acceptances:
+        if row.fields.keys() >= _PRINTED:
+            rate = 100 * decimal(row.fields["acceptance_rate"])
+            yield Drafts(
+                str(row.fields["num_speculative_tokens"]), f"{rate.normalize():f} %",
+                str(row.fields["mean_acceptance_length"]),
+                f"{follows(measures(row.fields))['length'].value:.2f}",
+            )  # fmt: skip
 
 
 def beside(

@@ -101,7 +101,7 @@ def here(findings: Sequence[Finding]) -> Iterator[Here]:
         for told in finding.measured:
             word = told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN)
             yield Here(
-                metric_words(finding.metric), ", ".join(_about(finding)), figure(finding.published, "%"),
+                metric_words(finding.metric), ", ".join(_about(finding)), figure(finding.published, finding.unit),
                 figure(told["improvement"], "%"), _interval(told["low"], told["high"]), word,
                 told["arm"], told["model"] or UNKNOWN, told["gpu"] or UNKNOWN,
                 ", ".join(told["loads"]), badge(told["evidence"]) or "GPU",

@@ -8,8 +8,9 @@ from analysis.metric_words import Named, read_metric
 from analysis.published.claims import Claims
 from analysis.published.claims_file import Row
 from analysis.published.claims_improvements import better_of
+from analysis.published.conventions import gains
 from analysis.published.printed import decimal
-from analysis.verdicts.finding import Finding
+from analysis.verdicts.finding import Finding, shown
 from answers.compare.words import metric_name
 from answers.published.values import MEAN, PEAK, Line, Value
 from answers.wording import percent
@@ -79,22 +80,29 @@ def read(rows: Sequence[Row], judged: Claims) -> tuple[Read, ...]:
 
 def _is_of(finding: Finding, row: Row) -> bool:
     one = (finding.section, finding.metric, finding.about)
-    return finding.unit == "%" and one == (row.section, row.name, row.about)
+    return finding.better is not None and one == (row.section, row.name, row.about)
 
 
 def line(one: Read) -> Line:
     """Return the row as it stands in a table."""
     old, new = one.values
-    follows = improvement(old, new, better_of(one.row))
-    printed = one.row.fields.get("published_pct")
+    follows, unit = percent(improvement(old, new, better_of(one.row))), "%"
+    if one.finding is not None:
+        unit = one.finding.unit
+        follows = shown(one.finding.recomputed, unit)
+    printed = next(iter(gains(one.row.fields).values()), None)
     flag = one.finding.kind if one.finding is not None and one.finding.flagged else None
     baseline, speculative = (value.text for value in one.printed(("", "")))
     return Line(
         one.named.metric, one.named.statistic, metric_name(one.named.metric, one.named.statistic),
         one.unit, one.of, baseline, speculative,
-        "not printed" if printed is None else f"{decimal(printed):+} %",
-        percent(follows), None if flag is None else FLAGS[flag],
+        "not printed" if printed is None else _as_printed(printed, unit),
+        follows, None if flag is None else FLAGS[flag],
     )  # fmt: skip
+
+
+def _as_printed(gain: object, unit: str) -> str:
+    return f"{decimal(gain):+} %" if unit == "%" else f"{decimal(gain)}x"
 
 
 #: Kind of a flag -> what is wrong, beside a figure.
@@ -103,6 +111,7 @@ FLAGS = {
     "sign": "wrong sign",
     "swapped": "swapped with another row",
     "basis": "on the price of other GPUs",
+    "drafts": "not from these drafts alone",
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from analysis.matching.improvement import improvement
 from analysis.metric_words import read_metric
 from analysis.published.claims import Claims
-from analysis.published.claims_improvements import better_of
+from analysis.published.claims_improvements import as_improvement, better_of
 from analysis.verdicts.finding import Finding, shown
 from answers.compare.words import counted, metric_name
 from answers.published.lines import Read
@@ -74,7 +74,7 @@ def answer(plots: Sequence[Plot], rows: Sequence[Read]) -> str:
 def _said(row: Read) -> float:
     """Return the improvement as printed, where it follows from its row; else what its row gives."""
     told = row.finding
-    return _gain(row) if told is None or told.flagged else told.published
+    return _gain(row) if told is None or told.flagged else as_improvement(told).published
 
 
 def _short(row: Read) -> str:
@@ -141,17 +141,31 @@ def metric_words(metric: str) -> str:
     return f"peak {label[:1].lower()}{label[1:]}" if named.peak else label
 
 
+#: What the sum of money above the figure says, or its name.
+_TOLD = ("usd_per_hour", "arm", "levels")
+
+
 def figure(one: Finding) -> str:
     """Say where a figure stands and what is wrong with it: ``MLPerf, TP 1: Inter-token latency
     (ITL), P95, printed +6.6 %, its row gives +3.6 %``."""
-    size = f"TP {one.about['tp']}" if "tp" in one.about else ""
-    where = ", ".join(filter(None, (one.about.get("dataset", ""), size)))
+    where = ", ".join(_place(name, text) for name, text in one.about.items() if name not in _TOLD)
     told = f"{metric_words(one.metric)}, printed {shown(one.published, one.unit)}"
     gives = f"its row gives {shown(one.recomputed, one.unit)}"
     if one.kind == "basis":
         gives = "on the price of 8 GPUs" if "8 GPUs" in one.reason else "on another price"
+    elif one.kind == "drafts":
+        told = f"{metric_words(one.metric)}, {shown(one.published, 'x')} the baseline's"
+        gives = f"{one.recomputed:.2f} tokens a step"
     sentence = f"{where}: {told}, {gives}" if where else f"{told}, {gives}"
     return sentence[:1].upper() + sentence[1:]
+
+
+def _place(name: str, text: str) -> str:
+    if name == "dataset":
+        return text
+    if name == "concurrency" and text.isdigit():
+        return f"{text} at once"
+    return f"TP {text}" if name == "tp" else f"{name.replace('_', ' ')} {text}"
 
 
 def headline_of_claims(judged: Claims) -> str:

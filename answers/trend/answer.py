@@ -1,7 +1,7 @@
 """The trend as a value: every series judged, worst first, with its words."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.matching.difference import Change
@@ -54,7 +54,8 @@ class Drifting:
 class Line:
     """One series. ``improvement``, ``low``, ``high``: ratios, positive is better, None: unknown;
     ``since``: the night since which it is worse, ``last_before`` the one before, ``changed`` the
-    configuration between them; ``said``: all of it in sentences."""
+    configuration between them; ``said``: all of it in sentences; ``gain``: what became of an arm's
+    gain over the baseline, None for any other series."""
 
     name: str
     metric: str
@@ -76,6 +77,7 @@ class Line:
     accepted: Acceptance | None
     nights: int
     assessed: Assessment
+    gain: str | None = None
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -172,12 +174,27 @@ def trend(
     series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = (), few: int = 0
 ) -> Trend:
     """Judge every series against what it may lose and what was accepted; ``few``: see ``Trend``."""
-    found = sorted(assess(series, budgets, accepted), key=_urgency)
+    found = sorted(_told(assess(series, budgets, accepted)), key=_urgency)
     lines = tuple(map(_line, found))
     short = {id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS}
     few += len(short)
     status = worst([line.status for line in lines])
     return Trend(status, lines, headline(lines, few), summary(lines, few), few)
+
+
+def _told(found: Sequence[Assessment]) -> Iterator[Assessment]:
+    """Leave out gains that stand, and those of arms that are told to be slower themselves."""
+    slower = {
+        _line_of(one) for one in found if one.status == REGRESSION and one.series.over is None
+    }
+    for one in found:
+        is_news = one.status == REGRESSION and _line_of(one) not in slower
+        if one.series.over is None or is_news:
+            yield one
+
+
+def _line_of(one: Assessment) -> tuple[int, str, str]:
+    return id(one.series.about), one.series.metric, one.series.statistic
 
 
 def watch(known: Watched, budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
@@ -230,11 +247,11 @@ def _worst(worse: Sequence[Line], every: int) -> str:
     others = len(worse) - 1
     amount = size(first.improvement or 0.0)
     dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
+    said = f"{first.metric} of {first.arm} on {dataset} is {amount} worse since {first.since}"
+    if first.gain:
+        said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
     more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
-    return (
-        f"{first.metric} of {first.arm} on {dataset} is {amount} worse since {first.since}, "
-        f"{words.through(first.changed)}{more}"
-    )
+    return f"{said}, {words.through(first.changed)}{more}"
 
 
 def summary(lines: Sequence[Line], few: int = 0) -> str:
@@ -253,8 +270,9 @@ def summary(lines: Sequence[Line], few: int = 0) -> str:
     return f"{told}{span} {words.few(few)}".strip()
 
 
-def _urgency(one: Assessment) -> tuple[int, float]:
-    return _RANK[one.status], float("inf") if one.improvement is None else one.improvement
+def _urgency(one: Assessment) -> tuple[int, bool, float]:
+    size = float("inf") if one.improvement is None else one.improvement
+    return _RANK[one.status], one.series.over is not None, size
 
 
 def _line(one: Assessment) -> Line:
@@ -264,12 +282,13 @@ def _line(one: Assessment) -> Line:
     )
     return Line(
         name=one.series.name, metric=one.series.line, status=one.status,
-        why=words.WHY[one.reason], said=words.said(one), improvement=one.improvement, low=one.low,
+        why=("regression of the gain: " if one.series.over else "") + words.WHY[one.reason], said=words.said(one), improvement=one.improvement, low=one.low,
         high=one.high, change=words.percent(one.improvement),
         interval=words.interval(one.low, one.high), budget=one.budget, against=words.against(one),
         since=None if one.since is None else labels[one.since],
         last_before=labels[one.since - 1] if one.since else None, changed=one.changed, moves=moves,
         drift=_drifting(one, labels), accepted=one.accepted, nights=len(labels), assessed=one,
+        gain=words.gain(one),
     )  # fmt: skip
 
 

@@ -1,15 +1,22 @@
 """A trend in words: the same on a page, in a terminal and in a message."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
+from analysis.nightly.nights import as_improvement
 from answers.wording import UNKNOWN, points, size
+from warehouse.catalogue import METRICS
 
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
     from analysis.nightly.acceptance import Acceptance
     from analysis.nightly.regressions import Assessment, Reason
 
+#: Direction that is better -> what the better and the worse move of one side is called.
+_MOVES = {"higher": ("faster", "slower"), "lower": ("better", "worse")}
+#: A smaller move of one side is not told (ratio).
+_MOVED = 0.01
 NOTHING = "Did something get worse? No night was measured yet"
 TOO_FEW = "Did something get worse? Not known yet: no series has three nights"
 #: Why a series is judged as it is.
@@ -103,12 +110,38 @@ def said(one: "Assessment") -> str:
     return " ".join(parts)
 
 
+def gain(one: "Assessment") -> str | None:
+    """Say what became of an arm's gain, and who moved: ``the gain of eagle3 K=3 over the baseline
+    fell from +30.0 to +8.3 %: the baseline became 20.0 % faster``; None where it is no gain."""
+    over, metric = one.series.over, one.series.metric
+    if over is None or one.against is None or one.now is None:
+        return None
+    arm = one.series.about.get("arm_label") or UNKNOWN
+    old, new, base_old, base_new = (
+        fmean(night.mean for night in series.nights[nights])
+        for series in (one.series, over)
+        for nights in (slice(*one.against), slice(one.now, None))
+    )
+    was, now, base, own = (
+        as_improvement(log, metric)
+        for log in (old, new, base_new - base_old, new - old + base_new - base_old)
+    )
+    moved = [
+        f"{name} became {size(by)} {_MOVES[METRICS[metric].better][by < 0]}"
+        for name, by in (("the baseline", base), (arm, own))
+        if abs(by) >= _MOVED
+    ]
+    why = f": {' and '.join(moved)}" if moved else ""
+    return f"the gain of {arm} over the baseline fell from {points(was)} to {points(now)} %{why}"
+
+
 def _standing(one: "Assessment") -> str:
     labels = [night.label for night in one.series.nights]
     if one.improvement is None or one.against is None or one.now is None:
         return f"{nights(len(labels))}: {WHY[one.reason]}."
     since = f" since {labels[one.since]}" if one.since is not None else ""
-    return (
+    fell = gain(one)
+    return (f"{fell[:1].upper()}{fell[1:]}. " if fell else "") + (
         f"{percent(one.improvement)} (95 %: {interval(one.low, one.high)}){since}: "
         f"{_stretch(labels[one.now :])} against the best level before, {against(one)}. "
         f"Verdict: {one.status}, {WHY[one.reason]}."

@@ -16,7 +16,7 @@ from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
 from dashboard.charts.axes import title as heading
 from dashboard.palette import arm_colour
-from warehouse.catalogue import METRICS, Metric
+from warehouse.catalogue import Metric
 
 HEIGHT = 320
 #: Rows of a forest that can be read without scrolling far.
@@ -30,7 +30,7 @@ _HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
     """Draw one series over nights: noise band, levels, the reference, points, and ticks where
     something changed, where the level moved, and where people wrote ``notes``."""
-    metric = METRICS[line.assessed.series.metric]
+    metric = line.assessed.series.measure
     rows = run_rows(line)
     base = alt.Chart(rows).encode(x=_nights(rows))
     colour = arm_colour(line.arm)

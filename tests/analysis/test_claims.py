@@ -1,6 +1,7 @@
 """Recomputing foreign tables: what is flagged, what is let pass, what cannot be read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 from analysis.metric_words import read_metric
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
+from analysis.published.claims_improvements import as_improvement
 from warehouse.errors import InvalidInput
+
+CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 
 
 def judged(text: str, where: str = "claims.yaml") -> Claims:
@@ -35,7 +39,7 @@ def row(metric: str, baseline: object, speculative: object, pct: object, **more:
         ("output_tokens_per_second", "100.0", "120.0", "20.2", True),
         # A latency improves downwards: 1 - 8/10.
         ("itl_p95_ms", "10.00", "8.00", 20, False),
-        ("itl_p95_ms", "10.00", "8.00", "+25.0", True),
+        ("itl_p95_ms", "10.00", "8.00", "+30.0", True),
     ],
 )
 def test_the_tolerance_follows_from_the_decimals(
@@ -79,8 +83,97 @@ def test_a_table_that_prints_changes_is_read_by_its_own_convention() -> None:
     found = judged(f"table:\n{changes}")
 
     assert not found.flagged
-    assert [f.published for f in found.findings] == [20.0, 20.0, 10.0, -10.0]
-    assert "printed as a change of -20.0 %" in found.findings[1].reason
+    assert [f.published for f in found.findings] == [20.0, -20.0, -10.0, 10.0]
+    assert [as_improvement(f).published for f in found.findings] == pytest.approx([20, 20, 10, -10])
+    assert found.conventions == ("table, published_pct: printed as changes, new / old - 1.",)
+
+
+def cased(name: str) -> Claims:
+    (file,) = CASES.glob(name)
+    return judged(file.read_text(encoding="utf-8"), file.name)
+
+
+def test_speedups_printed_as_factors_are_held_against_their_rows() -> None:
+    table, rows = cased("07-*/table.csv"), cased("07-*/table.yaml")
+
+    assert [f.flagged for f in table.findings] == [False, True, False]
+    assert table.flagged[0].reason == "Its own row gives 1.30x, not 1.45x."
+    assert table.flagged[0].about["concurrency"] == "8"
+    assert [f.flagged for f in rows.findings] == [False, True]
+    assert "gives 1.66x" in rows.flagged[0].reason
+    assert all("printed as factors" in one for one in (*table.conventions, *rows.conventions))
+
+
+def test_half_the_time_printed_as_100_percent_is_a_ratio_of_times_and_no_error() -> None:
+    found = cased("09-*/table.yaml")
+
+    assert not found.flagged
+    (said,) = found.conventions
+    assert "ratios of times" in said
+    assert "as improvements they are 50.0, 20.0, 20.0 %" in said
+
+
+@pytest.mark.parametrize(
+    ("convention", "printed"),
+    [
+        ("improvement", lambda old, new: f"{100 * (1 - new / old):.1f}"),
+        ("change", lambda old, new: f"{100 * (new / old - 1):.1f}%"),
+        ("ratio of times", lambda old, new: f"{100 * (old / new - 1):+.1f} %"),
+        ("factor", lambda old, new: f"{old / new:.3f}×"),
+        ("factor", lambda old, new: f"{old / new:.3f}"),
+        ("ratio", lambda old, new: f"{new / old:.3f}x"),
+    ],
+)
+def test_one_wrong_row_among_many_is_named_in_the_convention_of_the_others(
+    convention: str, printed: Callable[[float, float], str]
+) -> None:
+    pairs = [(20.0, 10.0), (30.0, 24.0), (100.0, 70.0), (50.0, 45.0), (41.0, 52.0)]
+    texts = [printed(*pair) for pair in pairs]
+    texts[2] = printed(100.0, 62.0)
+    table = "".join(
+        f"- {{metric: tpot_ms, baseline: '{old:.3f}', speculative: '{new:.3f}', speedup: '{text}', concurrency: {at}}}\n"
+        for at, ((old, new), text) in enumerate(zip(pairs, texts, strict=True))
+    )
+    found = judged(f"table:\n{table}")
+
+    assert [f.about["concurrency"] for f in found.flagged] == ["2"]
+    assert {f.convention for f in found.findings} == {convention}
+    right = [as_improvement(f).published for f in found.findings if not f.flagged]
+    assert right == pytest.approx([50, 20, 10, -26.8], abs=0.2)
+
+
+def test_each_column_has_a_convention_of_its_own() -> None:
+    csv = (
+        "Metric,Baseline,Speculative,Speedup,change (%)\n"
+        "TPOT ms,20.0,10.0,2.00x,-50.0\n"
+        "TPOT ms,30.0,24.0,1.25x,-20.0\n"
+        "output tokens/s,100.0,165.0,1.65x,65.0\n"
+        "output tokens/s,100.0,165.0,-,n/a\n"
+    )
+    found = judged(csv, "x.csv")
+
+    assert not found.flagged
+    assert len(found.findings) == 6
+    assert [one.convention for one in found.findings[:2]] == ["factor", "change"]
+    assert len(found.conventions) == 2
+    assert len(found.unclaimed) == 1
+
+
+def test_a_wrong_speedup_alone_is_told_in_the_form_that_its_column_names() -> None:
+    texts = ("1.85", "45", "45 %")
+    gives = ["1.66x", "+65.6 %", "+65.6 %"]
+    for text, said in zip(texts, gives, strict=True):
+        table = f"t:\n- {{what: output tok/s, baseline: 133.00, speculative: 220.21, speedup: {text}}}\n"
+        (flagged,) = judged(table).flagged
+        assert f"gives {said}" in flagged.reason
+
+
+def test_a_table_of_one_row_is_taken_by_any_convention_and_it_is_said() -> None:
+    found = judged("t:\n" + row("itl_ms", "10.00", "8.00", "+25.0"))
+
+    assert not found.flagged
+    assert "ratios of times" in found.conventions[0]
+    assert "as one row alone says" in found.conventions[0]
 
 
 def test_one_minus_among_improvements_is_a_wrong_sign_and_no_convention() -> None:
@@ -230,6 +323,63 @@ def test_a_file_that_cannot_be_checked_is_one_sentence(text: str, where: str, wo
     with pytest.raises(InvalidInput, match=words) as caught:
         judged(text, where)
     assert "\n" not in str(caught.value)
+
+
+def test_acceptance_is_recomputed_in_a_table_of_one_row_a_run() -> None:
+    found = cased("17-*/mtp_CodeSet.csv")
+
+    assert [f.metric for f in found.findings] == ["mean_acceptance_length"] * 3
+    assert [f.recomputed for f in found.findings] == pytest.approx(
+        [1 + 11993 / 9581, 1 + 149367 / 118304, 1 + 617051 / 485414]
+    )
+    assert not found.flagged
+    with pytest.raises(InvalidInput, match="no figure that can be recomputed"):
+        cased("17-*/baseline_CodeSet.csv")
+
+
+@pytest.mark.parametrize(
+    ("fields", "flagged"),
+    [
+        # 1 + 900 / 600 = 2.5; 900 / 1800 = 50 %.
+        ("Acceptance length: 2.50, Drafts: 600, Accepted tokens: 900", []),
+        ("Acceptance length: 2.30, Drafts: 600, Accepted tokens: 900", ["mean_acceptance_length"]),
+        ("'Acceptance rate (%)': 50.00, Draft tokens: 1800, Accepted tokens: 900", []),
+        ("acceptance_rate: 0.53, num_draft_tokens: 1800, num_accepted_tokens: 900", ["acceptance_rate"]),
+        ("acceptance_length: 2.25, per_position_acceptance_rate: [0.70, 0.35, 0.20]", []),
+        ("acceptance_length: 2.45, acceptance_per_position: '70 %, 35 %, 20 %'", ["mean_acceptance_length"]),
+        ("tau: 2.25, position_0: 0.70, position_1: 0.35, position_2: 0.20", []),
+        ("accept_length: 2.20, k: 3, accept_rate: 40%", []),
+        ("accept_length: 2.60, k: 3, accept_rate: 40%", ["mean_acceptance_length"]),
+        # Not every draft has three tokens: 1000 drafts of 2.5 tokens.
+        ("accept_length: 2.0, k: 3, accept_rate: 40%, num_drafts: 1000, num_draft_tokens: 2500", []),
+    ],
+)  # fmt: skip
+def test_acceptance_is_checked_wherever_it_stands(fields: str, flagged: list[str]) -> None:
+    beside = "metric: itl_ms, baseline: 10.0, speculative: 8.0, published_pct: 20.0, concurrency: 4"
+    told = judged(f"t:\n- {{{beside}, {fields}}}\n")
+    assert [f.metric for f in told.flagged] == flagged
+    assert len(told.findings) == (1 if "2500" in fields else 2)
+
+
+def test_a_speedup_above_the_tokens_of_a_step_is_not_from_the_drafts_alone() -> None:
+    own = "t:\n" + "".join(
+        row("output_tok_s", 100, new, f"{new / 100:.2f}x", concurrency=load, acceptance_length=2.1)
+        for load, new in ((1, 250), (1, 205), (8, 250))
+    )
+    (flagged,) = judged(own).flagged
+    assert (flagged.kind, flagged.about["concurrency"]) == ("drafts", "1")
+    assert flagged.reason == (
+        "2.50x at one request at once is more than the 2.10 tokens of a step: not from these "
+        "drafts alone."
+    )
+    apart = (
+        "t:\n"
+        + row("tpot_ms", "10.0", "4.0", "2.5x", concurrency=1, method="eagle3")
+        + "drafts:\n- {method: eagle3, k: 3, acceptance_rate: 0.40, acceptance_length: 2.20}\n"
+        "- {method: ngram, k: 5, acceptance_rate: 0.40, acceptance_length: 3.00}\n"
+    )
+    assert [f.kind for f in judged(apart).flagged] == ["drafts"]
+    assert not judged(apart.replace("method: ngram", "method: eagle3")).flagged
 
 
 def test_a_small_file_that_unfolds_into_a_large_one_is_refused() -> None:

@@ -51,10 +51,18 @@ def test_a_latency_keeps_its_direction() -> None:
 
 
 def test_the_band_is_three_sigma_of_nights_around_their_levels_and_not_of_the_move() -> None:
+    found = points(judged([100, 101] * 3 + [80, 80.8] * 3))[0]
+
+    # Twelve nights half a step away from two levels: ten degrees of freedom.
+    sigma = np.log(1.01) / 2 * np.sqrt(12 / 10)
+    assert found.high == pytest.approx(found.level * np.exp(SIGMAS * sigma))
+
+
+def test_a_move_that_chance_may_have_made_makes_the_band_wider() -> None:
     found = points(judged([100, 101, 100, 101, 80, 80.8, 80, 80.8]))[0]
 
-    # Eight nights half a step away from two levels: six degrees of freedom.
-    sigma = np.log(1.01) / 2 * np.sqrt(8 / 6)
+    # Three degrees of freedom fewer for the place of the second level, which the nights chose.
+    sigma = np.log(1.01) / 2 * np.sqrt(8 / 3)
     assert found.high == pytest.approx(found.level * np.exp(SIGMAS * sigma))
 
 

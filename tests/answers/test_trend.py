@@ -1,6 +1,7 @@
 """The trend in words: one sentence for all series, one for each."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,62 @@ def test_the_worst_series_comes_first() -> None:
     series = [*history(*[100.0] * 8), *history(*[100.0] * 6, 80.0, 80.0, dataset="chat")]
 
     assert [line.status for line in trend(series, Budgets()).lines] == ["regression", "fine"]
+
+
+def released(baseline: float, arm: float, **given: Any) -> Trend:
+    """Twelve nights of a baseline and an arm that gains 30 %, then three of a release that changes
+    each by its own factor."""
+    labels = {"baseline": (100.0, baseline), "eagle3 K=3": (130.0, arm)}
+    every = [
+        history(*[old] * 12, *[old * factor + 1e-6] * 3, arm_label=label, noise=1e-4, **given)[0]
+        for label, (old, factor) in labels.items()
+    ]
+    return trend(every, Budgets())
+
+
+def test_a_release_that_makes_only_the_baseline_faster_is_a_regression_of_the_gain() -> None:
+    found = released(1.2, 1.0)
+
+    assert found.status == "regression"
+    assert found.headline == (
+        "The gain of eagle3 K=3 over the baseline fell from +30.0 to +8.3 %: the baseline became "
+        "20.0 % faster (Gain in output throughput, code), since 2026-11-13 (2), with "
+        "engine_version 1 → 2"
+    )
+    assert [line.status for line in found.lines] == ["regression", "fine", "fine"]
+    assert found.lines[0].why.startswith("regression of the gain: ")
+    assert found.lines[0].said.startswith("The gain of eagle3 K=3 over the baseline fell from")
+    told = as_json(found)["series"]
+    assert [row["gain"] is None for row in told] == [False, True, True]
+    assert found.lines[0].points[0].value == pytest.approx(1.3, rel=0.001)
+
+
+def test_of_a_latency_the_gain_is_that_of_less() -> None:
+    (line, *_) = released(0.8, 1.0, metric="tpot").lines
+
+    # From 130 of 100, 30 % worse than the baseline, to 130 of 80.
+    assert line.gain == (
+        "the gain of eagle3 K=3 over the baseline fell from -30.0 to -62.5 %: the baseline became "
+        "20.0 % better"
+    )
+
+
+def test_a_slower_arm_is_told_as_slower_and_not_as_a_lost_gain_as_well() -> None:
+    found = released(1.0, 0.9)
+
+    assert "eagle3 K=3 on code is 10.0 % worse" in found.headline
+    assert [line.gain for line in found.lines] == [None, None]
+
+
+def test_a_gain_that_stands_is_no_series_of_its_own() -> None:
+    assert len(released(1.2, 1.2).lines) == 2
+
+
+def test_an_arm_that_lost_within_its_budget_is_named_beside_the_baseline() -> None:
+    (line, *_) = released(1.04, 0.96).lines
+
+    assert line.gain is not None
+    assert line.gain.endswith("the baseline became 4.0 % faster and eagle3 K=3 became 4.0 % slower")
 
 
 @pytest.mark.parametrize("levels", [(100.0,), (100.0, 90.0), (*[100.0] * 8, 80.0)])

@@ -219,8 +219,8 @@ def test_the_published_study_is_flagged_in_a_table_and_in_json(recorded: tuple[s
     assert found["flagged"] == sum(row["flagged"] for row in found["rows"]) == 11
     assert "the two are swapped" in output
     assert "11 of 51 published figures do not follow from their own row: 4 errors" in output
-    assert "request_latency_median_s" not in output
-    assert "request_latency_median_s" in run("claims", str(STUDY), "--all", *recorded).output
+    assert "Request latency, median" not in output
+    assert "Request latency, median" in run("claims", str(STUDY), "--all", *recorded).output
 
 
 def test_a_claim_about_our_own_runs_stands_beside_them(
@@ -239,7 +239,7 @@ def test_a_claim_about_our_own_runs_stands_beside_them(
     assert (measured["arm"], measured["evidence"], measured["low"]) == (
         "draft_model K=3", "cpu", None,
     )  # fmt: skip
-    assert "measured here: output_tokens_per_second" in run("claims", str(file), *recorded).output
+    assert "measured here: Output throughput" in run("claims", str(file), *recorded).output
 
 
 def test_claims_need_no_warehouse_unless_one_is_named(

@@ -14,6 +14,7 @@ from nightly.outbox import Outbox, queued, read
 from nightly.settings import Settings
 from tests.nightly.called import SECRET, Receiver, receiver
 from tests.nightly.test_history import FINE, night, with_stages
+from warehouse.catalogue import METRICS
 from warehouse.nights import Stage
 
 QUIET = {"verdict": FINE, "regressions": (), "stages": with_stages(), "outcome": "fine"}
@@ -25,6 +26,7 @@ def row(metric: str = "output_throughput", status: str = "regression", **changes
         "series": "tiny, CPU, baseline, code, concurrency 8",
         "about": {"study": "lab", "dataset": "code", "concurrency": 8},
         "metric": metric, "statistic": "mean" if metric.endswith("throughput") else "p95",
+        "line": METRICS[metric].label + ("" if metric.endswith("throughput") else " P95"),
         "status": status, "why": "", "budget": 0.05, "improvement": -0.62, "low": -0.66,
         "high": -0.58, "p_value": 0.0, "first_bad": "2026-11-21 (0.32.0)",
         "last_before": "2026-11-20 (0.32.0)", "nights": 3,
@@ -84,6 +86,22 @@ def test_a_regression_arrives_with_size_interval_start_cause_and_link(
         "http://board:8501/trends?study=lab&dataset=code&line=Output+throughput",
     ):
         assert part in message["message"]
+
+
+def test_a_lost_gain_is_told_in_its_own_words_beside_a_slower_series(
+    reader: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    fell = "the gain of a over the baseline fell from +30.0 to +8.3 %: the baseline became 20.0 % faster"
+    lost = row(gain=fell, line="Gain in output throughput", improvement=-0.167, low=-0.2, high=-0.1)
+    slower = row(first_bad="2026-11-19 (0.32.0)")
+    notify(night(stages=with_stages()), answer(tmp_path, lost, slower), settings)
+    notify(night(stages=with_stages()), answer(tmp_path, lost, slower), settings)
+
+    assert reader.titles == [
+        "Draftboard: lab: Output throughput 62.0 % worse since 2026-11-19 (0.32.0) (1 series)",
+        f"Draftboard: lab: {fell} since 2026-11-21 (0.32.0) (1 series)",
+    ]
+    assert "line=Gain+in+output+throughput" in reader.got[1]["message"]
 
 
 def test_the_same_regression_is_not_told_every_night(

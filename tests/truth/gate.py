@@ -5,6 +5,7 @@ What is judged is what the gate judges: series of nights, by ``assess``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import log, nan
 
@@ -25,6 +26,8 @@ Levels = Sequence[float]
 FAMILY = "gate"
 STEADY = [1.0] * 20
 QUIET, NOISY = 0.02, 0.036
+#: The deviation of a night of one launch, and of the mean of three.
+LAUNCH, NIGHT = 0.03, 0.03 / 3**0.5
 #: Nights of a drift that are looked at: one of -0.15 % a night is at -4 % with the 27th.
 RATE = 0.0015
 FIRST = pd.Timestamp("2026-01-01T22:00Z")
@@ -38,6 +41,9 @@ def rows(trials: int) -> list[Row]:
         *_stays(draw, trials),
         *_drifts(draw, trials),
         *_false(draw, trials),
+        *_of_many(draw, trials),
+        *_since(draw, trials),
+        *_gains(draw, trials),
         *_delays(draw, trials),
     ]
 
@@ -140,6 +146,52 @@ def _false(draw: np.random.Generator, trials: int) -> Iterable[Row]:
         for name, hits in wrong.items():
             what = f"nothing happens, {noise:.1%}: {name}"
             yield share(FAMILY, what, hits, trials, at_most=0.01)
+
+
+def _of_many(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    """Six series of one launch a night, in which nothing happens."""
+    for count in (12, 20, 40):
+
+        def red(count: int = count) -> bool:
+            every = [nights([1.0] * count, LAUNCH, draw) for _ in range(6)]
+            return any(one.status == REGRESSION for one in assess(every, Budgets()))
+
+        what = f"nothing happens, six series of one launch, {count} nights: red"
+        yield share(FAMILY, what, _hits(trials, red), trials, at_most=0.01)
+
+
+def _since(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    """Of nights that are red up to twenty nights after a step: how often the step is placed."""
+    for loss, noise, goal in ((0.05, NIGHT, 0.95), (0.1, LAUNCH, 0.95), (0.05, LAUNCH, None)):
+        placed: list[bool] = []
+        for _ in range(trials):
+            count = len(STEADY) + int(draw.integers(1, 21))
+            levels = [*STEADY, *[1 - loss] * (count - len(STEADY))]
+            one = judged(nights(levels, noise, draw), count)
+            if one.since is not None:
+                placed.append(abs(one.since - len(STEADY)) <= 2)
+        what = f"-{loss:.0%} at {noise:.1%}: since when it is red, within two nights"
+        yield share(FAMILY, what, sum(placed), len(placed), at_least=goal)
+
+
+def _gains(draw: np.random.Generator, trials: int) -> Iterable[Row]:
+    """An arm that gains 30 %, and its baseline, two nights after a release."""
+
+    def fell(baseline: float, arm: float) -> list[bool]:
+        levels = {"baseline": (1.0, baseline), "eagle3 K=3": (1.3, 1.3 * arm)}
+        every = [
+            replace(nights([*[old] * 20, *[new] * 2], LAUNCH, draw), about={"arm_label": label})
+            for label, (old, new) in levels.items()
+        ]
+        return [one.status == REGRESSION for one in assess(every, Budgets())]
+
+    for told, baseline, arm in (("the baseline", 1.2, 1.0), ("both", 1.2, 1.2)):
+        found = [fell(baseline, arm) for _ in range(trials)]
+        goals = {"at_least": 0.95} if arm == 1 else {"at_most": 0.01}
+        what = f"{told} 20 % faster: the gain is red"
+        yield share(FAMILY, what, sum(one[2] for one in found), trials, **goals)
+        what = f"{told} 20 % faster: the arm or the baseline is red"
+        yield share(FAMILY, what, sum(any(one[:2]) for one in found), trials, at_most=0.01)
 
 
 def _delays(draw: np.random.Generator, trials: int) -> Iterable[Row]:

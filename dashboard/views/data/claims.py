@@ -10,6 +10,7 @@ import streamlit as st
 
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Tables, read_claims
+from analysis.published.claims_improvements import as_improvement
 from analysis.verdicts.finding import Finding
 from answers.published import checked
 from answers.published.words import headline_of_claims, mistakes
@@ -27,8 +28,8 @@ from warehouse.filters import Filters
 MOST_MB = 1
 _SHIPPED = Path(__file__).parents[3] / "examples" / "claims"
 _HOW = (
-    "Every improvement, mean, acceptance length and cost is recomputed from the values printed "
-    "beside it, in percent with positive being better. A figure is flagged only where no rounding "
+    "Every gain, mean, acceptance and cost is recomputed from the values printed beside it, gains "
+    "in the convention of their own table. A figure is flagged only where no rounding "
     "of the printed digits explains the difference, or where a cost stands on the price of other "
     "GPUs than its throughput."
 )
@@ -38,9 +39,9 @@ _HOW_MEASURED = (
     "interval covers the noise between repeats."
 )
 _FORMAT = (
-    "YAML or CSV. Rows with metric, baseline, speculative and published_pct are improvements; rows "
-    "with usd_per_hour and throughputs are costs. Write numbers with the digits printed. The file "
-    "is read in memory and not kept."
+    "YAML or CSV. Rows with metric, baseline, speculative and a printed gain (published_pct, "
+    "speedup, change …) are improvements; rows with usd_per_hour and throughputs are costs. Write "
+    "numbers with the digits printed. The file is read in memory and not kept."
 )
 _FIGURES = {
     "where": "where", "metric": "metric", "published": "published",
@@ -78,7 +79,11 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.header(plain(headline_of_claims(judged)), help=_HOW)
     with body:
         _figures(judged, everything)
-        drawable = [f for f in (judged.findings if everything else judged.flagged) if f.unit == "%"]
+        drawable = [
+            as_improvement(one)
+            for one in (judged.findings if everything else judged.flagged)
+            if one.unit == "%" or one.better
+        ]
         _drawn(shelf, drawable, str(tables.study.get("source", chosen.name)))
         _measured(shelf, filters, tables, judged)
         _unclaimed(judged)
@@ -177,10 +182,16 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
                        "states.")  # fmt: skip
             return
         table(listing(rows, _HERE), "measurements")
-        _drawn(shelf, [one for one in found if one.measured], str(tables.study.get("source", "")))
+        _drawn(
+            shelf,
+            [as_improvement(one) for one in found if one.measured],
+            str(tables.study.get("source", "")),
+        )
 
 
 def _unclaimed(judged: Claims) -> None:
+    for sentence in judged.conventions:
+        st.text(sentence)
     if judged.unclaimed:
         with st.expander(f"Not checked: {len(judged.unclaimed)}"):
             for sentence in judged.unclaimed:

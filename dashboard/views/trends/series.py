@@ -21,7 +21,6 @@ from dashboard.links import cell_link, follow_first
 from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, ask
 from dashboard.views.trends.asked import Asked, Known, drawing
-from warehouse.catalogue import METRICS
 from warehouse.errors import DraftboardError
 
 #: Series that can be chosen at once; the others are behind filters.
@@ -133,7 +132,7 @@ def _said(value: object) -> str:
 
 
 def _nights(line: Line, noted: Sequence[Placed]) -> Shown:
-    metric = METRICS[line.assessed.series.metric]
+    metric = line.assessed.series.measure
     said = dict(notes.by_night(noted))
     rows = [
         {

@@ -1,0 +1,118 @@
+"""How a table prints a gain: the conventions in use, and which one its rows follow.
+
+For something of which more is better the three in percent are one, and so are both factors. They
+part for latencies: from 20 to 10 ms is an improvement of 50 %, a change of -50 %, a ratio of times
+of 100 %, 2 times as fast, 0.5 times the latency.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.published.printed import Range, printed, propagated
+from warehouse.catalogue import Better
+
+_GAIN = re.compile(
+    r"(published|printed|reported)?\s*(pct|speed ?up|improvement|gain|change|delta|uplift|factor|ratio)?"
+    r"\s*(pct|percent|factor|x)?\s*((vs|over|against) (the )?baseline)?"
+)
+#: Nobody is ten times as fast by drafts: a larger number is a percentage.
+_LARGEST_FACTOR = 10
+_TIMES = re.compile(r"[x×]\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Convention:
+    """``unit`` is ``%`` or ``x``; ``of_less`` gives what is printed for new / old of something of
+    which less is better, ``back`` is its inverse."""
+
+    name: str
+    words: str
+    unit: str
+    of_less: Callable[[float], float]
+    back: Callable[[float], float]
+
+    def follows(self, values: Sequence[Range], better: Better) -> Range:
+        """Return what a row with these values, old and new, would print."""
+        of_more = CONVENTIONS[1 if self.unit == "%" else -1].of_less
+        of = self.of_less if better == "lower" else of_more
+        return propagated(lambda old, new: of(new / old), *values)
+
+    def improvement(self, value: float, better: Better) -> float:
+        """Return a printed gain as an improvement in ``%``; infinite where it is none."""
+        if better != "lower":
+            return value if self.unit == "%" else 100 * (value - 1)
+        return 100 * (1 - self.back(value))
+
+
+#: In the order in which they are taken where rows follow several alike.
+CONVENTIONS = (
+    Convention("improvement", "improvements, positive is better", "%",
+               lambda q: 100 * (1 - q), lambda v: 1 - v / 100),
+    Convention("change", "changes, new / old - 1", "%",
+               lambda q: 100 * (q - 1), lambda v: 1 + v / 100),
+    Convention("ratio of times", "ratios of times, old / new - 1 for a latency", "%",
+               lambda q: 100 * (1 / q - 1), lambda v: 1 / (1 + v / 100) if v != -100 else -float("inf")),
+    Convention("factor", "factors, new / old, and old / new for a latency", "x",
+               lambda q: 1 / q, lambda v: 1 / v if v else float("inf")),
+    Convention("ratio", "ratios, new / old for a latency too", "x", lambda q: q, lambda v: v),
+)  # fmt: skip
+NAMED = {one.name: one for one in CONVENTIONS}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One printed gain: its column, its text, the values beside it (old, new), which is better."""
+
+    column: str
+    text: str
+    values: tuple[Range, Range]
+    better: Better
+
+    @property
+    def form(self) -> str:
+        """The sign that is printed with the number: ``%``, ``x``, or empty."""
+        return "x" if _TIMES.search(self.text) else "%" * self.text.rstrip().endswith("%")
+
+    def fits(self, convention: Convention) -> bool:
+        """Whether the gain follows from its values under a convention."""
+        return printed(self.text).meets(convention.follows(self.values, self.better))
+
+
+def gains(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that print a gain: ``published_pct``, ``speedup``, ``Change (%)`` …"""
+    words = {name: re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip() for name in fields}
+    return {n: v for n, v in fields.items() if words[n] and _GAIN.fullmatch(words[n])}
+
+
+def convention_of(rows: Sequence[Printed]) -> Convention:
+    """Return the convention that most of the gains follow. All are of one column and form.
+
+    One loss that a table prints as a plus is a wrong sign and no table of changes.
+    """
+    unit, column = rows[0].form, rows[0].column.casefold()
+    known = [one for one in CONVENTIONS if unit in ("", one.unit)]
+    small = all(abs(printed(row.text).value) < _LARGEST_FACTOR for row in rows)
+    if small and "pct" not in column and re.search(r"speed.?up|factor|ratio|x$", column):
+        known.sort(key=lambda one: one.unit != "x")
+    return max(known, key=lambda one: _votes(rows, one))
+
+
+def _votes(rows: Sequence[Printed], by: Convention) -> int:
+    fitting = [row for row in rows if row.fits(by)]
+    rises = (row.better == "lower" and row.values[1].value > row.values[0].value for row in fitting)
+    return len(fitting) - (by.name == "change" and any(rises))
+
+
+def told(rows: Sequence[Printed], convention: Convention) -> str:
+    """Say in which convention a column is printed, and what ratios of times are as improvements."""
+    said = f"printed as {convention.words}{', as one row alone says' * (len(rows) == 1)}"
+    values = [convention.improvement(printed(row.text).value, row.better) for row in rows[:_MOST]]
+    some = ", ".join(f"{value:.1f}" for value in values) + " …" * (len(rows) > _MOST)
+    as_improvements = f"; as improvements they are {some} %"
+    return f"{said}{as_improvements * (convention.name == 'ratio of times')}."
+
+
+#: Gains that a sentence lists.
+_MOST = 12
