@@ -31,11 +31,18 @@ def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
     if any(_method(one) is None for one in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:
-            files = tuple(_told_apart(one, part in str(one.path)) for one in files)
-    unnamed = sum(_method(one) == SOME_METHOD for one in files)
-    if unnamed:
-        value = _prompt(f"method of {unnamed} speculative files", "spec_method")
-        files = _where(files, lambda one: _method(one) == SOME_METHOD, "spec_method", value)
+            files = _where(
+                files, lambda one: _method(one) is None and part in str(one.path), "spec_method",
+                BASELINE,
+            )  # fmt: skip
+    for unnamed, what in (
+        (SOME_METHOD, "method of {} speculative files"),
+        (None, "arm of {} files"),
+    ):
+        number = sum(_method(one) == unnamed for one in files)
+        if number:
+            value = _prompt(what.format(number), "spec_method")
+            files = _where(files, lambda one, of=unnamed: _method(one) == of, "spec_method", value)
     for method in dict.fromkeys(_method(one) for one in files):
         if method not in (None, BASELINE, SEVERAL):
             files = _with_k(files, method)
@@ -52,12 +59,6 @@ def _with_k(files: tuple[Guessed, ...], method: str) -> tuple[Guessed, ...]:
     if not number:
         return files
     return _where(files, is_meant, key, _prompt(f"{LABELS[key]} of {number} {method} files", key))
-
-
-def _told_apart(one: Guessed, is_baseline: bool) -> Guessed:
-    if _method(one) is not None:
-        return one
-    return stated(one, "spec_method", BASELINE if is_baseline else SOME_METHOD, "you")
 
 
 def _method(one: Guessed) -> Any:
