@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ingest.belonging import bytes_beside, is_by_product, may_belong
 from ingest.formats.drop import is_drop
+from ingest.formats.not_read import is_summary
 from ingest.sniff import may_be_report
 from warehouse.published import is_table
 from warehouse.rows import Rejection
@@ -93,7 +94,9 @@ class _Search:
             yield from self._folder(path, status)
         elif named or is_wanted(path):
             yield from self._file(path, status)
-        elif path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path):
+        elif is_summary(path) or (
+            path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path)
+        ):
             self.passed_over.append(path)
 
     def _folder(self, path: Path, status: os.stat_result) -> Iterator[Unit | Rejection]:

@@ -1,7 +1,7 @@
 """Results of ``vllm bench serve``, with and without ``--save-detailed``.
 
-Its words differ from the catalogue's: its TPOT is our ITL, its ITL is the gap between chunks, its
-end-to-end latency is in ms, its acceptance rate in percent. Times are monotonic seconds.
+Its words differ from the catalogue's: its latencies (``vllm_latencies``), its acceptance rate in
+percent. Times are monotonic seconds.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from analysis.canonical import Window, canonical
 from analysis.flags.numbers import ended_otherwise
 from ingest import not_a_number
 from ingest.formats import vllm_facts
+from ingest.formats.vllm_latencies import is_read, latencies
 from ingest.formats.vllm_requests import Columns, mean_gap, request_columns, request_table
+from ingest.left_out import left_out
 from ingest.level import FAILED, contradicted
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
-from ingest.stated import number
 from ingest.unreadable import UNREADABLE, part, refusal
 from ingest.window import activity, outlived
-from warehouse.catalogue import QUANTILES
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
@@ -38,10 +38,6 @@ _HEAD = 1 << 16
 _MARKS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"tokenizer_id"')
 #: InferenceX adds its own words to a result and turns its ms into s.
 _PER_GPU = b'"tput_per_gpu"'
-_LATENCIES = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
-              "e2el": ("request_latency", 1e-3)}  # fmt: skip
-_STATISTIC = re.compile(r"^(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$")
-_PERCENTILES = {f"p{q * 100:g}": name for name, q in QUANTILES.items()} | {"median": "p50"}
 _PER_REQUEST = frozenset(
     {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times",
      "generated_texts", "errors"}
@@ -87,6 +83,17 @@ class Bench(msgspec.Struct, kw_only=True):
     errors: list[str | None] | None = None
 
 
+#: What follows from what is read, or is another thing's: of queues in the client, of probes.
+_DERIVED = (
+    r"run_number|max_output_tokens_per_s|max_concurrent_requests|rtfx|input_throughput|"
+    r"good_completed|request_goodput|\w+_intvty|\w+_(client_queue_time|including_client_queue)_ms|"
+    r"(probe|diffusion)_\w+|total_input_sequences|input_sequence_throughput"
+)
+_KNOWN = re.compile("|".join((*Bench.__struct_fields__, _DERIVED)))
+#: A sweep adds what it varied: its numbers are arguments, but for those that are named like a latency.
+_KNOWN_OF_SWEEP = re.compile(rf"{_DERIVED}|(?!(mean|median|std|min|max|p[\d.]+)_)\S+")
+
+
 def sniff(data: memoryview) -> bool:
     """Recognise a result by itself, not one of a sweep."""
     return is_result(data) and not is_of_sweep(data)
@@ -125,7 +132,9 @@ class Result:
         return {
             key: value
             for key, value in self.members.items()
-            if not key.endswith(("_ms", "throughput")) and not key.startswith("spec_decode")
+            if not is_read(key)
+            and not key.endswith(("_ms", "throughput"))
+            and not key.startswith("spec_decode")
         }
 
 
@@ -217,6 +226,8 @@ def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int 
 
 def _doubts(result: Result, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
     bench = result.bench
+    others = {key: said for key, said in result.members.items() if not is_read(key)}
+    yield from left_out(others, _KNOWN_OF_SWEEP if "run_number" in others else _KNOWN)
     if started is not None:
         yield vllm_facts.LOCAL_TIME
     if bench.completed == 0:
@@ -245,26 +256,11 @@ def _recomputed(bench: Bench, columns: Columns | None, errored: int) -> tuple[Me
 
 
 def _reported(result: Result, errored: int) -> Iterator[Measurement]:
-    for (metric, statistic), value in _latencies(result.members).items():
+    for (metric, statistic), value in latencies(result.members, result.bench).items():
         yield Measurement("reported", metric, statistic, value)
     for metric, rate in _means(result.bench, errored):
         if rate is not None:
             yield Measurement("reported", metric, "mean", rate)
-
-
-def _latencies(members: dict[str, Any]) -> dict[tuple[str, str], float]:
-    """Return each latency once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the
-    same number."""
-    found: dict[tuple[str, str], float] = {}
-    for key in members:
-        match = _STATISTIC.match(key)
-        value = number(members, key) if match else None
-        if match and value is not None:
-            metric, factor = _LATENCIES[match[2]]
-            statistic = _PERCENTILES.get(match[1], match[1])
-            if statistic in {"mean", "std"} or statistic in QUANTILES:
-                found.setdefault((metric, statistic), value * factor)
-    return found
 
 
 def _means(bench: Bench, errored: int) -> Iterator[tuple[str, float | None]]:
