@@ -110,12 +110,12 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
         completed=completed,
         errored=failed,
         duration=length,
-        flags=(*flags, *left_out(said, _KNOWN), *_as_asked_for(said)),
+        flags=(*flags, *left_out(said, _KNOWN), *as_asked_for(said)),
         requests=requests,
     )
 
 
-def _as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
+def as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
     """Yield a flag where more output tokens are counted than the texts hold."""
     counted, held = said.get("total_output_tokens"), said.get("total_output_tokens_retokenized")
     if said.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
@@ -130,13 +130,19 @@ def _as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
         )
 
 
+def spreads(said: dict[str, Any], accepted: str) -> bool:
+    """Return whether the ITL of a run is a gap spread over the tokens of its chunk: that of SGLang's own
+    interface, and with speculation."""
+    return said.get("backend") in _OWN_INTERFACE or bool(said.get(accepted))
+
+
 def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]:
     for metric, name in _RATES.items():
         if said.get(name) is not None:
             yield from reported(metric, said[name])
     for metric, (name, factor) in _LATENCIES.items():
         yield from reported(metric, flat(said, name), factor)
-    if said.get("backend") not in _OWN_INTERFACE and not said.get("accept_length"):
+    if not spreads(said, "accept_length"):
         yield from reported("chunk_gap", flat(said, "itl_ms"))
     done = said["completed"]
     if done > 0:
