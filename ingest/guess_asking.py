@@ -42,7 +42,7 @@ def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
         number = sum(_method(one) == unnamed for one in files)
         if number:
             value = _prompt(what.format(number), "spec_method")
-            files = _where(files, lambda one, of=unnamed: _method(one) == of, "spec_method", value)
+            files = _where(files, _has_method(unnamed), "spec_method", value)
     for method in dict.fromkeys(_method(one) for one in files):
         if method not in (None, BASELINE, SEVERAL):
             files = _with_k(files, method)
@@ -71,6 +71,10 @@ def _where(
     if value is None:
         return files
     return tuple(stated(one, key, value, "you") if is_meant(one) else one for one in files)
+
+
+def _has_method(method: str | None) -> Callable[[Guessed], bool]:
+    return lambda one: _method(one) == method
 
 
 def _lacks(key: str) -> Callable[[Guessed], bool]:

@@ -37,9 +37,9 @@ _REPEAT = re.compile(
 _REPEAT_DIGITS = 4
 #: How long prompts and outputs are.
 _LENGTHS = tuple(
-    re.compile(rf"(?<![a-z0-9])(?:{words})(\d{{1,7}}k?)(?![a-z0-9.])", re.IGNORECASE)
+    re.compile(rf"(?<![a-z])(?:{words})(\d{{1,7}}k|\d{{2,7}})(?=osl|(?![a-z0-9.]))", re.IGNORECASE)
     for words in (
-        r"(?:ctx|isl|context(?:[-_]?len(?:gth)?)?)[-_=]?|in|input|prompt",
+        r"(?:ctx|isl|context(?:[-_]?len(?:gth)?)?)[-_=]?|in|input|prompt|prefill|(?:seq)?len",
         r"osl[-_=]?|out|output",
     )
 )
@@ -62,7 +62,7 @@ _NAMES = re.compile(
     r"size|temp|temperature|top|p|k|ratio)",
     re.IGNORECASE,
 )
-_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
+_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|txt|log|out|gz|zst|part))+$", re.IGNORECASE)
 #: Words that stand in names of files for what wrote them or for what they are.
 _NO_DATASET = frozenset(
     [
@@ -76,6 +76,8 @@ _NO_DATASET = frozenset(
         "export",
         "final",
         "genai",
+        "gpu",
+        "gpus",
         "guidellm",
         "individual",
         "infqps",

@@ -19,7 +19,7 @@ _BESIDE = r"(?:(?:k|spec|mtp|[tdpe]p|cc?|conc|bs|run|r)\d{1,5})*"
 #: A card as a whole word, with how many there are: ``8xH200``, ``h100-x8``, ``2x8xh100``.
 _GPU = (
     rf"(?<![a-z0-9.]){_BESIDE}{_MAKER}(?P<times>(?:\d{{1,2}}x[-_ ]?)+|\d{{1,2}}(?=[a-z]))?{_MAKER}"
-    rf"(?P<card>{_CARD}){_FORM}(?:(?:[-_ ]?x|(?<=mi\d{{3}}x))(?P<of_them>\d{{1,2}}))?"
+    rf"(?P<card>{_CARD}){_FORM}(?:(?:[-_ ]?x|(?<=mi\d{{3}}x))(?P<of_them>\d{{1,2}})|[-_ ](?P<times_of>\d{{1,2}})x)?"
     rf"(?={_BESIDE}(?![a-z0-9]))"
 )
 _GPUS = r"(?<![a-z0-9.])(?P<gpus>\d{1,3})[-_ ]?gpus?(?![a-z0-9])|(?<![a-z])n?gpus[-_=]?(?P<n>\d{1,3})(?!\d)"
@@ -65,7 +65,7 @@ def _gpu(text: str) -> tuple[str | None, int | None]:
     named = [list(re.finditer(_GPU, part)) for part in text.split("/")]
     nearest = next((found for found in reversed(named) if found), [])
     cards = {_shown(found["card"]) for found in nearest}
-    counts = [found["times"] or found["of_them"] for found in nearest]
+    counts = [found["times"] or found["of_them"] or found["times_of"] for found in nearest]
     counts += [found["gpus"] or found["n"] for found in re.finditer(_GPUS, text)]
     count = next((math.prod(map(int, re.findall(r"\d+", one))) for one in counts if one), None)
     return (cards.pop() if len(cards) == 1 else None), count or None

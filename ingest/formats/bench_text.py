@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from ingest.formats import sglang_bench, sglang_facts
+from ingest.formats.vllm_bench import Bench, acceptance, means
+from ingest.formats.vllm_facts import load_of
 from ingest.formats.vllm_latencies import latencies
 from ingest.left_out import left_out
 from ingest.level import Level, cell_of, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import head_of_file
-from ingest.stated import count, number
+from ingest.stated import count
 from ingest.unreadable import part, shown
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Measurement
+from warehouse.rows import Measurement
 
 NAME, KIND = "bench-text", "the console text of vllm bench serve or SGLang's bench_serving"
 
@@ -31,7 +33,7 @@ _LATENCY = re.compile(r"(mean|median|std|p[\d.]+) (ttft|tpot|itl|e2el|e2e latenc
 _POSITION = re.compile(r"position \d+")
 #: What is printed before the title and belongs to the result.
 _BEFORE = {"traffic request rate": "request_rate", "maximum request concurrency": "max_concurrency",
-           "burstiness factor": "burstiness", "traffic ramp-up strategy": "ramp_up"}  # fmt: skip
+           "burstiness factor": "burstiness", "traffic ramp-up strategy": "ramp_up_strategy"}  # fmt: skip
 _LABELS = _BEFORE | {
     "backend": "backend", "max request concurrency": "max_concurrency",
     "request rate configured (rps)": "request_rate", "successful requests": "completed",
@@ -40,15 +42,17 @@ _LABELS = _BEFORE | {
     "total generated tokens (retokenized)": "total_output_tokens_retokenized",
     "request throughput (req/s)": "request_throughput",
     "output token throughput (tok/s)": "output_throughput",
-    "total token throughput (tok/s)": "total_throughput", "concurrency": "achieved_concurrency",
-    "accept length": "mean_acceptance_length", "acceptance rate (%)": "acceptance_rate",
-    "acceptance length": "acceptance_length", "drafts": "num_drafts",
-    "draft tokens": "draft_tokens", "accepted tokens": "accepted_tokens",
+    "total token throughput (tok/s)": "total_token_throughput", "concurrency": "achieved_concurrency",
+    "accept length": "mean_acceptance_length", "acceptance rate (%)": "spec_decode_acceptance_rate",
+    "acceptance length": "spec_decode_acceptance_length", "drafts": "spec_decode_num_drafts",
+    "draft tokens": "spec_decode_draft_tokens", "accepted tokens": "spec_decode_accepted_tokens",
 }  # fmt: skip
-_WORDS = ("backend", "request_rate", "ramp_up")
+_POSITIONS = "spec_decode_per_position_acceptance_rates"
+_WORDS = ("backend", "request_rate", "ramp_up_strategy")
+_WHOLE = ("completed", "failed", "max_concurrency", "spec_decode_num_drafts",
+          "spec_decode_draft_tokens", "spec_decode_accepted_tokens")  # fmt: skip
 _UNKNOWN = ("nan", "None", "not set", "N/A")
-_RATES = ("output_throughput", "total_throughput", "request_throughput", "achieved_concurrency",
-          "mean_acceptance_length")  # fmt: skip
+_OF_SGLANG = ("achieved_concurrency", "mean_acceptance_length")
 _NO_SPEED = {"error_rate", "prompt_tokens", "output_tokens"}
 #: What follows from what is read, or is another thing's.
 _DERIVED = re.compile(
@@ -71,7 +75,7 @@ def parse(content: Content, context: Context) -> Parsed:
     results = _results(content.data)
     loads: dict[str, int] = {}
     for line, said in results:
-        before = loads.setdefault(repr(_load(said)), line)
+        before = loads.setdefault(repr(load_of(_bench(said))), line)
         if before != line:
             raise InvalidInput(
                 f"This text holds results of the same load at lines {before} and {line}, and does not say "
@@ -123,7 +127,7 @@ def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
 
 def _take(said: dict[str, Any], label: str, text: str) -> None:
     if _POSITION.fullmatch(label):
-        said.setdefault("positions", []).append(_value(label, text))
+        said.setdefault(_POSITIONS, []).append((_value(label, text) or 0.0) / 100)
     elif latency := _LATENCY.fullmatch(label):
         key = "_".join((latency[1], latency[2].replace(" ", "_"), latency[3]))
         said[key] = _value(label, text)
@@ -157,74 +161,44 @@ def _cells(results: list[tuple[int, dict[str, Any]]], context: Context) -> Itera
         yield cell
 
 
+def _bench(said: dict[str, Any]) -> Bench:
+    """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
+    and no rate there was none."""
+    known: dict[str, Any] = {name: said.get(name) for name in Bench.__struct_fields__}
+    known |= {name: count(said, name) for name in _WHOLE}
+    if known["max_concurrency"] and "request_rate" not in said:
+        known["request_rate"] = "inf"
+    if "backend" in said:
+        known["burstiness"] = 1.0
+    return Bench(**known)
+
+
 def _level(said: dict[str, Any]) -> Level:
-    is_sglang = "backend" in said
-    drafts = _acceptance(said)
-    facts: dict[str, Any] = {"engine": "vllm" if drafts else None}
-    if is_sglang:
-        facts = sglang_facts.facts_of({"backend": said["backend"]})
+    bench = _bench(said)
+    is_sglang = bench.backend is not None
+    facts = sglang_facts.facts_of({"backend": bench.backend}) if is_sglang else {}
+    facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
+    drafts = tuple(acceptance(bench))
     return Level(
         generator="sglang-bench" if is_sglang else "vllm-bench",
-        facts=facts | {"load_profile": None, "concurrency": None} | _load(said),
-        reported=_reported(said, is_sglang),
-        completed=count(said, "completed"),
-        errored=count(said, "failed"),
-        duration=number(said, "duration"),
+        facts=facts | ({"engine": "vllm"} if drafts else {}),
+        reported=_reported(said, bench),
+        completed=bench.completed,
+        errored=bench.failed,
+        duration=bench.duration,
         acceptance=drafts,
         flags=(*left_out(said.get("others", {}), _DERIVED), *sglang_bench.as_asked_for(said)),
     )
 
 
-def _load(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the load as far as it is printed: that there was a rate, or none, is not always."""
-    limit, rate = count(said, "max_concurrency"), said.get("request_rate")
-    if "ramp_up" in said or isinstance(rate, str):
-        return {}
-    if rate is None or rate == float("inf"):
-        known = limit or rate is not None
-        return (
-            {"load_profile": "concurrent" if limit else "throughput", "concurrency": limit}
-            if known
-            else {}
-        )
-    is_poisson = "backend" in said or said.get("burstiness") == 1
-    return {"load_profile": "poisson" if is_poisson else None, "rate": rate, "concurrency": limit}
-
-
-def _reported(said: dict[str, Any], is_sglang: bool) -> Iterator[Measurement]:
-    for metric in _RATES:
-        if said.get(metric) is not None:
-            yield from reported(metric, said[metric])
-    spread = is_sglang and sglang_bench.spreads(said, "mean_acceptance_length")
+def _reported(said: dict[str, Any], bench: Bench) -> Iterator[Measurement]:
+    for metric, value in (
+        *means(bench, bench.failed),
+        *((name, said.get(name)) for name in _OF_SGLANG),
+    ):
+        if value is not None:
+            yield from reported(metric, value)
+    spread = bench.backend is not None and sglang_bench.spreads(said, "mean_acceptance_length")
     for (metric, statistic), value in latencies(said, None).items():
         if metric != "chunk_gap" or not spread:
             yield Measurement("reported", metric, statistic, value)
-    yield from _of_requests(said)
-
-
-def _of_requests(said: dict[str, Any]) -> Iterator[Measurement]:
-    done, failed = said.get("completed"), said.get("failed")
-    if not done:
-        return
-    for metric, name in (("prompt_tokens", "input"), ("output_tokens", "output")):
-        if said.get(f"total_{name}_tokens"):
-            yield from reported(metric, said[f"total_{name}_tokens"] / done)
-    if failed is not None:
-        yield from reported("error_rate", failed / (done + failed))
-
-
-def _acceptance(said: dict[str, Any]) -> tuple[Acceptance, ...]:
-    if said.get("num_drafts") is None:
-        return ()
-    rate = number(said, "acceptance_rate")
-    return (
-        Acceptance(
-            source="vllm_bench",
-            drafts=count(said, "num_drafts"),
-            draft_tokens=count(said, "draft_tokens"),
-            accepted_tokens=count(said, "accepted_tokens"),
-            rate=None if rate is None else rate / 100,
-            mean_length=number(said, "acceptance_length"),
-            by_position=tuple(one / 100 for one in said.get("positions", ()) if one is not None),
-        ),
-    )

@@ -37,7 +37,7 @@ _LATENCIES = {"ttft": ("ttft_ms", 1.0), "itl": ("tpot_ms", 1.0),
 #: Numbers that are read, follow from what is, or say what was asked for.
 _KNOWN = re.compile(
     r"(mean|median|std|p\d+|max)_(e2e_latency|ttft|tpot|itl)_ms|\w*throughput|concurrency|duration|"
-    r"completed|accept_length|request_rate|(random|sharegpt|image|gsp|total|max|num|cache)\w*|seed"
+    r"completed|accept_length|request_rate|(random|sharegpt|image|gsp|total|max|num|cache|server_info)\w*|seed"
 )
 _OWN_INTERFACE = ("sglang", "sglang-native")
 #: Texts that are tokenised again give some tokens more or fewer than were generated.

@@ -245,14 +245,18 @@ def _reported(result: Result, errored: int) -> Iterator[Measurement]:
             yield Measurement("reported", metric, "mean", rate)
 
 
-def means(bench: Bench, errored: int) -> Iterator[tuple[str, float | None]]:
-    """Yield what is stated of rates and of tokens by request, by metric."""
+def means(bench: Bench, errored: int | None) -> Iterator[tuple[str, float | None]]:
+    """Yield what is stated of rates, and of tokens by request, by metric; None where it is not."""
     yield "output_throughput", bench.output_throughput
     yield "total_throughput", bench.total_token_throughput
     yield "request_throughput", bench.request_throughput
-    yield "error_rate", errored / (bench.completed + errored)
-    yield "prompt_tokens", bench.total_input_tokens / bench.completed
-    yield "output_tokens", bench.total_output_tokens / bench.completed
+    done = bench.completed
+    if done and errored is not None:
+        yield "error_rate", errored / (done + errored)
+    for metric, total in (
+        ("prompt_tokens", bench.total_input_tokens), ("output_tokens", bench.total_output_tokens)
+    ):  # fmt: skip
+        yield metric, None if not done or total is None else total / done
 
 
 def acceptance(bench: Bench) -> Iterator[Acceptance]:

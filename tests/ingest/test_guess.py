@@ -260,7 +260,7 @@ def test_servers_that_say_they_do_not_draft_make_no_speculation_of_the_others(
     [
         ("h200sxm", "H200", None), ("a100sxm4", "A100", None), ("h100nvl", "H100", None),
         ("H100-PCIe-80GB", "H100", None), ("2xH100", "H100", 2), ("8xh200", "H200", 8),
-        ("h100x8", "H100", 8), ("2x8xH100", "H100", 16), ("mi300x8", "MI300X", 8),
+        ("h100x8", "H100", 8), ("h100-8x", "H100", 8), ("2x8xH100", "H100", 16), ("mi300x8", "MI300X", 8),
         ("gh200", "GH200", None), ("gb200-nvl72", "GB200", None), ("rtx5090", "RTX 5090", None),
         ("2x4090", "RTX 4090", 2), ("rtx_4070_ti", "RTX 4070 TI", None), ("a6000", "RTX A6000", None),
         ("l40s", "L40S", None), ("h20", "H20", None), ("h20-3e", "H20 3E", None), ("8gpus", None, 8),
@@ -305,7 +305,7 @@ def test_a_path_says_how_gpus_share_the_work(
     ("name", "dataset"),
     [
         ("CTX1024", "random 1024"), ("isl-8k_osl-1k", "random 8k/1k"), ("ISL1024", "random 1024"),
-        ("in1024_out128", "random 1024/128"), ("mt-bench_ctx512", "mt-bench 512"),
+        ("in1024_out128", "random 1024/128"), ("isl1024osl128", "random 1024/128"), ("mt-bench_ctx512", "mt-bench 512"),
     ],
 )  # fmt: skip
 def test_a_length_of_prompts_is_a_dataset_also_of_one_arm(name: str, dataset: str) -> None:

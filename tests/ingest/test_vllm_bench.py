@@ -63,10 +63,19 @@ def test_latencies_of_descendants_are_in_the_unit_in_which_requests_can_have_tak
 
 
 def test_a_number_that_is_not_read_is_named_once(tmp_path: Path, bench: Any) -> None:
-    more = {"median_ttfb": 3.0, "p80_ttft_ms": 5.0, "energy": 7, "note": "x", "p99_ttft_ms": 110.0}
+    more = {
+        "median_ttfb": 3.0,
+        "p80_ttft_ms": 5.0,
+        "energy": 7,
+        "e2el": {"p99": 3.0},
+        "note": "x",
+        "p99_ttft_ms": 110.0,
+    }
     found = cell(written(tmp_path / "bench.json", bench(**more)))
     said = [flag.sentence for flag in found.flags if flag.name == "not_read"]
-    assert said == ["Numbers of this file that were not read: median_ttfb, p80_ttft_ms, energy."]
+    assert said == [
+        "Numbers of this file that were not read: median_ttfb, p80_ttft_ms, energy, e2el."
+    ]
 
 
 def test_its_percent_becomes_a_ratio(run: Any, write: Any, bench: Any) -> None:
