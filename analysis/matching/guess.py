@@ -26,7 +26,7 @@ _OFF = rf"{_NOT}spec(ulation|ulative)?|baseline|spec[-_ ]?off"
 #: What says one where no method stands beside it or nearer to the file: "without-cudagraph" does not.
 _PLAIN = r"vanilla|without(?![-_ ]?[a-z]{2})"
 #: What says one where no method stands at all.
-_WEAK = r"base|vanilla|without|none|autoregressive|target[-_ ]?only"
+_WEAK = r"base|plain|vanilla|without|none|autoregressive|target[-_ ]?only"
 _DENIED = (
     rf"{_NOT}({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(off|false)|((spec|mtp|sd)|{_TOKENS})0(?!\d)"
 )

@@ -72,6 +72,7 @@ def test_the_size_of_a_draft_model_is_not_its_draft_tokens(name: str) -> None:
         ("vanilla/c8.json", "none"),
         ("base/c8.json", "none"),
         ("none-c8.json", "none"),
+        ("plain/c8.json", "none"),
         ("target_only/c8.json", "none"),
         ("mtp-off/c8.json", "none"),
         ("sd-off/c8.json", "none"),

@@ -29,7 +29,7 @@ from warehouse import audit
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
-_TYPES = ("json", "jsonl", "txt", "log", "gz", "zst")
+_TYPES = ("json", "jsonl", "gz", "zst")
 _KEPT = "what was read of the dropped files"
 _APART = (
     "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
