@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingest.level import STATISTICS
+from ingest.level import STATISTICS, is_number
 from ingest.settings import checked_facts
 from ingest.stated import in_its_unit
 from ingest.yaml_text import load_yaml
@@ -28,6 +28,7 @@ NUMBERS = ("completed", "errored", "duration", "drafts", "draft_tokens", "accept
 #: Where the rows of a JSON object stand.
 _ROWS = "rows"
 _MEMBERS = ("column", "value", "unit", "values")
+_SPELLED = {**dict.fromkeys(("off", "no"), "False"), **dict.fromkeys(("on", "yes"), "True")}
 _UNITS_OF_A_RATIO = {"ratio": 1.0, "%": 0.01, "percent": 0.01}
 
 
@@ -40,6 +41,13 @@ class Column:
     value: Any = None
     factor: float = 1.0
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    def meant(self, value: Any) -> Any:
+        """Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and ``no``
+        for false."""
+        text = str(value) if is_number(value) else value
+        spelled = _SPELLED.get(str(text).lower(), text)
+        return self.values.get(str(text), self.values.get(str(spelled), text))
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,8 @@ def read_columns(path: Path) -> ColumnMap:
     try:
         return column_map(load_yaml(memoryview(path.read_bytes()), "a map of columns"))
     except (OSError, InvalidInput, UnknownKey) as error:
-        raise UnknownKey(f"--columns {path}: {error}") from None
+        said = str(error).replace("--set ", "", 1)
+        raise UnknownKey(f"--columns {path}: {said}") from None
 
 
 def column_map(said: Mapping[str, Any]) -> ColumnMap:
@@ -111,9 +120,10 @@ def _column(name: str, told: Any, unit: str | None) -> Column:
         )
     column = None if "value" in said else str(said["column"])
     if unit is None:
+        found = Column(column, said.get("value"), values=said.get("values") or {})
         if column is None:
-            checked_facts({name: said["value"]})
-        return Column(column, said.get("value"), values=said.get("values") or {})
+            checked_facts({name: found.meant(found.value)})
+        return found
     return Column(column, said.get("value"), _factor(name, column or "", said.get("unit"), unit))
 
 

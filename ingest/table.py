@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from analysis.matching.guess import BASELINE
 from ingest.columns import Column, ColumnMap
 from ingest.left_out import left_out
 from ingest.level import Level, cell_of
@@ -29,6 +30,8 @@ _DELIMITERS = ",;\t|"
 #: What tables hold where there is no number.
 _NO_NUMBERS = ("", "-", "nan", "null", "none", "n/a", "na")
 _ENDLESS = ("inf", "infinity")
+#: What says in a column of methods that there was none.
+_NO_METHOD = ("baseline", "off", "no", "false", "0")
 _NOTHING = re.compile(r"(?!)")
 
 
@@ -60,7 +63,7 @@ def _objects(data: memoryview, name: str | None) -> list[Any]:
     try:
         said = json.loads(bytes(data))
     except ValueError:
-        said = [json.loads(bytes(line)) for _, line in lines(data)]
+        said = [_object(line, number) for number, line in lines(data)]
     if name is not None and isinstance(said, dict):
         said = said.get(name)
     rows = said if isinstance(said, list) else [said]
@@ -68,6 +71,13 @@ def _objects(data: memoryview, name: str | None) -> list[Any]:
         if not isinstance(row, dict):
             raise InvalidInput(f"Row {number} of this table is no object: give one object a run.")
     return rows
+
+
+def _object(line: memoryview, number: int) -> Any:
+    try:
+        return json.loads(bytes(line))
+    except ValueError as error:
+        raise refusal(f"Line {number} of this table", error) from None
 
 
 def _flat(row: Row) -> dict[str, Any]:
@@ -152,10 +162,11 @@ def _said(row: Row, one: Column) -> Any:
 
 
 def _fact(row: Row, key: str, one: Column) -> Any:
-    value = _said(row, one)
-    value = one.values.get(str(value), value)
+    value = one.meant(_said(row, one))
     if value in (None, "") or str(value).lower() in _ENDLESS:
         return None
+    if key == "spec_method" and str(value).lower() in _NO_METHOD:
+        value = BASELINE
     try:
         return getattr(Facts(**{key: value}), key)
     except ValidationError as error:

@@ -27,7 +27,7 @@ MAP = {
 #: A list of objects under a name, with members of members; a line of JSON a run.
 NESTED = {
     "host": "a", "runs": [
-        {"arm": {"method": "eagle3", "k": 3}, "load": {"users": 8}, "launch": "monday",
+        {"arm": {"method": "eagle3", "k": 3}, "load": {"users": 8}, "launch": 1,
          "latency": {"ttft": {"p50": 61000, "p99": 95000}}, "rate": 12.5, "accepted": 63.5},
         {"arm": {"method": "none", "k": None}, "load": {"users": 8}, "launch": "tuesday",
          "latency": {"ttft": {"p50": 60000, "p99": None}}, "rate": 10, "accepted": None},
@@ -94,7 +94,7 @@ def test_rows_of_json_may_stand_under_a_name_and_have_members_of_members(
     assert ingest("t.json", json.dumps(NESTED), OF_NESTED).status == 0
     arm, baseline = sorted(run.cells(), key=lambda one: one["spec_method"])
     assert (arm["spec_method"], arm["num_speculative_tokens"], arm["launch"]) == (
-        "eagle3", 3, "monday",
+        "eagle3", 3, "1",
     )  # fmt: skip
     told = measured(run, arm)
     assert told["ttft.p50.reported"] == pytest.approx(61.0)
@@ -156,6 +156,24 @@ def test_a_map_that_says_what_nobody_knows_is_wrong_usage(
     done = ingest("t.csv", WIDE, columns)
     assert done.status == 2
     assert said in " ".join(done.err.split())
+
+
+def test_a_line_that_is_no_json_is_named(ingest: Any) -> None:
+    done = ingest("t.jsonl", json.dumps(LINES[0]) + '\n{"qps": 4,\n', OF_LINES)
+    assert done.status == 1
+    assert "Line 2 of this table cannot be read" in done.out
+
+
+@pytest.mark.parametrize("values", ["", ", values: {off: none, on: ngram}"])
+def test_a_column_of_methods_may_say_that_there_was_none(
+    run: Any, tmp_path: Path, values: str
+) -> None:
+    """A speculative arm named "off" would be compared with what it is."""
+    (tmp_path / "t.csv").write_text("spec,launch,users,tps\noff,1,8,100\non,2,8,150\n", "utf-8")
+    columns = f"spec_method: {{column: spec{values}}}\nlaunch: launch\nconcurrency: users\n"
+    (tmp_path / "map.yaml").write_text(f"{columns}output_throughput: tps\n", "utf-8")
+    assert run(tmp_path / "t.csv", "--columns", tmp_path / "map.yaml").status == 0
+    assert {one["spec_method"] for one in run.cells()} == {"none", "ngram" if values else "on"}
 
 
 def test_a_map_is_for_tables_that_are_named(run: Any, ingest: Any, tmp_path: Path) -> None:
