@@ -178,8 +178,10 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
 
 
 def _with_length(path: str, dataset: str | None) -> str | None:
-    lengths = "/".join(found[-1] for found in (one.findall(path) for one in _LENGTHS) if found)
-    return f"{dataset or _OF_A_LENGTH} {lengths}" if lengths else dataset
+    prompts, outputs = (one.findall(path)[-1:] for one in _LENGTHS)
+    if not prompts and not outputs:
+        return dataset
+    return f"{dataset or _OF_A_LENGTH} {'/'.join((prompts or ['?']) + outputs)}"
 
 
 def known_dataset(path: str) -> str | None:

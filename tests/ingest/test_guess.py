@@ -305,7 +305,7 @@ def test_a_path_says_how_gpus_share_the_work(
     ("name", "dataset"),
     [
         ("CTX1024", "random 1024"), ("isl-8k_osl-1k", "random 8k/1k"), ("ISL1024", "random 1024"),
-        ("in1024_out128", "random 1024/128"), ("isl1024osl128", "random 1024/128"), ("mt-bench_ctx512", "mt-bench 512"),
+        ("in1024_out128", "random 1024/128"), ("isl1024osl128", "random 1024/128"), ("mt-bench_ctx512", "mt-bench 512"), ("osl128", "random ?/128"),
     ],
 )  # fmt: skip
 def test_a_length_of_prompts_is_a_dataset_also_of_one_arm(name: str, dataset: str) -> None:
