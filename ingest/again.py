@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ingest.columns import column_map
 from ingest.discovery import Unit, find_units
 from ingest.pipeline import Intake, Options, Outcome, Store
 from ingest.settings import checked_facts
@@ -40,14 +41,17 @@ def read_again(
 def _units(known: Sequence[Known], options: Options) -> Iterator[tuple[Unit, Options]]:
     read = set()
     for source in known:
-        settings = checked_facts(source.settings | options.settings)
+        said = source.settings.get("columns")
+        own = {key: value for key, value in source.settings.items() if key != "columns"}
+        settings = checked_facts(own | options.settings)
         # The results of a collection are a source each.
         place = source.path, repr(settings)
         units = () if place in read else find_units([source.path])
         read.add(place)
         for unit in units:
             if isinstance(unit, Unit):
-                yield unit, replace(options, settings=settings)
+                columns = None if said is None else column_map(said)
+                yield unit, replace(options, settings=settings, columns=columns)
 
 
 def _incomplete(lost: Sequence[Known], total: int, outcome: Outcome) -> InvalidInput:

@@ -45,6 +45,12 @@ With --health: 0 if the watcher works, 1 if it does not.
     help="A YAML file that tells facts by the paths of the reports; --set wins.",
 )
 @click.option(
+    "--columns",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A YAML file that says what the columns of a CSV or JSON of one row a run mean.",
+)
+@click.option(
     "--served-with",
     metavar="COMMAND",
     help="The server's command line, 'vllm serve …': model, arm and arguments follow from it.",
@@ -111,7 +117,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
     require_usage(paths, given)
-    _require_guess(paths, given)
+    _require_once(paths, given)
     if given["health"]:
         ctx.exit(show_health(given))
     options = _options(paths, given)
@@ -129,9 +135,11 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     ctx.exit(1 if outcome.rejected else 0)
 
 
-def _require_guess(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
+def _require_once(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
     if given["yes"] and not given["guess"]:
         raise click.UsageError("--yes answers what --guess asks: give both, or neither.")
+    if given["columns"] and (given["watch"] or not paths or any(map(Path.is_dir, paths))):
+        raise click.UsageError("--columns reads tables that are named: give their files as PATHS.")
     if given["guess"] and (not paths or given["watch"]):
         raise click.UsageError("--guess looks at files once: give PATHS, and leave out --watch.")
 
@@ -154,6 +162,7 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
     nursery()
+    from ingest.columns import read_columns
     from ingest.facts_file import read_facts
     from ingest.limits import Limits
     from ingest.pipeline import Options
@@ -165,10 +174,11 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
         settings = {} if command is None else checked_facts(served_with(command))
         settings |= parse_settings(given["pairs"])
         facts = None if given["facts"] is None else read_facts(given["facts"])
+        columns = None if given["columns"] is None else read_columns(given["columns"])
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
     limits = Limits(given["workers"], given["unit_seconds"], given["unit_memory"])
-    return Options(settings, given["keep_text"], given["replace"], limits, facts)
+    return Options(settings, given["keep_text"], given["replace"], limits, facts, columns)
 
 
 def _run(

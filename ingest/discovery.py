@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ingest.belonging import bytes_beside, is_by_product, may_belong
+from ingest.formats.bench_text import is_repeated
 from ingest.formats.drop import is_drop
-from ingest.sniff import may_be_report
+from ingest.formats.not_read import is_summary
+from ingest.sniff import is_report, may_be_report
+from warehouse.errors import InvalidInput
 from warehouse.published import is_table
 from warehouse.rows import Rejection
 
@@ -18,6 +21,8 @@ SUFFIXES = tuple(f".json{packed}" for packed in _PACKED)
 MAYBE = tuple(
     f"{kind}{packed}" for kind in (".jsonl", ".yaml", ".yml", ".csv") for packed in _PACKED
 )
+#: What is printed: in folders such a file counts where it is a result that no other file holds.
+_TEXTS = tuple(f"{kind}{packed}" for kind in (".txt", ".log", ".out") for packed in _PACKED)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _NAMED = 3
 #: What a run keeps beside its results, in the folder of its study.
@@ -48,10 +53,16 @@ def find_units(
     search = _Search()
     for path in paths:
         found: list[Unit | Rejection] = []
-        search.passed_over, search.is_excused = [], False
+        search.passed_over, search.texts, search.is_excused = [], [], False
         for one in search.visit(path, named=True):
             found.append(one)
             yield one
+        for text in search.texts:
+            if is_repeated(text, [one.path for one in found if isinstance(one, Unit)]):
+                search.passed_over.append(text)
+            else:
+                found.append(Unit(text, False, text.stat().st_size))
+                yield found[-1]
         if not found and not search.is_excused:
             yield Rejection(str(path), _nothing(search.passed_over))
         elif passed_over is not None and search.passed_over:
@@ -72,13 +83,21 @@ def is_wanted(path: Path) -> bool:
     return not path.exists() or may_be_report(path)
 
 
+def _is_result(path: Path) -> bool:
+    try:
+        return is_report(path)
+    except (OSError, InvalidInput):
+        return False
+
+
 @dataclass
 class _Search:
     """One search for results. ``passed_over`` fills up with files that may have been a result and
-    are none; ``is_excused`` says that nothing found is no mistake: it was found before, or a run
+    are none, ``texts`` with results that were printed; ``is_excused`` says that nothing found is no mistake: it was found before, or a run
     has no result yet."""
 
     passed_over: list[Path] = field(default_factory=list)
+    texts: list[Path] = field(default_factory=list)
     is_excused: bool = False
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
@@ -93,7 +112,11 @@ class _Search:
             yield from self._folder(path, status)
         elif named or is_wanted(path):
             yield from self._file(path, status)
-        elif path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path):
+        elif path.name.endswith(_TEXTS):
+            self.texts += [path] if _is_result(path) else []
+        elif is_summary(path) or (
+            path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path)
+        ):
             self.passed_over.append(path)
 
     def _folder(self, path: Path, status: os.stat_result) -> Iterator[Unit | Rejection]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ingest.columns import ColumnMap
 from ingest.discovery import Unit
 from ingest.facts_file import FactsFile
 from ingest.limits import Allowed, Limits
@@ -20,6 +21,8 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     facts: FactsFile | None = None
     """What ``--facts`` tells of each result by its path."""
+    columns: ColumnMap | None = None
+    """What ``--columns`` says of a table of one row a run."""
 
 
 @dataclass(frozen=True)

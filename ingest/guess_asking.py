@@ -31,11 +31,18 @@ def _arms(files: tuple[Guessed, ...]) -> tuple[Guessed, ...]:
     if any(_method(one) is None for one in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:
-            files = tuple(_told_apart(one, part in str(one.path)) for one in files)
-    unnamed = sum(_method(one) == SOME_METHOD for one in files)
-    if unnamed:
-        value = _prompt(f"method of {unnamed} speculative files", "spec_method")
-        files = _where(files, lambda one: _method(one) == SOME_METHOD, "spec_method", value)
+            files = _where(
+                files, lambda one: _method(one) is None and part in str(one.path), "spec_method",
+                BASELINE,
+            )  # fmt: skip
+    for unnamed, what in (
+        (SOME_METHOD, "method of {} speculative files"),
+        (None, "arm of {} files"),
+    ):
+        number = sum(_method(one) == unnamed for one in files)
+        if number:
+            value = _prompt(what.format(number), "spec_method")
+            files = _where(files, _has_method(unnamed), "spec_method", value)
     for method in dict.fromkeys(_method(one) for one in files):
         if method not in (None, BASELINE, SEVERAL):
             files = _with_k(files, method)
@@ -54,12 +61,6 @@ def _with_k(files: tuple[Guessed, ...], method: str) -> tuple[Guessed, ...]:
     return _where(files, is_meant, key, _prompt(f"{LABELS[key]} of {number} {method} files", key))
 
 
-def _told_apart(one: Guessed, is_baseline: bool) -> Guessed:
-    if _method(one) is not None:
-        return one
-    return stated(one, "spec_method", BASELINE if is_baseline else SOME_METHOD, "you")
-
-
 def _method(one: Guessed) -> Any:
     return one.facts["spec_method"].value
 
@@ -70,6 +71,10 @@ def _where(
     if value is None:
         return files
     return tuple(stated(one, key, value, "you") if is_meant(one) else one for one in files)
+
+
+def _has_method(method: str | None) -> Callable[[Guessed], bool]:
+    return lambda one: _method(one) == method
 
 
 def _lacks(key: str) -> Callable[[Guessed], bool]:

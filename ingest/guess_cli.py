@@ -29,8 +29,8 @@ LABELS = {
     "tensor_parallel_size": "tensor parallel size",
 }  # fmt: skip
 #: How a table marks who says something; what is not marked a file says itself, or the user.
-_MARKS = {"name": "*", "others": "+", "contents": "", "you": "", "nobody": ""}
-_LEGEND = "* from its path   + since the other files are what they are"
+_MARKS = {"name": "*", "contents": "", "you": "", "nobody": ""}
+_LEGEND = "* from its path"
 _WIDTH = 80
 #: Of those that tell repeats apart.
 _MOST_WORDS = 6
@@ -135,7 +135,10 @@ def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
         lacking["load"] = sum(not one.loads for one in files)
     if lacking:
         every = len(files)
-        told = (name if n == every else f"{name} of {n} files" for name, n in lacking.items())
+        told = (
+            name if n == every else f"{name} of {_counted(n, 'file')}"
+            for name, n in lacking.items()
+        )
         text = f"Nobody says: {', '.join(told)}."
         click.echo(click.wrap_text(text, _WIDTH, subsequent_indent="     "))
     for arm, words in named_apart(files).items():
@@ -153,7 +156,7 @@ def _apart(arm: str, words: Sequence[str]) -> str:
 def _table(files: Sequence["Guessed"], rows: list[dict[str, str]], names: list[str]) -> None:
     from commands.output import show_table
 
-    marked = any(value.endswith(("*", "+")) for row in rows for value in row.values())
+    marked = any(value.endswith("*") for row in rows for value in row.values())
     if names:
         show_table(
             ("file", *names),
@@ -176,7 +179,16 @@ def _row(one: "Guessed") -> dict[str, str]:
     shown["load"] = (", ".join(one.loads) or "unknown") + _MARKS[one.load_by]
     shown["from"] = one.format
     others = ("repeat", "model", "engine", "gpu", "gpu_count", "tensor_parallel_size")
-    return shown | {LABELS[key]: _marked(facts[key]) for key in others}
+    shown |= {LABELS[key]: _marked(facts[key]) for key in others}
+    return shown | {"server arguments": _arguments(facts["server_args"])}
+
+
+def _arguments(found: "Found") -> str:
+    """Return the server's arguments that a path says; what a report says of them may be long."""
+    told = found.value.items() if found.by == "name" else ()
+    return (
+        ", ".join(f"{name} {value}" for name, value in told) + _MARKS["name"] if told else "unknown"
+    )
 
 
 def _marked(found: "Found") -> str:

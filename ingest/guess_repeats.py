@@ -12,24 +12,17 @@ from analysis.matching.guess_drafts import (
     with_words,
     words_apart,
 )
-from ingest.guessing import OF_THE_SERVER, SEVERAL, SHOWN, Found, Guessed, stated
+from ingest.guessing import OF_THE_SERVER, SEVERAL, SHOWN, Guessed, stated
 from warehouse.arms import arm_label
 
 
 def told_apart(files: Sequence[Guessed]) -> tuple[Guessed, ...]:
     """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
-    name alike and drafts get names of their own, and files that are baselines only since the others
-    are not are so if they are one arm."""
+    name alike and drafts get names of their own."""
     by_reports = [one.facts["dataset"].by == "contents" for one in files]
     words = datasets_apart(list(map(_named, files)), by_reports)
     files = list(map(_with_dataset, files, words))
-    named = list(map(_named, files))
-    if any(map(_is_by_others, files)) and (BASELINE, None) in words_apart(named):
-        return tuple(
-            stated(one, "spec_method", None, "nobody") if _is_by_others(one) else one
-            for one in files
-        )
-    return tuple(map(_with_draft, files, drafts(named)))
+    return tuple(map(_with_draft, files, drafts(list(map(_named, files)))))
 
 
 def named_apart(files: Sequence[Guessed]) -> dict[str, tuple[str, ...]]:
@@ -52,11 +45,6 @@ def _named(one: Guessed) -> Named:
 def _one_value(one: Guessed, key: str) -> Any:
     value = one.facts[key].value
     return None if value == SEVERAL else value
-
-
-def _is_by_others(one: Guessed) -> bool:
-    """Return whether a file is a baseline only since the others are not."""
-    return one.facts["spec_method"] == Found(BASELINE, "others")
 
 
 def _with_dataset(one: Guessed, words: str | None) -> Guessed:

@@ -11,8 +11,8 @@ from analysis.matching.guess import SOME_METHOD, Guess, together
 from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat, without_sizes
 from warehouse.loads import Load, load_of
 
-#: Who says a fact: the report itself, the user, a name, the other files, or nobody.
-By = Literal["contents", "you", "name", "others", "nobody"]
+#: Who says a fact: the report itself, the user, a name, or nobody.
+By = Literal["contents", "you", "name", "nobody"]
 #: What two files must share, or be known for, to be compared; in this order they are shown.
 SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "model", "engine", "gpu",
          "gpu_count", "tensor_parallel_size")  # fmt: skip
@@ -20,6 +20,7 @@ SHOWN = ("spec_method", "num_speculative_tokens", "draft_model", "dataset", "mod
 OF_THE_SERVER = ("precision", "prefix_caching", "server_args")
 #: What is guessed and shown, though two files need not share it nor is it asked for.
 REPEAT = "repeat"
+_GUESSED = ("num_speculative_tokens", "gpu", "gpu_count", "tensor_parallel_size", "server_args")
 #: What stands for a fact in which the results of one file differ: they say it themselves.
 SEVERAL = "several"
 _LOAD = ("load_profile", "concurrency", "rate", "trace")
@@ -64,15 +65,13 @@ def guessed(
     seen = [_agreed(cells) for cells in files.values()]
     names, contents = _named(list(files), below), list(map(_content, seen, files.values()))
     arms = together(names, contents)
-    alone = [_named_or_read(*pair) for pair in zip(names, contents, strict=True)]
-    methods = [one.method for one in arms]
     # A size is no dataset where every report says its model.
     places = list(map(without_sizes, below)) if all(one["model"] for one in seen) else below
-    sets = datasets(places, methods)
+    sets = datasets(places, [one.method for one in arms])
     return tuple(
-        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, by, dataset, name))
-        for (path, cells), facts, arm, by, dataset, name in zip(
-            files.items(), seen, arms, alone, sets, below, strict=True
+        _file(Path(path), cells, facts, told(Path(path)), _offers(arm, content, dataset, name))
+        for (path, cells), facts, arm, content, dataset, name in zip(
+            files.items(), seen, arms, contents, sets, below, strict=True
         )
     )
 
@@ -132,31 +131,16 @@ def _content(facts: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Gu
                  facts["tensor_parallel_size"])  # fmt: skip
 
 
-def _named_or_read(name: Guess, content: Guess) -> By:
-    """Return what says the arm: the file's contents, its name or the other files."""
-    own = _own(name, content)
-    if own is None:
-        return "others"
-    return "contents" if own == content.method else "name"
-
-
-def _own(name: Guess, content: Guess) -> str | None:
-    (alone,) = together([name], [content])
-    return alone.method
-
-
-def _offers(arm: Guess, by: By, dataset: str | None, path: str) -> dict[str, tuple[Any, By]]:
+def _offers(
+    arm: Guess, content: Guess, dataset: str | None, path: str
+) -> dict[str, tuple[Any, By]]:
     """Return what can be guessed of a file, and from what."""
-    return {
-        "spec_method": (arm.method, by),
-        "num_speculative_tokens": (arm.num_speculative_tokens, "name"),
-        "dataset": (dataset, "name"),
-        "gpu": (arm.gpu, "name"),
-        "tensor_parallel_size": (arm.tensor_parallel_size, "name"),
-        "concurrency": (concurrency(path), "name"),
-        "rate": (rate(path), "name"),
-        REPEAT: (repeat(path), "name"),
-    }
+    said = {key: getattr(arm, key) for key in _GUESSED} | {
+        "dataset": dataset, "concurrency": concurrency(path), "rate": rate(path),
+        REPEAT: repeat(path),
+    }  # fmt: skip
+    by: By = "contents" if arm.method == content.method else "name"
+    return {key: (value, "name") for key, value in said.items()} | {"spec_method": (arm.method, by)}
 
 
 def _file(

@@ -31,7 +31,7 @@ Columns = dict[str, NDArray[Any]]
 _MOMENTS = ("start", "first_token", "last_token", "end")
 _FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens")
 #: ``p99``, ``p99.9``, ``99``, ``median`` and their kin, as the catalogue names them.
-_STATISTICS = {
+STATISTICS = {
     **{
         word: name
         for name, q in QUANTILES.items()
@@ -143,7 +143,7 @@ def reported(
     words = said if isinstance(said, Mapping) else {"mean": said}
     found: dict[str, float] = {}
     for word in words:
-        statistic = _STATISTICS.get(str(word))
+        statistic = STATISTICS.get(str(word))
         known = statistic in METRICS[metric].statistics and (not only or word in only)
         if not statistic or not known:
             continue

@@ -76,8 +76,10 @@ class Outcome:
     def said_of_passed_over(self) -> str:
         """What these are, with a few of their names."""
         files = "file" if len(self.passed_over) == 1 else "files"
-        holds = "holds" if len(self.passed_over) == 1 else "hold"
-        return clean_text(f"{files} that {holds} no result: {first_names(self.passed_over)}")
+        holds, own = ("holds", "its") if len(self.passed_over) == 1 else ("hold", "their")
+        return clean_text(
+            f"{files} that {holds} no result of {own} own: {first_names(self.passed_over)}"
+        )
 
 
 def _nothing(_: Unit) -> None:

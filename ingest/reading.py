@@ -10,12 +10,13 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from ingest import lines
+from ingest import lines, table
 from ingest.acceptance import finished
 from ingest.attainment import with_attainment
 from ingest.belonging import of_first, stood_for, with_companions
 from ingest.checks import require_storable
 from ingest.clean import clean_cell, clean_text
+from ingest.columns import ColumnMap
 from ingest.discovery import Unit, unreadable
 from ingest.exchange import Known, Options, Read, Result, Table
 from ingest.formats import drop as drops
@@ -74,7 +75,8 @@ def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
     if small and is_known(content.sha256()):
         return Known()
     # A large one is decoded before it is known whether it is new, while another core hashes it.
-    parsed = _parse(content, Context(content.sha256, options.settings, options.keep_text))
+    context = Context(content.sha256, options.settings, options.keep_text)
+    parsed = _parse(content, context, options.columns)
     source_id = content.sha256()
     if not small and is_known(source_id):
         return Known()
@@ -173,9 +175,12 @@ def _open(path: Path) -> Content:
         raise InvalidInput(unreadable(error)) from None
 
 
-def _parse(content: Content, context: Context) -> Parsed:
+def _parse(content: Content, context: Context, columns: ColumnMap | None = None) -> Parsed:
     try:
-        parsed = sniff(content).parse(content, context)
+        if columns is None:
+            parsed = sniff(content).parse(content, context)
+        else:
+            parsed = table.parse(content, context, columns)
     except BROKEN as error:
         raise InvalidInput(sentence(error)) from None
     return replace(parsed, cells=_with_success(parsed.cells))
@@ -197,12 +202,14 @@ def _with_success(cells: Iterator[Cell]) -> Iterator[Cell]:
 def _source(
     unit: Unit, source_id: str, content: Content | None, parsed: Parsed, options: Options
 ) -> Source:
+    # What reads it once more (``--rebuild``).
+    again = {} if options.columns is None else {"columns": dict(options.columns.said)}
     return Source(
         source_id=source_id,
         path=clean_text(str(unit.path)),
         format=parsed.format,
         bytes=unit.bytes if content is None else content.data.nbytes,
-        settings=scrub(options.settings),
+        settings=scrub(options.settings | again),
         report_config=scrub(parsed.report_config),
     )
 

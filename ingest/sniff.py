@@ -17,7 +17,7 @@ def sniff(content: Content) -> Format:
     *kinds, last = (known.KIND for known in FORMATS if known.KIND)
     raise InvalidInput(
         f"This is neither {', '.join(kinds)} nor {last}: give the file that the load generator "
-        "wrote."
+        "wrote, or, for a CSV or JSON of one row a run, say what its columns are by --columns."
     )
 
 

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from typing import Any
+
+from analysis.matching.guess_server import WORDS, server_of
 
 #: What a speculative file is taken for whose method nobody names.
 SOME_METHOD = "speculative"
@@ -23,14 +26,14 @@ _OFF = rf"{_NOT}spec(ulation|ulative)?|baseline|spec[-_ ]?off"
 #: What says one where no method stands beside it or nearer to the file: "without-cudagraph" does not.
 _PLAIN = r"vanilla|without(?![-_ ]?[a-z]{2})"
 #: What says one where no method stands at all.
-_WEAK = r"base|vanilla|without|none|autoregressive|target[-_ ]?only"
+_WEAK = r"base|plain|vanilla|without|none|autoregressive|target[-_ ]?only"
 _DENIED = (
     rf"{_NOT}({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(off|false)|((spec|mtp|sd)|{_TOKENS})0(?!\d)"
 )
 _AFFIRMED = rf"(with|w)[-_ ]?({_ANY_METHOD})|({_ANY_METHOD})[-_ ]?(on|true)"
-#: Not the k of a length (1k1k, 8k-1k), of top-k or of k8s.
+#: Not the k of a length (1k1k, 8k-1k), of top-k, of k8s or of a model's name.
 _K_OF_DRAFTS = (
-    r"(?:(?:(?<![a-z\d])(?<!top[-_ ])|(?<=eagle3)|(?<=eagle[-_ ]3))k[-_=]?"
+    r"(?:(?:(?<![a-z\d])(?<!top[-_ ])(?<!kimi[-_ ])|(?<=eagle3)|(?<=eagle[-_ ]3))k[-_=]?"
     r"|(?:(?<=[a-jl-z]\d)|(?<=[a-jl-z]\d\d)|(?<=[a-jl-z]\d\d\d))k)"
     r"(\d{1,2})(?!\d|k(?!\d)|s(?![a-z\d]))"
 )
@@ -46,8 +49,6 @@ _K = (
 _NUMBERED = (
     rf"(?<![a-z])(?>{_OFF}|{_ANY_METHOD}|{_WEAK})[-_=]?(\d{{1,2}}(?:[-_]\d{{1,2}})*)(?![\d.a-z])"
 )
-_TP = r"(?<![a-z])tp[-_=]?(\d{1,2})(?!\d)"
-_GPU = r"gb300|gb200|b300|b200|h200|h100|h20|a100|l40s|l40|l4|a10g|a10|t4|mi\d{3}x"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Guess:
     gpu: str | None = None
     dataset: str | None = None
     tensor_parallel_size: int | None = None
+    gpu_count: int | None = None
+    server_args: dict[str, Any] | None = None
 
 
 def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
@@ -68,16 +71,16 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
     k = None if method == BASELINE else _number(_K, text)
     if k is not None and method is None:
         method = SOME_METHOD
-    gpu = _said(_GPU, text)
     dataset = next((one for one in datasets if _said(re.escape(one.lower()), text)), None)
-    return Guess(method, k, gpu.group(1).upper() if gpu else None, dataset, _number((_TP,), text))
+    return Guess(method, k, dataset=dataset, **server_of(text))
 
 
 def unexplained(text: str) -> str:
-    """Return the text with a ``/`` in place of every word that says the arm, the GPU or the
-    parallelism."""
-    words = (_GPU, _OFF, _DENIED, _WEAK, _AFFIRMED, _ANY_METHOD)
-    return re.sub("|".join((*_K, _TP, *map(_alone, words))), "/", text, flags=re.IGNORECASE)
+    """Return the text with a ``/`` in place of every word that says the arm or the server."""
+    words = (_OFF, _DENIED, _WEAK, _AFFIRMED, _ANY_METHOD)
+    for pattern in (*WORDS, "|".join((*_K, *map(_alone, words)))):
+        text = re.sub(pattern, "/", text, flags=re.IGNORECASE)
+    return text
 
 
 def numbers_of_arms(text: str) -> list[str]:
@@ -132,32 +135,16 @@ def _number(patterns: Sequence[str], text: str) -> int | None:
 
 
 def together(named: Sequence[Guess], read: Sequence[Guess]) -> tuple[Guess, ...]:
-    """Put together what names and contents of files say; a content wins over a name.
-
-    A file that counts drafts is speculative. Where one file's arm is known to be speculative and
-    every other's is not known, these are baselines; beside a known baseline they are speculative.
-    """
-    both = tuple(_over(one, other) for one, other in zip(named, read, strict=True))
-    return resolved(both)
-
-
-def resolved(files: Sequence[Guess]) -> tuple[Guess, ...]:
-    """Fill in the unknown arms that follow from the known ones."""
-    methods = {one.method for one in files} - {None}
-    if not methods:
-        return tuple(files)
-    rest = SOME_METHOD if BASELINE in methods else BASELINE
-    return tuple(one if one.method else replace(one, method=rest) for one in files)
+    """Put together what names and contents of files say, each file by itself; a content wins over a
+    name, and a file that counts drafts is speculative."""
+    return tuple(_over(one, other) for one, other in zip(named, read, strict=True))
 
 
 def _over(name: Guess, content: Guess) -> Guess:
     told = None if content.method == SOME_METHOD else content.method
     drafted = content.num_speculative_tokens or content.method == SOME_METHOD
     method = told or (None if drafted and name.method == BASELINE else name.method)
-    return Guess(
-        method or (SOME_METHOD if drafted else None),
-        content.num_speculative_tokens or name.num_speculative_tokens,
-        content.gpu or name.gpu,
-        content.dataset or name.dataset,
-        content.tensor_parallel_size or name.tensor_parallel_size,
-    )
+    both = {
+        one.name: getattr(content, one.name) or getattr(name, one.name) for one in fields(Guess)
+    }
+    return Guess(**both | {"method": method or (SOME_METHOD if drafted else None)})

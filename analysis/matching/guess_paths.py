@@ -35,6 +35,16 @@ _REPEAT = re.compile(
     re.IGNORECASE,
 )
 _REPEAT_DIGITS = 4
+#: How long prompts and outputs are.
+_LENGTHS = tuple(
+    re.compile(rf"(?<![a-z])(?:{words})(\d{{1,7}}k|\d{{2,7}})(?=osl|(?![a-z0-9.]))", re.IGNORECASE)
+    for words in (
+        r"(?:ctx|isl|context(?:[-_]?len(?:gth)?)?)[-_=]?|in|input|prompt|prefill|(?:seq)?len",
+        r"osl[-_=]?|out|output",
+    )
+)
+#: What prompts are called of which nothing but their length is said.
+_OF_A_LENGTH = "random"
 #: How large a model is; not the 1k of a length.
 _SIZE = re.compile(r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm](?![a-z0-9])", re.IGNORECASE)
 #: When something ran, in parts, and the port of a server.
@@ -52,7 +62,7 @@ _NAMES = re.compile(
     r"size|temp|temperature|top|p|k|ratio)",
     re.IGNORECASE,
 )
-_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|gz|zst|part))+$", re.IGNORECASE)
+_ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv|txt|log|out|gz|zst|part))+$", re.IGNORECASE)
 #: Words that stand in names of files for what wrote them or for what they are.
 _NO_DATASET = frozenset(
     [
@@ -66,6 +76,8 @@ _NO_DATASET = frozenset(
         "export",
         "final",
         "genai",
+        "gpu",
+        "gpus",
         "guidellm",
         "individual",
         "infqps",
@@ -144,7 +156,8 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
     """Return the dataset of each path; None where nothing says it.
 
     It is what is left of a path when all that says something else is taken away, where it tells
-    files apart and, with several arms, is there in more than one of them.
+    files apart and, with several arms, is there in more than one of them. A length of prompts is
+    one by itself, or stands beside it: ``random 1024``, ``chat 1024/128``.
     """
     left = [[w for w in left_words(path) if w.lower() not in _NO_DATASET] for path in paths]
     several = len(set(arms)) > 1
@@ -157,10 +170,18 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
         word for word, own in there.items()
         if word not in everywhere and (len(own) > 1 or not several)
     }  # fmt: skip
-    return tuple(
+    named = (
         known_dataset(path) or "-".join(word for word in words if word in said) or None
         for path, words in zip(paths, left, strict=True)
     )
+    return tuple(_with_length(path, name) for path, name in zip(paths, named, strict=True))
+
+
+def _with_length(path: str, dataset: str | None) -> str | None:
+    prompts, outputs = (one.findall(path)[-1:] for one in _LENGTHS)
+    if not prompts and not outputs:
+        return dataset
+    return f"{dataset or _OF_A_LENGTH} {'/'.join((prompts or ['?']) + outputs)}"
 
 
 def known_dataset(path: str) -> str | None:
@@ -206,6 +227,6 @@ def _names_before(tokens: Sequence[str], place: int) -> list[str]:
 def _left(path: str) -> str:
     """Return the path with a ``/`` in place of its dataset, load, repeat and arm."""
     text = _ENDS.sub("", path)
-    for pattern in (_DATASET, *_CONCURRENCY, _RATE, _REPEAT):
+    for pattern in (_DATASET, *_CONCURRENCY, _RATE, _REPEAT, *_LENGTHS):
         text = pattern.sub("/", text)
     return unexplained(text)

@@ -51,6 +51,8 @@ def sniff(data: memoryview) -> bool:
     head = head_of(data, _HEAD)
     if aiperf_requests.is_line(head):
         return True
+    if aiperf_requests.is_summary(head):
+        return False
     if starts_object(head, b"aiperf_version"):
         return True
     shaped = starts_object(head, b"input_config", b"request_latency", b"request_count")

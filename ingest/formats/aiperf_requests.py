@@ -77,6 +77,11 @@ def is_line(head: bytes) -> bool:
     return starts_object(head, b"metadata", b"metrics", b"request_start_ns", b"benchmark_phase")
 
 
+def is_summary(head: bytes) -> bool:
+    """Return whether the head of a file is AIPerf's summary of several runs."""
+    return starts_object(head, b"aggregation_type", b"num_profile_runs")
+
+
 @remembered
 def is_file(path: Path) -> bool:
     """Return whether a file with AIPerf's requests lies at ``path``."""

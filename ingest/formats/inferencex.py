@@ -10,6 +10,7 @@ holds each row twice, alone and collected in ``agg_bmk.json``: a row is known by
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ import msgspec
 from analysis.flags.numbers import ended_otherwise
 from ingest import not_a_number
 from ingest.formats.inferencex_checks import doubts
+from ingest.left_out import left_out
 from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, reported
 from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
@@ -39,6 +41,10 @@ _LAYOUT = (
     "prefill_tp", "prefill_ep", "prefill_dp_attention", "prefill_num_workers", "decode_tp",
     "decode_ep", "decode_dp_attention", "decode_num_workers",
 )  # fmt: skip
+#: Numbers that are no latency, and latencies that are read or follow from what is.
+_KNOWN = re.compile(
+    r"(?!(mean|median|std|min|max|p[\d.]+)_)\S+|[a-z0-9.]+_(ttft|tpot|itl|e2el|intvty)"
+)
 _METHODS = {"none": "none", "off": "none", "false": "none", "eagle": "eagle", "eagle3": "eagle3",
             "mtp": "mtp", "ngram": "ngram", "draft_model": "draft_model"}  # fmt: skip
 
@@ -132,7 +138,11 @@ def _level(row: dict[str, Any]) -> Level:
         facts=_facts(row),
         reported=_reported(numbers, total, output),
         completed=None,
-        flags=(*not_a_number.held_by(row), *doubts(row, numbers, output, total)),
+        flags=(
+            *not_a_number.held_by(row),
+            *left_out(numbers, _KNOWN),
+            *doubts(row, numbers, output, total),
+        ),
     )
 
 

@@ -12,6 +12,9 @@ from warehouse.errors import InvalidInput
 
 NAME, KIND = "not-read", ""
 
+#: What AIPerf writes of several runs: the same numbers once more.
+_SUMMARY = re.compile(r"profile_export_aiperf_(sweep|aggregate)\.(json|csv)")
+_ONE_RUN = "profile_export_aiperf.json"
 _GENAI_PERF = ("profile_export.json", "inputs.json", "profile_export_genai_perf.csv")
 
 
@@ -27,6 +30,11 @@ class _Kind:
 
 
 _KINDS = (
+    _Kind(
+        "AIPerf's own summary of several runs", "it repeats what the report of each of them says",
+        f"these ({_ONE_RUN} of each run), or the folder that holds them",
+        aiperf_requests.is_summary,
+    ),
     _Kind(
         "the CSV of a GuideLLM run", "it holds no requests, and other columns in each release",
         "the JSON report (guidellm … --output kind=json, benchmarks.json)",
@@ -78,12 +86,19 @@ def sniff(data: memoryview) -> bool:
 
 
 def is_by_product(path: Path) -> bool:
-    """Return whether a file is a CSV whose report lies beside it, or what GenAI-Perf made its
-    report from."""
+    """Return whether a file is a CSV whose report lies beside it, what GenAI-Perf made its report
+    from, or the summary of runs that lie around it."""
+    if is_summary(path):
+        return next(path.parent.parent.rglob(_ONE_RUN), None) is not None
     if path.suffix == ".csv":
         return path.with_suffix(".json").is_file()
     made = path.with_name("profile_export_genai_perf.json")
     return path.name in _GENAI_PERF and made.is_file()
+
+
+def is_summary(path: Path) -> bool:
+    """Return whether a file repeats several results, by its name."""
+    return _SUMMARY.fullmatch(path.name) is not None
 
 
 def parse(content: Content, context: Context) -> Parsed:

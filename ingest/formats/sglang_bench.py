@@ -7,12 +7,14 @@ speak OpenAI's interface, and a gap spread over the tokens of its chunk for SGLa
 reports no usage is taken to have generated what was asked for; the texts, counted anew, tell.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from ingest.formats import sglang_facts
+from ingest.left_out import left_out
 from ingest.level import DIFFER, Level, Requests, cell_of, flat, is_number, reported
 from ingest.lines import decoded, former, head_of, lines, starts_object
 from ingest.model import Content, Context, Parsed
@@ -32,6 +34,11 @@ _RATES = {"output_throughput": "output_throughput", "total_throughput": "total_t
           "mean_acceptance_length": "accept_length"}  # fmt: skip
 _LATENCIES = {"ttft": ("ttft_ms", 1.0), "itl": ("tpot_ms", 1.0),
               "request_latency": ("e2e_latency_ms", 1e-3)}  # fmt: skip
+#: Numbers that are read, follow from what is, or say what was asked for.
+_KNOWN = re.compile(
+    r"(mean|median|std|p\d+|max)_(e2e_latency|ttft|tpot|itl)_ms|\w*throughput|concurrency|duration|"
+    r"completed|accept_length|request_rate|(random|sharegpt|image|gsp|total|max|num|cache|server_info)\w*|seed"
+)
 _OWN_INTERFACE = ("sglang", "sglang-native")
 #: Texts that are tokenised again give some tokens more or fewer than were generated.
 _RETOKENISED = 1.2
@@ -103,12 +110,12 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
         completed=completed,
         errored=failed,
         duration=length,
-        flags=(*flags, *_as_asked_for(said)),
+        flags=(*flags, *left_out(said, _KNOWN), *as_asked_for(said)),
         requests=requests,
     )
 
 
-def _as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
+def as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
     """Yield a flag where more output tokens are counted than the texts hold."""
     counted, held = said.get("total_output_tokens"), said.get("total_output_tokens_retokenized")
     if said.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
@@ -123,13 +130,19 @@ def _as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
         )
 
 
+def spreads(said: dict[str, Any], accepted: str) -> bool:
+    """Return whether the ITL of a run is a gap spread over the tokens of its chunk: that of SGLang's own
+    interface, and with speculation."""
+    return said.get("backend") in _OWN_INTERFACE or bool(said.get(accepted))
+
+
 def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]:
     for metric, name in _RATES.items():
         if said.get(name) is not None:
             yield from reported(metric, said[name])
     for metric, (name, factor) in _LATENCIES.items():
         yield from reported(metric, flat(said, name), factor)
-    if said.get("backend") not in _OWN_INTERFACE and not said.get("accept_length"):
+    if not spreads(said, "accept_length"):
         yield from reported("chunk_gap", flat(said, "itl_ms"))
     done = said["completed"]
     if done > 0:

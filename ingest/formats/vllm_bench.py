@@ -1,47 +1,37 @@
 """Results of ``vllm bench serve``, with and without ``--save-detailed``.
 
-Its words differ from the catalogue's: its TPOT is our ITL, its ITL is the gap between chunks, its
-end-to-end latency is in ms, its acceptance rate in percent. Times are monotonic seconds.
+Its words differ from the catalogue's: its latencies (``vllm_latencies``), its acceptance rate in
+percent. Times are monotonic seconds.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from analysis.canonical import Window, canonical
 from analysis.flags.numbers import ended_otherwise
-from ingest import not_a_number
+from ingest import level, not_a_number
 from ingest.formats import vllm_facts
-from ingest.formats.vllm_requests import Columns, mean_gap, request_columns, request_table
-from ingest.level import FAILED, contradicted
+from ingest.formats.vllm_latencies import is_read, latencies
+from ingest.formats.vllm_requests import mean_gap, requests_of
+from ingest.left_out import left_out
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
-from ingest.stated import number
 from ingest.unreadable import UNREADABLE, part, refusal
 from ingest.window import activity, outlived
-from warehouse.catalogue import QUANTILES
-from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
-DEFINITION = "vllm-bench"
 
 _HEAD = 1 << 16
 _MARKS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"tokenizer_id"')
 #: InferenceX adds its own words to a result and turns its ms into s.
 _PER_GPU = b'"tput_per_gpu"'
-_LATENCIES = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
-              "e2el": ("request_latency", 1e-3)}  # fmt: skip
-_STATISTIC = re.compile(r"^(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$")
-_PERCENTILES = {f"p{q * 100:g}": name for name, q in QUANTILES.items()} | {"median": "p50"}
 _PER_REQUEST = frozenset(
     {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times",
      "generated_texts", "errors"}
@@ -87,6 +77,17 @@ class Bench(msgspec.Struct, kw_only=True):
     errors: list[str | None] | None = None
 
 
+#: What follows from what is read, or is another thing's: of queues in the client, of probes.
+_DERIVED = (
+    r"run_number|max_output_tokens_per_s|max_concurrent_requests|rtfx|input_throughput|"
+    r"good_completed|request_goodput|\w+_intvty|\w+_(client_queue_time|including_client_queue)_ms|"
+    r"(probe|diffusion)_\w+|total_input_sequences|input_sequence_throughput"
+)
+_KNOWN = re.compile("|".join((*Bench.__struct_fields__, _DERIVED)))
+#: A sweep adds what it varied: its numbers are arguments, but for those that are named like a latency.
+_KNOWN_OF_SWEEP = re.compile(rf"{_DERIVED}|(?!(mean|median|std|min|max|p[\d.]+)_)\S+")
+
+
 def sniff(data: memoryview) -> bool:
     """Recognise a result by itself, not one of a sweep."""
     return is_result(data) and not is_of_sweep(data)
@@ -125,7 +126,9 @@ class Result:
         return {
             key: value
             for key, value in self.members.items()
-            if not key.endswith(("_ms", "throughput")) and not key.startswith("spec_decode")
+            if not is_read(key)
+            and not key.endswith(("_ms", "throughput"))
+            and not key.startswith("spec_decode")
         }
 
 
@@ -186,97 +189,78 @@ def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int 
     """Return the cell of a result, a failed one where no request succeeded; ``extra`` facts (of a
     sweep) override the result's own."""
     bench = result.bench
-    failed = bench.completed == 0
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
-    columns, started = request_columns(bench), vllm_facts.started_at(bench)
-    cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
-    return Cell(
-        cell_id=cell_id,
-        index=index,
-        facts=Facts(**(vllm_facts.facts_of(bench) | extra | context.facts)),
-        load_generator="vllm-bench",
-        load_generator_version=None,
-        schema_generation=NAME,
-        reported_definition=DEFINITION,
-        run_id=context.source_id()[:20],
-        started_at=started,
-        duration=bench.duration,
-        requests_made=bench.num_prompts,
-        completed=bench.completed,
-        errored=max(errored, 0),
-        incomplete=0,
-        requests_complete=columns is not None,
-        stop_reason=None,
-        status="failed" if failed else "good",
-        measurements=() if failed else _measurements(result, columns, errored),
-        acceptance=() if failed else tuple(_acceptance(bench)),
-        flags=(*result.flags, *_doubts(result, columns, started)),
-        requests=request_table(cell_id, bench, columns, context.keep_text),
+    requests = requests_of(bench)
+    found = level.cell_of(
+        level.Level(
+            generator=NAME,
+            facts=vllm_facts.facts_of(bench) | extra,
+            reported=_reported(result, errored),
+            completed=bench.completed,
+            errored=max(errored, 0),
+            started_at=vllm_facts.started_at(bench),
+            duration=bench.duration,
+            acceptance=tuple(acceptance(bench)),
+            flags=(*result.flags, *_doubts(result, requests)),
+            requests=requests,
+        ),
+        context,
+        index,
     )
+    kept = found.measurements if bench.start_times else _stated(found)
+    return replace(found, requests_made=bench.num_prompts, measurements=kept)
 
 
-def _doubts(result: Result, columns: Columns | None, started: datetime | None) -> Iterator[Flag]:
+def _stated(cell: Cell) -> tuple[Measurement, ...]:
+    """Return what the result states: without the times of its requests nothing is recomputed."""
+    return tuple(one for one in cell.measurements if one.origin == "reported")
+
+
+def _doubts(result: Result, requests: level.Requests | None) -> Iterator[Flag]:
     bench = result.bench
-    if started is not None:
+    others = {key: said for key, said in result.members.items() if not is_read(key)}
+    yield from left_out(others, _KNOWN_OF_SWEEP if "run_number" in others else _KNOWN)
+    if vllm_facts.started_at(bench) is not None:
         yield vllm_facts.LOCAL_TIME
     if bench.completed == 0:
-        yield FAILED
         return
     ended = bench.completed + (bench.failed or 0)
     # Where its requests are there, they are counted with those of all formats.
-    if columns is None and bench.failed is not None and ended < bench.num_prompts:
+    if requests is None and bench.failed is not None and ended < bench.num_prompts:
         yield ended_otherwise(ended, bench.num_prompts)
-    if columns is not None:
-        yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), mean_gap(bench))
-    if columns is not None and bench.start_times:
-        first, last = activity(columns)
+    if requests is not None:
+        gap = result.members.get("mean_itl_ms")
+        yield from level.contradicted("chunk_gap", gap, mean_gap(bench))
+    if requests is not None and requests.timed:
+        first, last = activity(requests.columns)
         cut = outlived(bench.duration, min(last - first, bench.duration))
         yield from () if cut is None else (cut,)
 
 
-def _measurements(result: Result, columns: Columns | None, errored: int) -> tuple[Measurement, ...]:
-    return (*_reported(result, errored), *_recomputed(result.bench, columns, errored))
-
-
-def _recomputed(bench: Bench, columns: Columns | None, errored: int) -> tuple[Measurement, ...]:
-    if columns is None or not bench.start_times:
-        return ()
-    return canonical(columns, Window(None, None), errored, bench.completed)
-
-
 def _reported(result: Result, errored: int) -> Iterator[Measurement]:
-    for (metric, statistic), value in _latencies(result.members).items():
+    for (metric, statistic), value in latencies(result.members, result.bench).items():
         yield Measurement("reported", metric, statistic, value)
-    for metric, rate in _means(result.bench, errored):
+    for metric, rate in means(result.bench, errored):
         if rate is not None:
             yield Measurement("reported", metric, "mean", rate)
 
 
-def _latencies(members: dict[str, Any]) -> dict[tuple[str, str], float]:
-    """Return each latency once: with percentile 50 asked for, ``median_*`` and ``p50_*`` are the
-    same number."""
-    found: dict[tuple[str, str], float] = {}
-    for key in members:
-        match = _STATISTIC.match(key)
-        value = number(members, key) if match else None
-        if match and value is not None:
-            metric, factor = _LATENCIES[match[2]]
-            statistic = _PERCENTILES.get(match[1], match[1])
-            if statistic in {"mean", "std"} or statistic in QUANTILES:
-                found.setdefault((metric, statistic), value * factor)
-    return found
-
-
-def _means(bench: Bench, errored: int) -> Iterator[tuple[str, float | None]]:
+def means(bench: Bench, errored: int | None) -> Iterator[tuple[str, float | None]]:
+    """Yield what is stated of rates, and of tokens by request, by metric; None where it is not."""
     yield "output_throughput", bench.output_throughput
     yield "total_throughput", bench.total_token_throughput
     yield "request_throughput", bench.request_throughput
-    yield "error_rate", errored / (bench.completed + errored)
-    yield "prompt_tokens", bench.total_input_tokens / bench.completed
-    yield "output_tokens", bench.total_output_tokens / bench.completed
+    done = bench.completed
+    if done and errored is not None:
+        yield "error_rate", errored / (done + errored)
+    for metric, total in (
+        ("prompt_tokens", bench.total_input_tokens), ("output_tokens", bench.total_output_tokens)
+    ):  # fmt: skip
+        yield metric, None if not done or total is None else total / done
 
 
-def _acceptance(bench: Bench) -> Iterator[Acceptance]:
+def acceptance(bench: Bench) -> Iterator[Acceptance]:
+    """Yield the acceptance that a result counted; nothing where none is stated."""
     if bench.spec_decode_num_drafts is None:
         return
     drafted = bench.spec_decode_num_drafts > 0

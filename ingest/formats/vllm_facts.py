@@ -32,7 +32,7 @@ def facts_of(bench: "Bench") -> dict[str, Any]:
         "engine": _engine(bench),
         "request_format": _request_format(interface),
         "num_speculative_tokens": _positions(bench),
-        **_load(bench),
+        **load_of(bench),
     }
     return {key: value for key, value in facts.items() if value is not None}
 
@@ -66,9 +66,11 @@ def _positions(bench: "Bench") -> int | None:
     return len(bench.spec_decode_per_position_acceptance_rates or ()) or None
 
 
-def _load(bench: "Bench") -> dict[str, Any]:
-    """Return the load's facts; a rate that grows is a trace of its own."""
+def load_of(bench: "Bench") -> dict[str, Any]:
+    """Return the load's facts; a rate that grows is a trace of its own, where its bounds are known."""
     limit, rate = bench.max_concurrency, _number(bench.request_rate)
+    if bench.ramp_up_strategy is not None and bench.ramp_up_start_rps is None:
+        return {}
     if bench.ramp_up_strategy is not None:
         grows = f"from {bench.ramp_up_start_rps} to {bench.ramp_up_end_rps} requests/s"
         trace = f"{bench.ramp_up_strategy} ramp-up {grows}"

@@ -3,24 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from analysis.canonical import Window, with_latencies
-from warehouse.catalogue import REQUEST_METRICS
+from ingest.level import Requests
 from warehouse.errors import InvalidInput
-from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA
-from warehouse.secrets.texts import scrub_text
 
 if TYPE_CHECKING:
     from ingest.formats.vllm_bench import Bench
 
-Columns = dict[str, np.ndarray[Any, Any]]
-_MOMENTS = ("start", "first_token", "last_token", "end")
 
-
-def request_columns(bench: "Bench") -> Columns | None:
-    """Return times (monotonic s), tokens, latencies and status of every request; None without the
-    lists.
+def requests_of(bench: "Bench") -> Requests | None:
+    """Return every request with its times (monotonic s) and tokens; None without the lists.
 
     Raises InvalidInput where the lists differ in length or a time is negative.
     """
@@ -28,49 +20,21 @@ def request_columns(bench: "Bench") -> Columns | None:
         return None
     _check_lengths(bench)
     completed = _completed(bench)
-    start = _numbers(bench.start_times, len(bench.ttfts), 0.0)
+    n = len(bench.ttfts)
+    start = np.asarray(bench.start_times or [0.0] * n, dtype=np.float64)
     ttft = np.where(completed, np.asarray(bench.ttfts, dtype=np.float64), np.nan)
     end = start + np.where(completed, _latency(bench), np.nan)
-    columns: Columns = {
-        "status": np.where(completed, COMPLETED, ERRORED).astype(object),
-        "start": start,
-        "first_token": start + ttft,
-        "last_token": end,
-        "end": end,
-        "prompt_tokens": _numbers(bench.input_lens, len(bench.ttfts), np.nan),
-        "output_tokens": np.asarray(bench.output_lens, dtype=np.float64),
-    }
-    return with_latencies(columns, Window(None, None))
-
-
-def request_table(
-    cell_id: str, bench: "Bench", columns: Columns | None, keep_text: bool
-) -> pa.Table | None:
-    """Return the rows in REQUEST_SCHEMA; outputs only where texts are kept."""
-    if columns is None:
-        return None
-    n = len(columns["start"])
-    known = dict(_known(columns, bench))
-    known["cell_id"] = pa.array([cell_id] * n)
-    known["index"] = pa.array(range(n), pa.int32())
-    known["error"] = pa.array(_errors(bench, n), pa.string())
-    if keep_text and bench.generated_texts and len(bench.generated_texts) == n:
-        known["output"] = pa.array([scrub_text(t) for t in bench.generated_texts], pa.string())
-    arrays = [
-        known[f.name].cast(f.type) if f.name in known else pa.nulls(n, f.type)
-        for f in REQUEST_SCHEMA
-    ]
-    return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
-
-
-def _known(columns: Columns, bench: "Bench") -> list[tuple[str, pa.Array]]:
-    # Without start times the moments are unknown; the latencies are not.
-    known = (*REQUEST_METRICS, *(_MOMENTS if bench.start_times else ()))
-    return [
-        *((name, pa.array(columns[name], pa.float64(), from_pandas=True)) for name in known),
-        ("status", pa.array(columns["status"].tolist(), pa.string())),
-        ("in_window", pa.array(columns["in_window"].astype(bool))),
-    ]
+    texts = bench.generated_texts
+    errors = bench.errors or ["no output"] * n
+    return Requests(
+        columns={
+            "start": start, "first_token": start + ttft, "last_token": end, "end": end,
+            "prompt_tokens": bench.input_lens, "output_tokens": bench.output_lens,
+        },
+        errors=[None if good else error for good, error in zip(completed, errors, strict=True)],
+        more={"output": texts} if texts and len(texts) == n else {},
+        timed=bool(bench.start_times),
+    )  # fmt: skip
 
 
 def _check_lengths(bench: "Bench") -> None:
@@ -111,12 +75,3 @@ def mean_gap(bench: "Bench") -> float | None:
     gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
     count = sum(map(len, gaps))
     return 1000 * sum(map(sum, gaps)) / count if count else None
-
-
-def _numbers(values: list[Any] | None, n: int, missing: float) -> np.ndarray[Any, Any]:
-    return np.full(n, missing) if values is None else np.asarray(values, dtype=np.float64)
-
-
-def _errors(bench: "Bench", n: int) -> list[str | None]:
-    errors = bench.errors or [None] * n
-    return [scrub_text(error) if error else None for error in errors]

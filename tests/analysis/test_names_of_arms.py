@@ -72,6 +72,7 @@ def test_the_size_of_a_draft_model_is_not_its_draft_tokens(name: str) -> None:
         ("vanilla/c8.json", "none"),
         ("base/c8.json", "none"),
         ("none-c8.json", "none"),
+        ("plain/c8.json", "none"),
         ("target_only/c8.json", "none"),
         ("mtp-off/c8.json", "none"),
         ("sd-off/c8.json", "none"),
@@ -114,4 +115,4 @@ def test_contents_that_name_no_method_leave_it_to_the_name() -> None:
     names = [Guess("eagle3", 3), Guess("none"), Guess()]
     found = together(names, [drafts] * 3)
     assert [one.method for one in found] == ["eagle3", SOME_METHOD, SOME_METHOD]
-    assert from_name("h100x8-k3c8.json") == Guess(SOME_METHOD, 3, "H100")
+    assert from_name("h100x8-k3c8.json") == Guess(SOME_METHOD, 3, "H100", gpu_count=8)

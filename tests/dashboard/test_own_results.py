@@ -69,18 +69,16 @@ def test_a_name_says_what_a_file_is(name: str, guess: Guess) -> None:
     assert from_name(name, ("code", "chat")) == guess
 
 
-def test_contents_win_over_names_and_one_known_arm_tells_the_other() -> None:
+def test_contents_win_over_names_and_no_file_is_what_the_others_are_not() -> None:
     nothing, drafted = Guess(), Guess(None, 3)
 
     assert [one.method for one in together([nothing] * 2, [nothing, drafted])] == [
-        "none", "speculative",
+        None, "speculative",
     ]  # fmt: skip
     (one,) = together([Guess("none", None, "H100")], [Guess(None, 3, "B200")])
     assert (one.method, one.num_speculative_tokens, one.gpu) == ("speculative", 3, "B200")
-    assert [x.method for x in together([Guess("none"), nothing], [nothing] * 2)] == [
-        "none", "speculative",
-    ]  # fmt: skip
-    assert [x.method for x in together([nothing] * 2, [nothing] * 2)] == [None, None]
+    named = [Guess("none"), nothing]
+    assert [x.method for x in together(named, [nothing] * 2)] == ["none", None]
 
 
 def test_two_reports_are_decided_without_any_warehouse(lab: Uploaded) -> None:
@@ -204,14 +202,15 @@ def test_the_page_gives_a_verdict_and_says_what_was_refused_as_text() -> None:
 
 
 @pytest.mark.usefixtures("warehouse")
-def test_what_nobody_tells_is_asked_and_one_answer_is_enough() -> None:
+def test_what_nobody_tells_is_asked_of_each_file() -> None:
     page = _dropped(*((f"{n}.json.zst", drop.report.read_bytes())
                       for n, drop in enumerate((BASELINE, DRAFT))))  # fmt: skip
-    assert "Which file is the baseline?" in _said(page)
-    assert not page.subheader
+    assert "Which file is the baseline, and what do the others draft with?" in _said(page)
 
-    (arm,) = [box for box in page.selectbox if box.label == "Arm of 0.json.zst"]
-    arm.set_value("none").run()
+    for number, arm in enumerate(("none", "speculative")):
+        assert not page.subheader
+        (box,) = [box for box in page.selectbox if box.label == f"Arm of {number}.json.zst"]
+        box.set_value(arm).run()
 
     assert "speculation is the best so far" in page.subheader[0].value
     assert any("results do not say which method" in text.value for text in page.caption)
@@ -286,7 +285,7 @@ def _as_fast(said: dict[str, Any], tokens_per_s: float) -> bytes:
 @pytest.mark.usefixtures("warehouse")
 def test_flags_name_no_method_that_nobody_stated() -> None:
     page = _dropped(
-        ("a.json.zst", BASELINE.report.read_bytes()), ("k3.json.zst", DRAFT.report.read_bytes())
+        ("base.json.zst", BASELINE.report.read_bytes()), ("k3.json.zst", DRAFT.report.read_bytes())
     )
 
     assert "speculation with 3 draft tokens is the best so far" in page.subheader[0].value

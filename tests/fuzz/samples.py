@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.mutate import mutated
-from tests.ingest.readers import test_aiperf
+from tests.ingest.readers import test_aiperf, test_bench_text
 from tests.secrets.others import OTHERS, Other
 from tests.secrets.planted import bench, drops, report, report_of, reports
 
@@ -84,6 +84,36 @@ def _snapshots() -> Sample:
     return Sample(write)
 
 
+def _text() -> Sample:
+    """What a benchmark printed; its labels and values are changed as the members of an object."""
+    _, *lines = [
+        line.partition(":") for line in test_bench_text.SGLANG.format(at_once=4).splitlines()
+    ]
+    said = {label: _number(value.strip()) for label, colon, value in lines if colon}
+
+    def write(place: Path, change: Callable[[Any], bytes]) -> None:
+        place.with_suffix(".txt").write_bytes(_as_text(change(said)))
+
+    return Sample(write, may_be_passed_over=True)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _as_text(data: bytes) -> bytes:
+    """The members of an object as a benchmark prints them; what is no object as it is."""
+    try:
+        lines = [f"{label}: {value}" for label, value in json.loads(data).items()]
+    except (ValueError, AttributeError, RecursionError):
+        return data
+    title = f"{' Serving Benchmark Result ':=^50}"
+    return "\n".join([title, *lines, "=" * 50]).encode("utf-8", "replace")
+
+
 def _as_lines(data: bytes) -> bytes:
     """The members of a list as lines; what is no list of texts as it is."""
     try:
@@ -118,6 +148,7 @@ SAMPLES: dict[str, Sample] = {
     "drop samples": _of_drop("metrics-samples.jsonl"),
     "drop machine": _of_drop("machine-samples.jsonl"),
     "drop counters": _snapshots(),
+    "text": _text(),
     **{name: _other(other) for name, other in (OTHERS | _parts()).items()},
 }
 

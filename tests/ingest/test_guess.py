@@ -13,6 +13,7 @@ import pytest
 from analysis.matching.guess_drafts import Named, datasets_apart, drafts
 from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat
 from tests.ingest.readers.test_inferencex import ROW
+from tests.ingest.readers.test_sglang import line as sglang_line
 
 OFFLINE = {
     "elapsed_time": 4.0, "num_requests": 100, "total_num_tokens": 20_000,
@@ -207,7 +208,7 @@ def test_drafts_that_the_user_tells_apart_are_shown(
         (["base", "eagle3_3", "eagle3_5", "medusa"], {"eagle3": {"3", "5"}, "medusa": {None}}),
         (["base", "eagle3/steps5-topk8", "eagle3/steps3-topk1"],
          {"eagle3": {"steps5-topk8", "steps3-topk1"}}),
-        (["base", "new-head", "old-head"], {"speculative": {"new", "old"}}),
+        (["base", "spec-new-head", "spec-old-head"], {"speculative": {"new", "old"}}),
         # A baseline's number is that of a repeat.
         (["base-1", "base-2", "eagle3-1", "eagle3-2"], {"eagle3": {None}}),
         (["base-fp8", "base-bf16", "eagle3-fp8", "eagle3-bf16"], {"eagle3": {None}}),
@@ -226,14 +227,105 @@ def test_what_only_names_of_one_arm_say_tells_its_drafts_apart(
     assert drafts == {"none": {None}} | drafts_of
 
 
-def test_files_that_no_name_tells_are_a_baseline_if_they_are_one_arm(
-    run: Any, in_folders: Any
+@pytest.mark.parametrize("told", ["eagle3", "baseline"])
+def test_a_file_that_says_no_arm_is_not_what_the_others_are_not(
+    run: Any, in_folders: Any, told: str
 ) -> None:
-    """An arm of a method that nobody knows yet is no baseline."""
-    folder = in_folders("ar", "newest", "eagle3")
+    """A study of prompt lengths beside a baseline became a speculative arm, and won."""
+    folder = in_folders("run_0_CTX1024", "run_1_CTX4096", told)
     files = run(folder, "--guess", "--json").json["files"]
-    assert [file["facts"]["spec_method"]["value"] for file in files] == [None, "eagle3", None]
+    assert [file["facts"]["spec_method"] for file in files] == [
+        {"value": "none" if told == "baseline" else told, "from": "name"},
+        *[{"value": None, "from": "nobody"}] * 2,
+ ]  # fmt: skip
     assert "Nobody says: arm of 2 files" in run(folder, "--guess").out
+    run(folder, "--guess", "--yes")
+    assert {(one["spec_method"], one["draft_model"]) for one in run.cells()} == {
+        (None, None), ("none" if told == "baseline" else told, None),
+    }  # fmt: skip
+
+
+def test_servers_that_say_they_do_not_draft_make_no_speculation_of_the_others(
+    run: Any, write: Any, tmp_path: Path
+) -> None:
+    server = {"model_path": "acme/chat", "speculative_algorithm": None}
+    for name, told in (("plain/ctx1024", {"server_info": server}), ("study/ctx4096", {})):
+        write(f"in/{name}.jsonl", sglang_line(**told))
+    files = run(tmp_path / "in", "--guess", "--json").json["files"]
+    assert [file["facts"]["spec_method"]["value"] for file in files] == ["none", None]
+
+
+@pytest.mark.parametrize(
+    ("word", "gpu", "count"),
+    [
+        ("h200sxm", "H200", None), ("a100sxm4", "A100", None), ("h100nvl", "H100", None),
+        ("H100-PCIe-80GB", "H100", None), ("2xH100", "H100", 2), ("8xh200", "H200", 8),
+        ("h100x8", "H100", 8), ("h100-8x", "H100", 8), ("2x8xH100", "H100", 16), ("mi300x8", "MI300X", 8),
+        ("gh200", "GH200", None), ("gb200-nvl72", "GB200", None), ("rtx5090", "RTX 5090", None),
+        ("2x4090", "RTX 4090", 2), ("rtx_4070_ti", "RTX 4070 TI", None), ("a6000", "RTX A6000", None),
+        ("l40s", "L40S", None), ("h20", "H20", None), ("h20-3e", "H20 3E", None), ("8gpus", None, 8),
+        # Cards that nobody knows here are not a shorter name.
+        ("h2000", None, None), ("t4g", None, None), ("w4a16", None, None), ("h100-vs-h200", None, None),
+    ],
+)  # fmt: skip
+def test_a_card_is_the_longest_name_that_fits_or_unknown(
+    word: str, gpu: str | None, count: int | None
+) -> None:
+    said = named(f"cloud_{word}/baseline/c8.json")
+    assert (said.gpu, said.gpu_count) == (gpu, count)
+    if gpu or count:
+        paths = [f"cloud_{one}/c8.json" for one in (word, "b300")]
+        assert datasets(paths, [None, None]) == (None, None)
+
+
+def test_of_several_cards_the_nearest_to_the_file_counts() -> None:
+    assert named("h100/h200/c8.json").gpu == "H200"
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "count", "args"),
+    [
+        ("TP4_DP2", 4, 8, {"data-parallel-size": 2}), ("TP8_DP1", 8, 8, None), ("tp2pp4", 2, 8,
+        {"pipeline-parallel-size": 4}), ("tp8-ep8", 8, None, {"expert-parallel-size": 8}),
+        ("4xH100_tp2_dp2", 2, 4, {"data-parallel-size": 2}), ("tp4", 4, None, None),
+        ("tensor-parallel-size-4_data_parallel_size=2", 4, 8, {"data-parallel-size": 2}),
+        # Ranks that share the GPUs of the tensor parallel ones.
+        ("tp8_dp8_dp-attn", 8, None, {"data-parallel-size": 8, "enable-dp-attention": True}),
+    ],
+)  # fmt: skip
+def test_a_path_says_how_gpus_share_the_work(
+    name: str, tp: int, count: int | None, args: dict[str, Any] | None
+) -> None:
+    said = named(f"{name}/c16.json")
+    assert (said.tensor_parallel_size, said.gpu_count, said.server_args) == (tp, count, args)
+    assert datasets([f"{one}/c16.json" for one in (name, "tp1")], [None, None]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [
+        ("CTX1024", "random 1024"), ("isl-8k_osl-1k", "random 8k/1k"), ("ISL1024", "random 1024"),
+        ("in1024_out128", "random 1024/128"), ("isl1024osl128", "random 1024/128"), ("mt-bench_ctx512", "mt-bench 512"), ("osl128", "random ?/128"),
+    ],
+)  # fmt: skip
+def test_a_length_of_prompts_is_a_dataset_also_of_one_arm(name: str, dataset: str) -> None:
+    assert datasets([f"base/{name}/c8.json", "eagle3/c8.json"], ["none", "eagle3"])[0] == dataset
+
+
+def test_servers_of_other_parallelism_are_no_pairs(run: Any, in_folders: Any) -> None:
+    arms = [f"{arm}/TP{tp}_DP{dp}_CTX{ctx}" for arm in ("baseline", "eagle3-k3")
+            for tp, dp in ((4, 2), (8, 1)) for ctx in (1024, 4096)]  # fmt: skip
+    folder = in_folders(*arms)
+    assert "data-parallel-size 2*" in run(folder, "--guess").out
+    run(folder, "--guess", "--yes")
+    found = [(one["tensor_parallel_size"], one["server_args"], one["gpu_count"], one["dataset"])
+             for one in run.cells() if one["spec_method"] == "none"]  # fmt: skip
+    assert sorted(found, key=repr) == [
+        (4, '{"data-parallel-size": 2}', 8, "random 1024"),
+        (4, '{"data-parallel-size": 2}', 8, "random 4096"),
+        (8, None, 8, "random 1024"), (8, None, 8, "random 4096"),
+    ]  # fmt: skip
+    assert run(folder, "--guess", "--json").json["repeats_named_apart"] == {}
 
 
 @pytest.mark.parametrize("said", [True, False])

@@ -2,10 +2,13 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.ingest.readers.reading import cell, written
+from tests.ingest.readers.reading import values as read_values
 from warehouse import queries
 from warehouse.loads import load_of
 
@@ -28,6 +31,51 @@ def test_its_words_and_units_become_ours(run: Any, write: Any, bench: Any) -> No
     (cell,) = run.cells()
     assert (cell["model"], cell["concurrency"], cell["load_profile"]) == ("tiny", 2, "concurrent")
     assert cell["request_format"] == "text_completions"
+
+
+#: A descendant's result: seconds under names that say no unit.
+IN_SECONDS: dict[str, Any] = {
+    "date": "20260213-075622", "model_id": "acme/chat-300b", "tokenizer_id": "acme/chat-300b",
+    "num_prompts": 480, "request_rate": "inf", "burstiness": 1.0, "max_concurrency": 48,
+    "duration": 103.5, "completed": 480, "good_completed": None, "total_input_tokens": 491520,
+    "total_output_tokens": 61440, "request_throughput": 4.638, "request_goodput": None,
+    "input_throughput": 4749.0, "output_throughput": 593.6,
+}  # fmt: skip
+TAKEN = {"median_ttft": 0.75, "p99_ttft": 5.57, "median_e2el": 10.07, "p99_e2el": 14.41,
+         "median_tpot": 0.0729, "p99_tpot": 0.0973}  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("changes", [{}, {"max_concurrency": None, "request_rate": 5.0}])
+@pytest.mark.parametrize(("factor", "suffix"), [(1, ""), (1000, ""), (1, "_s"), (1000, "_ms")])
+def test_latencies_of_descendants_are_in_the_unit_in_which_requests_can_have_taken_so_long(
+    tmp_path: Path, factor: float, suffix: str, whole: bool, changes: Any
+) -> None:
+    said = {f"{key}{suffix}": value * factor for key, value in TAKEN.items()
+            if whole or not key.endswith("e2el")}  # fmt: skip
+    found = cell(written(tmp_path / "bench.json", IN_SECONDS | said | changes))
+    values = read_values(found, "reported")
+    assert values["ttft", "p50"] == pytest.approx(750.0)
+    assert values["ttft", "p99"] == pytest.approx(5570.0)
+    assert values["itl", "p50"] == pytest.approx(72.9)
+    assert values.get(("request_latency", "p50")) == (pytest.approx(10.07) if whole else None)
+    assert "not_read" not in {flag.name for flag in found.flags}
+
+
+def test_a_number_that_is_not_read_is_named_once(tmp_path: Path, bench: Any) -> None:
+    more = {
+        "median_ttfb": 3.0,
+        "p80_ttft_ms": 5.0,
+        "energy": 7,
+        "e2el": {"p99": 3.0},
+        "note": "x",
+        "p99_ttft_ms": 110.0,
+    }
+    found = cell(written(tmp_path / "bench.json", bench(**more)))
+    said = [flag.sentence for flag in found.flags if flag.name == "not_read"]
+    assert said == [
+        "Numbers of this file that were not read: median_ttfb, p80_ttft_ms, energy, e2el."
+    ]
 
 
 def test_its_percent_becomes_a_ratio(run: Any, write: Any, bench: Any) -> None:

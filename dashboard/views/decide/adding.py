@@ -4,6 +4,7 @@ They are read in a private, temporary warehouse; only the session holds what was
 editor asks to keep the files.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +85,10 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     guessed = _guessed([names[at] for at in there], [contents[at] for at in there], known.datasets)
     facts = stated([files[at] for at in there], guessed, known)
     if any(one.method is None for one in facts):
-        st.info("Which file is the baseline? Say it above: neither names nor contents tell.")
+        st.info(
+            "Which file is the baseline, and what do the others draft with? Say it of each above: "
+            "neither names nor contents tell."
+        )
         return
     read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
     reported = [contents[at].dataset for at in there]
@@ -158,7 +162,8 @@ def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]
     given = {
         "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
         "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
-        "draft_model": draft, "repeat": number,
+        "draft_model": draft, "repeat": number, "gpu_count": one.gpu_count,
+        "server_args": one.server_args and json.dumps(one.server_args),
     }  # fmt: skip
     return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, resolved
+from analysis.matching.guess import BASELINE, SOME_METHOD, Guess
 from answers.wording import METHODS
 from dashboard.components import plain
 from warehouse import queries
@@ -37,7 +37,7 @@ def options(reader: Reader) -> Options:
 
 def stated(files: Sequence[Any], guessed: Sequence[Guess], known: Options) -> tuple[Guess, ...]:
     """Draw the boxes of all files, and return the guesses as the reader left or mended them."""
-    arms = resolved([_arm(file, one) for file, one in zip(files, guessed, strict=True)])
+    arms = [_arm(file, one) for file, one in zip(files, guessed, strict=True)]
     left, middle, right = st.columns(3)
     with left:
         gpu = _shared("GPU", "gpu", [one.gpu for one in guessed], known.gpus)

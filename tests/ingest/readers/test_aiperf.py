@@ -224,3 +224,34 @@ def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
     summary = said() | {"is_complete": False, "incomplete_reason": "records stalled"}
     (flag,) = cell(put(tmp_path, summary, None)).flags
     assert (flag.name, "records stalled" in flag.sentence) == ("stopped_early", True)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("sweep_aggregate/profile_export_aiperf_sweep.json",
+         {"aggregation_type": "sweep", "num_profile_runs": 2, "per_combination_metrics": []}),
+        ("aggregate/profile_export_aiperf_aggregate.json",
+         {"schema_version": "1.0", "aiperf_version": "0.13.0", "metrics": {},
+          "metadata": {"aggregation_type": "confidence", "num_profile_runs": 2}}),
+    ],
+)  # fmt: skip
+def test_its_summary_of_several_runs_is_passed_over_beside_them_and_alone_names_them(
+    run: Any, tmp_path: Path, place: str, says: Any
+) -> None:
+    summary = written(tmp_path / "in/plain" / place, says)
+    alone = run(tmp_path / "in")
+    assert alone.status == 1
+    assert "AIPerf's own summary of several runs" in alone.out
+    assert "give these (profile_export_aiperf.json of each run)" in alone.out
+
+    for at_once in (4, 16):
+        put(
+            tmp_path / f"in/plain/concurrency_{at_once}",
+            said() | {"benchmark_id": str(at_once)},
+            None,
+        )
+    done = run(tmp_path / "in", "--json")
+    assert (done.status, done.json["accepted"], done.json["rejected"]) == (0, 2, [])
+    assert done.json["passed_over"] == [str(summary)]
+    assert summary.name in run(tmp_path / "in").out

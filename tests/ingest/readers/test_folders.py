@@ -74,7 +74,7 @@ def test_what_may_be_a_result_and_is_none_is_counted_and_named(run: Any, tmp_pat
     written(folder / "good.meta.json", {"gpu": "H200"})
     done = run(folder)
     assert done.status == 0
-    said = "4 files that hold no result: empty.jsonl, run.zip, utf16.jsonl and 1 more"
+    said = "4 files that hold no result of their own: empty.jsonl, run.zip, utf16.jsonl and 1 more"
     assert f"passed over{said[0]:>10}   {said[2:]}" in done.out
     assert said in run("--guess", folder).out
     told = run(folder, "--json").json["passed_over"]

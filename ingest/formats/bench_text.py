@@ -1,0 +1,204 @@
+"""The console text of ``vllm bench serve`` and of SGLang's ``bench_serving``, kept in place of the file.
+
+Both print ``label: value`` between a title and a line of ``=``. What they do not print is unknown: all
+percentiles but those asked for, and in older releases load, failures and acceptance.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ingest.formats import sglang_bench, sglang_facts
+from ingest.formats.vllm_bench import Bench, acceptance, means
+from ingest.formats.vllm_facts import load_of
+from ingest.formats.vllm_latencies import latencies
+from ingest.left_out import left_out
+from ingest.level import Level, cell_of, reported
+from ingest.model import Content, Context, Parsed
+from ingest.read import head_of_file
+from ingest.stated import count
+from ingest.unreadable import part, shown
+from warehouse.errors import InvalidInput
+from warehouse.rows import Measurement
+
+NAME, KIND = "bench-text", "the console text of vllm bench serve or SGLang's bench_serving"
+
+_HEAD, _FILE = 1 << 20, 8 << 20
+_TITLE = re.compile(r"^[>|\s]*=+ Serving Benchmark Result =+[|\s]*$", re.MULTILINE)
+_SNIFFED = re.compile(_TITLE.pattern.encode(), re.MULTILINE)
+_END = re.compile(r"^[>|\s]*={20,}[|\s]*$")
+_LINE = re.compile(r"^[>|\s]*([A-Za-z][^:]*):\s+([^\s|].*?)[|\s]*$")
+_LATENCY = re.compile(r"(mean|median|std|p[\d.]+) (ttft|tpot|itl|e2el|e2e latency) \((ms|s)\)")
+_POSITION = re.compile(r"position \d+")
+#: What is printed before the title and belongs to the result.
+_BEFORE = {"traffic request rate": "request_rate", "maximum request concurrency": "max_concurrency",
+           "burstiness factor": "burstiness", "traffic ramp-up strategy": "ramp_up_strategy"}  # fmt: skip
+_LABELS = _BEFORE | {
+    "backend": "backend", "max request concurrency": "max_concurrency",
+    "request rate configured (rps)": "request_rate", "successful requests": "completed",
+    "failed requests": "failed", "benchmark duration (s)": "duration",
+    "total input tokens": "total_input_tokens", "total generated tokens": "total_output_tokens",
+    "total generated tokens (retokenized)": "total_output_tokens_retokenized",
+    "request throughput (req/s)": "request_throughput",
+    "output token throughput (tok/s)": "output_throughput",
+    "total token throughput (tok/s)": "total_token_throughput", "concurrency": "achieved_concurrency",
+    "accept length": "mean_acceptance_length", "acceptance rate (%)": "spec_decode_acceptance_rate",
+    "acceptance length": "spec_decode_acceptance_length", "drafts": "spec_decode_num_drafts",
+    "draft tokens": "spec_decode_draft_tokens", "accepted tokens": "spec_decode_accepted_tokens",
+}  # fmt: skip
+_POSITIONS = "spec_decode_per_position_acceptance_rates"
+_WORDS = ("backend", "request_rate", "ramp_up_strategy")
+_WHOLE = ("completed", "failed", "max_concurrency", "spec_decode_num_drafts",
+          "spec_decode_draft_tokens", "spec_decode_accepted_tokens")  # fmt: skip
+_UNKNOWN = ("nan", "None", "not set", "N/A")
+_OF_SGLANG = ("achieved_concurrency", "mean_acceptance_length")
+_NO_SPEED = {"error_rate", "prompt_tokens", "output_tokens"}
+#: What follows from what is read, or is another thing's.
+_DERIVED = re.compile(
+    r"peak .*|(max|min|std) .*|request goodput.*|.*client queue.*|.*probe.*|total input \w+ tokens|"
+    r"input token throughput.*|rtfx.*|committed.*|denoising.*|canvas.*"
+)
+_DURATION, _TOKENS = (
+    re.compile(rb'"%s": ?([\d.]+)' % name) for name in (b"duration", b"total_output_tokens")
+)
+
+
+def sniff(data: memoryview) -> bool:
+    """Recognise the title on a line of its own, also behind a long log."""
+    return any(_SNIFFED.search(bytes(part)) for part in (data[:_HEAD], data[-_HEAD:]))
+
+
+def parse(content: Content, context: Context) -> Parsed:
+    """Read a text; each result in it is a cell. Raises InvalidInput where two of them are of the same
+    load, so that nothing tells which arm or repeat each is."""
+    results = _results(content.data)
+    loads: dict[str, int] = {}
+    for line, said in results:
+        before = loads.setdefault(repr(load_of(_bench(said))), line)
+        if before != line:
+            raise InvalidInput(
+                f"This text holds results of the same load at lines {before} and {line}, and does not say "
+                "which arm or repeat each is: give each of them a file of its own."
+            )
+    return Parsed(NAME, {"results": len(results)}, _cells(results, context))
+
+
+def is_repeated(path: Path, results: Sequence[Path]) -> bool:
+    """Return whether all results of a text stand in the files of the same runs too: as long, with as
+    many output tokens."""
+    known = {run for one in results for run in _runs_of(one)}
+    try:
+        said = [one for _, one in _results(head_of_file(path, _FILE))]
+    except (OSError, InvalidInput):
+        return False
+    return all((one.get("duration"), one.get("total_output_tokens")) in known for one in said)
+
+
+def _runs_of(path: Path) -> Iterator[tuple[float, float]]:
+    try:
+        head = bytes(head_of_file(path, _FILE))
+    except (OSError, InvalidInput):
+        return
+    for length, tokens in zip(_DURATION.findall(head), _TOKENS.findall(head), strict=False):
+        yield round(float(length), 2), float(tokens)
+
+
+def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
+    """Return the results of a text by the lines of their titles: what they print, under our names."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    before: dict[str, Any] = {}
+    said: dict[str, Any] | None = None
+    for place, line in enumerate(bytes(data).decode(errors="replace").splitlines(), start=1):
+        if _TITLE.match(line):
+            said, before = before, {}
+            found.append((place, said))
+        elif said is not None and _END.match(line):
+            said = None
+        elif printed := _LINE.match(line):
+            label = " ".join(printed[1].lower().split())
+            if said is not None:
+                with part(f"Line {place}"):
+                    _take(said, label, printed[2])
+            elif label in _BEFORE:
+                before[_BEFORE[label]] = _value(_BEFORE[label], printed[2].split(" (")[0])
+    return found
+
+
+def _take(said: dict[str, Any], label: str, text: str) -> None:
+    if _POSITION.fullmatch(label):
+        said.setdefault(_POSITIONS, []).append((_value(label, text) or 0.0) / 100)
+    elif latency := _LATENCY.fullmatch(label):
+        key = "_".join((latency[1], latency[2].replace(" ", "_"), latency[3]))
+        said[key] = _value(label, text)
+    elif label in _LABELS:
+        said[_LABELS[label]] = _value(_LABELS[label], text)
+    elif re.fullmatch(r"[\d.,]+", text):
+        said.setdefault("others", {})[label] = _value(label, text)
+
+
+def _value(name: str, text: str) -> Any:
+    if text in _UNKNOWN:
+        return None
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        if name in _WORDS:
+            return text
+        raise InvalidInput(
+            f"{name} is {shown(text)} where a number belongs: copy the text once more."
+        ) from None
+
+
+def _cells(results: list[tuple[int, dict[str, Any]]], context: Context) -> Iterator[Any]:
+    for index, (line, said) in enumerate(results):
+        with part(f"Line {line}", alone=len(results) == 1):
+            cell = cell_of(_level(said), context, index)
+            if cell.status == "good" and {one.metric for one in cell.measurements} <= _NO_SPEED:
+                raise InvalidInput(
+                    "This result prints no throughput and no latency: copy the whole text."
+                )
+        yield cell
+
+
+def _bench(said: dict[str, Any]) -> Bench:
+    """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
+    and no rate there was none."""
+    known: dict[str, Any] = {name: said.get(name) for name in Bench.__struct_fields__}
+    known |= {name: count(said, name) for name in _WHOLE}
+    if known["max_concurrency"] and "request_rate" not in said:
+        known["request_rate"] = "inf"
+    if "backend" in said:
+        known["burstiness"] = 1.0
+    return Bench(**known)
+
+
+def _level(said: dict[str, Any]) -> Level:
+    bench = _bench(said)
+    is_sglang = bench.backend is not None
+    facts = sglang_facts.facts_of({"backend": bench.backend}) if is_sglang else {}
+    facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
+    drafts = tuple(acceptance(bench))
+    return Level(
+        generator="sglang-bench" if is_sglang else "vllm-bench",
+        facts=facts | ({"engine": "vllm"} if drafts else {}),
+        reported=_reported(said, bench),
+        completed=bench.completed,
+        errored=bench.failed,
+        duration=bench.duration,
+        acceptance=drafts,
+        flags=(*left_out(said.get("others", {}), _DERIVED), *sglang_bench.as_asked_for(said)),
+    )
+
+
+def _reported(said: dict[str, Any], bench: Bench) -> Iterator[Measurement]:
+    for metric, value in (
+        *means(bench, bench.failed),
+        *((name, said.get(name)) for name in _OF_SGLANG),
+    ):
+        if value is not None:
+            yield from reported(metric, value)
+    spread = bench.backend is not None and sglang_bench.spreads(said, "mean_acceptance_length")
+    for (metric, statistic), value in latencies(said, None).items():
+        if metric != "chunk_gap" or not spread:
+            yield Measurement("reported", metric, statistic, value)

@@ -1,0 +1,204 @@
+"""Reads a table of one row a run, CSV or JSON, by a map of its columns. A row that cannot be read
+refuses the table."""
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from analysis.matching.guess import BASELINE
+from ingest.columns import Column, ColumnMap
+from ingest.left_out import left_out
+from ingest.level import Level, cell_of
+from ingest.lines import lines
+from ingest.model import Content, Context, Parsed
+from ingest.read import json_bytes
+from ingest.unreadable import belongs, part, refusal, shown
+from warehouse.contract import Facts
+from warehouse.errors import InvalidInput
+from warehouse.rows import Acceptance, Cell, Measurement
+
+NAME = "table"
+
+Row = Mapping[str, Any]
+_DELIMITERS = ",;\t|"
+#: What tables hold where there is no number.
+_NO_NUMBERS = ("", "-", "nan", "null", "none", "n/a", "na")
+_ENDLESS = ("inf", "infinity")
+#: What says in a column of methods that there was none.
+_NO_METHOD = ("baseline", "off", "no", "false", "0")
+_NOTHING = re.compile(r"(?!)")
+
+
+def parse(content: Content, context: Context, columns: ColumnMap) -> Parsed:
+    """Read a table; each row is a cell. Raises InvalidInput that names the row and the column."""
+    rows = _rows(json_bytes(content.data), columns.rows)
+    there = {name for row in rows for name in row}
+    lacking = sorted(columns.columns - there)
+    if lacking:
+        raise InvalidInput(
+            f"--columns names the column {lacking[0]!r}, which this table lacks; it has "
+            f"{', '.join(sorted(there)[:40])}."
+        )
+    return Parsed(NAME, {"rows": len(rows)}, _cells(rows, context, columns))
+
+
+def _rows(data: memoryview, name: str | None) -> list[Row]:
+    is_json = bytes(data[:4096]).lstrip()[:1] in (b"{", b"[")
+    try:
+        return [_flat(row) for row in _objects(data, name)] if is_json else list(_csv(data))
+    except (ValueError, RecursionError, csv.Error) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise refusal("This table", error) from None
+
+
+def _objects(data: memoryview, name: str | None) -> list[Any]:
+    """Return the rows of a list, of one a line, of an object under a name, or one object alone."""
+    try:
+        said = json.loads(bytes(data))
+    except ValueError:
+        said = [_object(line, number) for number, line in lines(data)]
+    if name is not None and isinstance(said, dict):
+        said = said.get(name)
+    rows = said if isinstance(said, list) else [said]
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise InvalidInput(f"Row {number} of this table is no object: give one object a run.")
+    return rows
+
+
+def _object(line: memoryview, number: int) -> Any:
+    try:
+        return json.loads(bytes(line))
+    except ValueError as error:
+        raise refusal(f"Line {number} of this table", error) from None
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """Return a row with its nested members as columns: ``ttft.p99``."""
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found |= {f"{key}.{inner}": one for inner, one in _flat(value).items()}
+        else:
+            found[key] = value
+    return found
+
+
+def _csv(data: memoryview) -> Iterator[Row]:
+    text = bytes(data).decode("utf-8-sig")
+    delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
+    read = (row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
+    header = [name.strip() for name in next(read, [])]
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"This table has two columns {twice!r}: give each a name of its own.")
+    for number, row in enumerate(read, start=1):
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"Row {number} of this table has {len(row)} values for {len(header)} columns: mend it, "
+                "or write it anew."
+            )
+        yield dict(zip(header, row, strict=True))
+
+
+def _cells(rows: list[Row], context: Context, columns: ColumnMap) -> Iterator[Cell]:
+    for number, row in enumerate(rows, start=1):
+        with part(f"Row {number}"):
+            cell = cell_of(_level(row, columns), context, number - 1)
+        yield cell
+
+
+def _level(row: Row, columns: ColumnMap) -> Level:
+    numbers = {name: _number(row, one) for name, one in columns.numbers.items()}
+    reported = {key: _number(row, one) for key, one in columns.metrics.items()}
+    if not any(value is not None for value in reported.values()):
+        raise InvalidInput("It holds none of the metrics that --columns names; leave it out.")
+    counts = {name: _whole(name, value) for name, value in numbers.items() if name != "duration"}
+    others = {name: _as_number(value) for name, value in row.items() if name not in columns.columns}
+    facts = {key: _fact(row, key, one) for key, one in columns.facts.items()}
+    return Level(
+        generator=NAME,
+        facts=facts,
+        reported=(
+            Measurement("reported", metric, statistic, value)
+            for (metric, statistic), value in reported.items() if value is not None
+        ),
+        completed=counts.get("completed"),
+        errored=counts.get("errored"),
+        duration=numbers.get("duration"),
+        acceptance=_acceptance(counts, reported),
+        flags=tuple(left_out(others, _NOTHING)),
+    )  # fmt: skip
+
+
+def _acceptance(
+    counts: Mapping[str, int | None], reported: Mapping[tuple[str, str], float | None]
+) -> tuple[Acceptance, ...]:
+    drafts = counts.get("drafts")
+    if drafts is None:
+        return ()
+    drafted, accepted = counts.get("draft_tokens"), counts.get("accepted_tokens")
+    rate, length = (
+        reported.get((name, "mean")) for name in ("acceptance_rate", "mean_acceptance_length")
+    )
+    if rate is None and drafted and accepted is not None:
+        rate = accepted / drafted
+    if length is None and drafts and accepted is not None:
+        length = 1 + accepted / drafts
+    # As of vLLM's bench: what the load generator itself says.
+    return (Acceptance("vllm_bench", drafts, drafted, accepted, rate, length),)
+
+
+def _said(row: Row, one: Column) -> Any:
+    value = one.value if one.column is None else row.get(one.column)
+    return value.strip() if isinstance(value, str) else value
+
+
+def _fact(row: Row, key: str, one: Column) -> Any:
+    value = one.meant(_said(row, one))
+    if value in (None, "") or str(value).lower() in _ENDLESS:
+        return None
+    if key == "spec_method" and str(value).lower() in _NO_METHOD:
+        value = BASELINE
+    try:
+        return getattr(Facts(**{key: value}), key)
+    except ValidationError as error:
+        raise InvalidInput(
+            f"{_where(one)} {shown(value)} is no {key}: {belongs(error)} belongs there."
+        ) from None
+
+
+def _number(row: Row, one: Column) -> float | None:
+    value = _said(row, one)
+    if value is None or str(value).lower() in (*_NO_NUMBERS, *_ENDLESS):
+        return None
+    number = _as_number(value)
+    if number is None:
+        raise InvalidInput(
+            f"{_where(one)} {shown(value)} is no number; mend it, or leave it empty."
+        )
+    return number * one.factor if math.isfinite(number) else None
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _whole(name: str, value: float | None) -> int | None:
+    if value is not None and value != int(value):
+        raise InvalidInput(f"{name} is {shown(value)} where a whole number belongs; mend it.")
+    return None if value is None else int(value)
+
+
+def _where(one: Column) -> str:
+    return "--columns:" if one.column is None else f"column {one.column!r}:"
