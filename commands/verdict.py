@@ -73,8 +73,8 @@ def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everythin
 
     if found.why_none is not None:
         click.echo(found.why_none)
-    for overview in overviews(found.decisions):
-        _show_overview(overview)
+    for place, overview in enumerate(overviews(found.decisions)):
+        _show_overview(overview, whole=everything or not place)
         if everything:
             for one in overview.decisions:
                 _show_all(one, _outputs(reader, one))
@@ -88,13 +88,16 @@ def _outputs(reader: "Reader", one: "Decision") -> "Outputs | None":
     return outputs(reader, one)
 
 
-def _show_overview(overview: "Overview") -> None:
+def _show_overview(overview: "Overview", whole: bool) -> None:
+    """Print what is decided on a subject; of all but the first the headline alone, unless
+    ``whole``."""
     from answers.decide import tables
     from commands.output import show_table
 
     click.echo(click.style(overview.name, bold=True))
-    click.echo(click.wrap_text(overview.paragraph, _WIDTH))
-    click.echo()
+    click.echo(click.wrap_text(overview.paragraph if whole else overview.headline, _WIDTH))
+    if whole:
+        click.echo()
     show_table(*tables.summary(overview.decisions), narrow=True)
     click.echo()
 

@@ -112,7 +112,13 @@ class Judged:
         settled = np.isin(self.words.astype(str), list(SETTLED))
         off = np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off
         return Grounds(
-            self.field, self.gains, self.allowed & may[:, None], self.baseline, settled, batches, off
+            self.field,
+            self.gains,
+            self.allowed & may[:, None],
+            self.baseline,
+            settled,
+            batches,
+            off,
         )
 
     def better(self, server: Server, load: int) -> int | None:
@@ -176,7 +182,9 @@ class Judged:
                 [[off if row.at[x] is None else values[row.at[x], x] for x in columns] for _, row in rows]
             )  # fmt: skip
 
-        log, gains = (-np.log((share * np.exp(-each(x))).sum(axis=1)) for x in (self.field.log, self.gains))
+        log, gains = (
+            -np.log((share * np.exp(-each(x))).sum(axis=1)) for x in (self.field.log, self.gains)
+        )
         times = share * np.exp(-each(self.field.log))
         influence = times / times.sum(axis=1, keepdims=True)
         tails = self.field.tails

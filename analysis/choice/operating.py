@@ -78,7 +78,9 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
         wanted = Load(like.kind, asked.value, like.name)
         if like.value is not None and _between(judged, asked.value):
             return Spot(wanted, beside=True)
-    nearest = min(measured, key=lambda at: abs(np.log((judged.loads[at].value or 1.0) / asked.shares[-1][0])))
+    nearest = min(
+        measured, key=lambda at: abs(np.log((judged.loads[at].value or 1.0) / asked.shares[-1][0]))
+    )
     return Spot(judged.loads[nearest], ((nearest, 1.0),), unknown=True, missing=missing)
 
 
@@ -111,7 +113,9 @@ def choice(judged: Judged, spot: Spot) -> Choice:
     load = spot.shares[0][0]
     arm = taken(judged.grounds, load)
     server = served(judged.grounds, arm, load)
-    return Choice(judged, spot, server, _told_of(judged, arm, load), load, _others(judged, server, load))
+    return Choice(
+        judged, spot, server, _told_of(judged, arm, load), load, _others(judged, server, load)
+    )
 
 
 def _told_of(judged: Judged, arm: int | None, load: int) -> int:
@@ -210,16 +214,17 @@ def _rows(judged: Judged, loads: list[int]) -> "list[Row]":
 
 def _mean(judged: Judged, server: Server, shares: dict[int, float]) -> float:
     others = [x for x in range(len(judged.loads)) if x not in shares]
-    told = [0.0 if (p := server.at[x]) is None else float(np.nan_to_num(judged.gains[p, x])) for x in others]
+    told = [
+        0.0 if (p := server.at[x]) is None else float(np.nan_to_num(judged.gains[p, x]))
+        for x in others
+    ]
     return float(np.mean(told)) if told else 0.0
 
 
 def _unmeasured(judged: Judged, spot: Spot) -> Choice:
     """Choose at the heaviest load, where no arm was measured at all of them."""
     load = max(spot.shares, key=lambda one: one[1])[0]
-    missing = tuple(
-        judged.loads[at] for at, _ in spot.shares if not judged.there[:, at].all()
-    )
+    missing = tuple(judged.loads[at] for at, _ in spot.shares if not judged.there[:, at].all())
     alone = Spot(judged.loads[load], ((load, 1.0),), unknown=True, missing=missing)
     return choice(judged, alone)
 
@@ -229,5 +234,3 @@ def expected_at(judged: Judged, server: Server, load: int) -> float:
     measured."""
     place = server.at[load]
     return 0.0 if place is None else float(judged.gains[place, load])
-
-

@@ -89,7 +89,9 @@ def served(known: Grounds, arm: int | None, pinned: int | None = None) -> Server
     alone = Server(arm, (arm,) * loads)
     places = [p for p in known.field.families()[known.field.candidates[arm].family]
               if known.open_to[p].any() or p == arm]  # fmt: skip
-    able = all(known.field.candidates[p].k is not None for p in places) and None not in known.batches
+    able = (
+        all(known.field.candidates[p].k is not None for p in places) and None not in known.batches
+    )
     if not able or not known.settled[places].any():
         return alone
     table = _table(known, places, {} if pinned is None else {pinned: arm})
@@ -118,7 +120,9 @@ def _table(known: Grounds, places: list[int], pinned: dict[int, int]) -> Dynamic
     )
     free = dynamic_table(rows, MARGIN)
     ks = [k for _, k in free.by_load]
-    return free if turns_of(ks) < 2 or _sure(known, places, free) else dynamic_table(rows, MARGIN, 1)
+    return (
+        free if turns_of(ks) < 2 or _sure(known, places, free) else dynamic_table(rows, MARGIN, 1)
+    )
 
 
 def _sure(known: Grounds, places: list[int], table: DynamicTable) -> bool:
@@ -126,9 +130,7 @@ def _sure(known: Grounds, places: list[int], table: DynamicTable) -> bool:
     by_k = {known.field.candidates[p].k: p for p in places}
     load_of = {batch: load for load, batch in enumerate(known.batches)}
     told = [(by_k.get(k), load_of[batch]) for batch, k in table.by_load]
-    return all(
-        known.settled[places if p is None else [p], load].any() for p, load in told
-    )
+    return all(known.settled[places if p is None else [p], load].any() for p, load in told)
 
 
 def _worths(

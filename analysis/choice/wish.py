@@ -27,7 +27,9 @@ class Wish:
 
     def axis(self, there: frozenset[Axis]) -> Axis:
         """Return the kind of load that is meant, of those that were measured."""
-        return "rate" if self.rate or "concurrency" not in there and "rate" in there else "concurrency"
+        return (
+            "rate" if self.rate or "concurrency" not in there and "rate" in there else "concurrency"
+        )
 
 
 def wish(text: str | float | None) -> Wish | None:

@@ -27,8 +27,8 @@ def usd(value: float | None) -> str:
     recomputed from what is shown: ``0.05812``, ``1.386``, ``1,204``."""
     if value is None:
         return UNKNOWN
-    if abs(value) < 1:
-        return f"{value:.4g}"
+    if 0 < abs(value) < 1:
+        return f"{value:#.4g}"
     return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
 
 

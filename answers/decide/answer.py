@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.choice.gather import Terms, judged_settings, only
 from analysis.choice.judged import Judged, mixed
 from analysis.choice.operating import Choice, Spot, choice, spot_of
+from analysis.choice.pick import served as table_for
 from analysis.choice.wish import Wish, wish
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
@@ -186,8 +187,12 @@ class Case:
             *_weighed(shown, operating),
             "" if operating.drafts else said.left_on(operating.difference),
             *said.elsewhere(levels, drafts),
+            *_one_server(shown),
+            *_lacking(shown),
             *self._open(shown, operating),
-            said.MORE_LAUNCHES if once else said.stake(stake.names, stake.size, said.at_load(operating)),
+            said.MORE_LAUNCHES
+            if once
+            else said.stake(stake.names, stake.size, said.at_load(operating)),
             *list(said.settle(settle))[:1],
             f"Against it: {against[0].sentence}." if against else "",
             *doubts[:1],
@@ -196,7 +201,9 @@ class Case:
         # that switch it on unless he chose the arm.
         pays = self.known_to_pay(shown) or bool(_arms(self.known, self.question))
         config, serve = (
-            flags_to_paste(self.known, settings[0], shown) if answer != "no" and pays else (None, None)
+            flags_to_paste(self.known, settings[0], shown)
+            if answer != "no" and pays
+            else (None, None)
         )
         return Decision(
             subject=subject_of(keys, self.configurations.get(settings[0])), traffic=traffic, objective=self.question.objective,
@@ -295,11 +302,17 @@ def _missed(shown: Shown, slo: Slo) -> str:
     if not at or (judged.allowed & judged.there)[:, at].all(axis=1).any():
         return ""
     also = "" if judged.baseline[at].all() else ", and the baseline misses it too"
-    meets = [x for x in range(len(judged.loads)) if judged.allowed[:, x].any() or judged.baseline[x]]
+    meets = [
+        x for x in range(len(judged.loads)) if judged.allowed[:, x].any() or judged.baseline[x]
+    ]
     if not meets:
         return f"no arm meets {slo.text}{also}, nor does anything at any load measured"
     largest = meets[-1]
-    who = [one.label for place, one in enumerate(judged.field.candidates) if judged.allowed[place, largest]]
+    who = [
+        one.label
+        for place, one in enumerate(judged.field.candidates)
+        if judged.allowed[place, largest]
+    ]
     who += ["the baseline"] if judged.baseline[largest] else []
     return (
         f"no arm meets {slo.text}{also}; the largest load at which something does is "
@@ -314,6 +327,33 @@ def _sides(shown: Shown) -> str:
         return ""
     names = ["drafting nothing" if place is None else shown.label(place) for place in sides]
     return f"; {names[0]} is best below and {names[1]} above, so which is best there is open"
+
+
+def _one_server(shown: Shown) -> Iterator[str]:
+    """Say, where nothing is drafted at the load that is spoken about, which table of K would draft
+    nothing there and what is better at other loads."""
+    made = shown.choice
+    if made.server.arm is not None or len(made.spot.shares) != 1:
+        return
+    for load, place in enumerate(made.other):
+        if place is None:
+            continue
+        server = table_for(made.judged.grounds, place, load)
+        if server.table is not None and server.at[made.figures] is None:
+            yield said.one_server(server.table.entries, made.judged.loads[load])
+            return
+
+
+def _lacking(shown: Shown) -> Iterator[str]:
+    """Say which arms were not measured at the load that is spoken about."""
+    made = shown.choice
+    if len(made.spot.shares) != 1:
+        return
+    at = made.spot.shares[0][0]
+    names = [shown.label(p) for p in range(len(made.judged.gains)) if not made.judged.there[p, at]]
+    if names:
+        were = "was" if len(names) == 1 else "were"
+        yield f"{listed(names)} {were} not measured at {made.judged.loads[at].text}."
 
 
 def _weighed(shown: Shown, operating: Level) -> Iterator[str]:
@@ -354,7 +394,9 @@ def _answer(
         own = [level.own for level in levels if level.own is not None]
         loses = any(one.word in (LOSS, LIKELY_LOSS) for one in own)
         lows = [one.adjusted_low for one in own]
-        worse = nowhere_worse is not None and any(low is None or low < -nowhere_worse for low in lows)
+        worse = nowhere_worse is not None and any(
+            low is None or low < -nowhere_worse for low in lows
+        )
         return "at some loads" if loses or worse else "yes"
     return "no" if _no_arm_gains(made) else "open"
 

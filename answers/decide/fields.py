@@ -59,8 +59,7 @@ def _without_drafts(one: Decision) -> tuple[Field, ...]:
     for cell in one.arms:
         found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
     return tuple(
-        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
-        for load, cells in found.items()
+        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells)) for load, cells in found.items()
     )
 
 

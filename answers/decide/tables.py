@@ -12,6 +12,7 @@ Rows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
 #: measured.
 NO_DRAFTS, NOT_MEASURED = "no drafts", "not measured"
+_NONE = "–"
 
 
 def summary(decisions: Sequence[Decision]) -> Rows:
@@ -86,33 +87,37 @@ def by_load(one: Decision) -> Rows:
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
     lines = [_level(level) for level in one.levels]
-    better = [_better(level, _drafts(one)) for level in one.levels]
-    if any(better):
-        header, lines = [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
+    better = [_better(level) for level in one.levels]
+    if any(level.served is not None for level in one.levels):
+        header, lines = (
+            [*header, "better there"],
+            [[*a, b] for a, b in zip(lines, better, strict=True)],
+        )
     return header, lines
 
 
 def _level(level: Level) -> list[str]:
-    told = level.own
-    if level.drafts and told is not None:
-        figures = [size(told), told.word]
-    elif level.drafts:
-        figures = [NOT_MEASURED, ""]
+    told, named = level.own, level.served is not None
+    launches = level.launches if level.served is None else level.served.launches
+    if level.drafts:
+        figures = [NOT_MEASURED, _NONE] if told is None else [size(told), told.word]
+    elif named:
+        figures = ["as the baseline", _NONE]
     else:
-        arm = "" if level.served is not None else f"left on, {level.arm}: {size(level.difference)}"
-        figures = [arm or "as the baseline", "" if level.served is not None else level.difference.word]
-    launches = str(level.launches if level.served is None else level.served.launches or "")
-    return [level.load.text, _k_of(level), *figures, launches, line_name(level.difference)]
+        figures = [f"left on, {level.arm}: {size(level.difference)}", level.difference.word]
+    return [
+        level.load.text,
+        _k_of(level),
+        *figures,
+        str(launches or _NONE),
+        line_name(level.difference),
+    ]
 
 
-def _drafts(one: Decision) -> bool:
-    return any(level.drafts for level in one.levels)
-
-
-def _better(level: Level, drafts: bool) -> str:
-    """Name the arm that is better than the decision's server at a load; empty without one."""
+def _better(level: Level) -> str:
+    """Name the arm that is better than the decision's server at a load."""
     if level.served is None:
-        return ""
+        return _NONE
     return f"{level.arm} {percent(level.difference.improvement)}, {level.difference.word}"
 
 
@@ -135,7 +140,7 @@ def taken(level: Level) -> str:
     else:
         arm = level.arm if level.served is None else level.served.arm
         mine = f"{arm} ({percent(level.own.improvement) if level.own else NOT_MEASURED})"
-    return f"{mine}; better there: {_better(level, True)}" if level.served is not None else mine
+    return f"{mine}; better there: {_better(level)}" if level.served is not None else mine
 
 
 def line_name(told: Difference) -> str:

@@ -60,7 +60,9 @@ def to_settle(shown: Shown, stake: Stake) -> Iterator[Settle]:
     if not judged.independent:
         return
     load = shown.choice.spot.load
-    yield from _pays(judged, at, shown.choice.row if shown.choice.column else shown.choice.best, load)
+    yield from _pays(
+        judged, at, shown.choice.row if shown.choice.column else shown.choice.best, load
+    )
     for rival in stake.rivals[:1]:
         if mine is None:
             break

@@ -14,6 +14,7 @@ KKind = Literal["fixed", "table", "engine", "unknown"]
 #: From batch size, to batch size, draft tokens.
 Entry = tuple[int, int, int]
 
+
 @dataclass(frozen=True)
 class Question:
     """What is asked. ``filters`` choose which decisions are shown, and never what they stand on.
@@ -128,7 +129,11 @@ class Level:
     @property
     def drafts(self) -> bool:
         """Whether the decision's server drafts there."""
-        k = self.num_speculative_tokens if self.served is None else self.served.num_speculative_tokens
+        k = (
+            self.num_speculative_tokens
+            if self.served is None
+            else self.served.num_speculative_tokens
+        )
         return k != 0
 
     @property

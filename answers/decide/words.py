@@ -56,7 +56,12 @@ MORE_LAUNCHES = (
     "again, which measures the two that are missing."
 )
 #: The kinds of load that are decided apart.
-LOADS_OF = {"concurrency": "", "rate": "by rate", "trace": "by trace", "unbounded": "without a bound"}
+LOADS_OF = {
+    "concurrency": "",
+    "rate": "by rate",
+    "trace": "by trace",
+    "unbounded": "without a bound",
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,9 @@ def at_load(level: Level) -> str:
     if level.load.kind == "shares":
         return f"over {level.load.text}"
     if level.stands_for is not None:
-        return f"at {level.load.text} (not measured: the figures are those of {level.stands_for.text})"
+        return (
+            f"at {level.load.text} (not measured: the figures are those of {level.stands_for.text})"
+        )
     return f"at {level.load.text}"
 
 
@@ -171,6 +178,14 @@ def k_by_batch(table: Sequence[Entry]) -> str:
     return f"{', '.join(told)}, then {rest[-1][2] or 'no drafts'}" if rest else told[0]
 
 
+def one_server(table: Sequence[Entry], load: Load) -> str:
+    """Say which table of K drafts where that is better and nothing where it is not."""
+    return (
+        f"One server could do both, with K by batch size ({k_by_batch(table)}): --load {load.short} "
+        "decides for it."
+    )
+
+
 def loads_listed(loads: Sequence[Load]) -> str:
     """List loads in words: ``1, 4 and 16 at once``; loads of other kinds by their own names."""
     kinds = {load.kind for load in loads}
@@ -227,9 +242,9 @@ def _at_operating(answer: str, level: Level) -> str:
     """Say what happens at the operating load; empty where the headline says it."""
     if answer in ("no", "open"):
         return ""
-    where = at_load(level)
-    told = f"{level.arm} gives {change(level.difference)}: {level.difference.word}."
-    return f"{where[0].upper()}{where[1:]}, {told}"
+    plain = level.stands_for is None and level.load.kind != "shares"
+    where = f"At {level.load.text}" if plain else "There"
+    return f"{where}, {level.arm} gives {change(level.difference)}: {level.difference.word}."
 
 
 def weighed(expected: float, measured: float) -> str:

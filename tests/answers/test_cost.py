@@ -58,14 +58,14 @@ def saved(load: Load, told: Difference) -> Saving:
 def decision(
     told: Difference | None = GAINED, load: Load = AT_16, rates: Rates = RATES, **changes: Any
 ) -> Decision:
-    """One arm at one load; ``told`` None: no load can be costed."""
+    """One arm at one load; ``told`` None: nothing says what it saves."""
     about = told or GAINED
     level = Level(load, 3, "eagle3 K=3", about, 3, rates)
     throughput = told is not None and told.metric == "output_throughput"
     values: dict[str, Any] = {
         "subject": SUBJECT, "traffic": Traffic("code"), "objective": "throughput",
         "answer": "yes", "arm": "eagle3 K=3", "method": "eagle3", "num_speculative_tokens": 3,
-        "k_kind": "fixed", "table": None, "operating": None if told is None else level,
+        "k_kind": "fixed", "table": None, "operating": level,
         "levels": (level,), "arms": (Cell(load, "eagle3 K=3", "eagle3", 3, about, True, 3, (), rates),),
         "at_stake": 0.0, "rivals": (), "settle": (), "against": (), "excluded": (),
         "saving": saved(load, about) if throughput else None, "forgone": (), "doubts": (),
@@ -96,7 +96,7 @@ def test_costs_are_the_baseline_s_and_what_the_decision_saves_of_it() -> None:
     assert found.usd_saved_per_million.value == pytest.approx(0.2)
     assert found.usd_saved_per_million.low == pytest.approx(1 - 1 / 1.1)
     assert found.usd_saved_per_million.word == GAIN
-    assert "1.000 → 0.800 USD per million" in found.headline
+    assert "1.000 → 0.8000 USD per million" in found.headline
     assert found.headline.startswith(
         "At 16 at once on code, with eagle3 K=3: An output token costs"
     )
@@ -198,22 +198,16 @@ def test_at_a_rate_that_an_arm_misses_throughput_is_money_again() -> None:
     assert found.headline.startswith("At 8 requests/s on code")
 
 
-def test_without_a_load_those_that_were_measured_are_named() -> None:
-    found = money(decision(None))
-
-    assert found.load is None
-    assert found.baseline is None
-    assert "there is no load to cost" in found.headline
-    assert "measured are 16 at once" in found.headline
-
-
 def test_between_two_measured_loads_only_the_share_is_said() -> None:
-    between = Level(Load("concurrency", 12.0), 3, "eagle3 K=3", GAINED, 3)
+    load, below = Load("concurrency", 12.0), Load("concurrency", 8.0)
+    between = Level(load, 3, "eagle3 K=3", GAINED, 3, stands_for=below)
     found = money(decision(operating=between, saving=saved(between.load, GAINED)))
 
     assert found.saving is not None
     assert found.baseline is None
-    assert found.headline.startswith("At 12 at once on code, with eagle3 K=3: An output token")
+    assert found.headline.startswith(
+        "At 12 at once (not measured: the figures are those of 8 at once) on code, with eagle3 K=3: An output token"
+    )
     assert "costs 20.0\u202f% less" in found.headline
     assert "USD per million" not in found.headline
     assert "output throughput was not measured" in found.missing[0]
@@ -239,9 +233,12 @@ def test_where_another_metric_judges_no_saving_is_said() -> None:
 
 def test_where_drafting_nothing_is_best_that_is_said() -> None:
     level = Level(AT_16, 0, "eagle3 K=3", difference(-0.1, -0.2, -0.05, LOSS), 3, RATES)
-    found = money(decision(difference(-0.1, -0.2, -0.05, LOSS), operating=level))
+    found = money(decision(difference(-0.1, -0.2, -0.05, LOSS), operating=level, saving=None))
 
-    assert "Drafting nothing is expected to be best there." in found.headline
+    assert (
+        "drafting nothing is best, so nothing is saved. Left on there, an output token would"
+        in found.headline
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +279,7 @@ def test_json_holds_null_for_what_is_unknown_and_never_nan() -> None:
     first, second = json.loads(json.dumps(as_json(told), allow_nan=False))["costs"]
     assert (first["model"], first["basis"], first["saving"]["low"]) == (None, None, None)
     assert first["baseline"]["usd_per_million_output_tokens"] is None
-    assert (second["load"], second["saving"], second["baseline"]) == (None, None, None)
+    assert second["saving"] is None
 
 
 def test_fewer_tokens_in_all_than_output_tokens_is_no_price() -> None:
@@ -299,7 +296,7 @@ def test_the_steps_end_in_the_figures_of_the_table() -> None:
     found = money(decision(), terms)
 
     told = {step.what: step for step in steps(found, terms)}
-    assert told["cost of a million output tokens"].speculative.endswith("= 0.800 USD")
+    assert told["cost of a million output tokens"].speculative.endswith("= 0.8000 USD")
     assert told["saved"].speculative == "+20.0\u202f%"
     assert (told["GPUs"].baseline, told["GPUs"].speculative) == ("10 × 1 = 10", "8 × 1 = 8")
     assert told["busy"].baseline == "50%"

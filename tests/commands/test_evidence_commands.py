@@ -118,13 +118,13 @@ def test_verdict_is_a_paragraph_with_a_line_for_each_traffic(
 
     assert said.startswith("tiny on H200, vllm 0.30")
     # Which repeats shared a server start was not stated: nothing is more than likely.
-    assert "Open: EAGLE-3 with 3 draft tokens" in " ".join(said.split())
+    assert "Open at 4 at once: EAGLE-3 with 3 draft tokens" in " ".join(said.split())
     (line,) = [line for line in said.splitlines() if line.startswith("HumanEval")]
     assert "eagle3 K=3" in line
     assert "likely gain 1, 2, 4" in line
     assert max(len(line) for line in said.splitlines() if not line.startswith("HumanEval")) < 120
     assert "Every arm" in everything
-    assert "--speculative-config" in everything
+    assert "Nothing to paste while nothing is settled" in everything
     (one,) = json.loads(told)["decisions"]
     assert (one["answer"], one["arm"]) == ("open", "eagle3 K=3")
 

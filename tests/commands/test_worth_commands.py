@@ -74,12 +74,16 @@ def test_the_reader_s_load_is_costed_and_one_that_was_not_measured_names_those_t
     recorded: tuple[str, ...],
 ) -> None:
     (at_4,) = told("cost", *PRICE, *recorded, "--dataset", "code", "--load", "4")["costs"]
-    output = run("cost", *PRICE, *recorded, "--dataset", "code", "--load", "7").output
+    between = " ".join(
+        run("cost", *PRICE, *recorded, "--dataset", "code", "--load", "7").output.split()
+    )
+    output = " ".join(run("verdict", *recorded, "--dataset", "code", "--load", "70").output.split())
 
     assert at_4["load"]["value"] == 4.0
     assert at_4["headline"].startswith("At 4 at once on code, with draft_model K=3: An output")
-    assert "there is no load to cost" in output
-    assert "measured are 1, 4 and 16 at once" in output
+    assert "At 7 at once (not measured: the figures are those of 16 at once) on code" in between
+    assert "nothing is known of 70 at once" in output
+    assert "measured: 1, 4 and 16 at once" in output
 
 
 def test_an_arm_of_the_reader_s_keeps_its_baseline(recorded: tuple[str, ...]) -> None:
@@ -115,7 +119,9 @@ def test_recorded_power_becomes_energy(
     assert "0.5 → 0.4" in output
 
 
-def test_under_an_slo_the_largest_load_that_meets_it_is_costed(recorded: tuple[str, ...]) -> None:
+def test_under_an_slo_that_nothing_meets_there_the_largest_load_that_does_is_named(
+    recorded: tuple[str, ...],
+) -> None:
     asked = "ttft:p95<50ms"
     loads = {
         (arm["dataset"], arm["arm_label"]): arm["largest_load"]["value"]
@@ -124,7 +130,10 @@ def test_under_an_slo_the_largest_load_that_meets_it_is_costed(recorded: tuple[s
     rows = told("cost", *PRICE, *recorded, "--slo", asked)["costs"]
 
     assert set(loads.values()) == {4.0}
-    assert {row["load"]["value"] for row in rows} == {4.0}
+    assert {row["load"]["value"] for row in rows} == {16.0}
+    assert all("nothing is saved" in row["headline"] for row in rows)
+    verdict = " ".join(run("verdict", *recorded, "--slo", asked, "--all").output.split())
+    assert "the largest load at which something does is 4 at once" in verdict
 
 
 def test_a_demand_and_an_investment_become_gpus_and_hours(recorded: tuple[str, ...]) -> None:
