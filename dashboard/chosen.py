@@ -243,7 +243,10 @@ def _of_subject(
     question = replace(question, load=load)
     at_load = decided(shelf, question, about).overview or overview
     kept = replace(question, filters=about.filters)
-    return Told(kept, about, at_load, place, traffics(at_load)[place], alone)
+    # Of a load of another kind than the traffic's only that kind is decided.
+    there = traffics(at_load)
+    place = place if place in there else next(iter(there))
+    return Told(kept, about, at_load, place, there[place], alone)
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.choice.expected import expected_gains
 from analysis.choice.field import Candidate, Field
-from analysis.choice.pick import pick
+from analysis.choice.pick import Grounds, served
 from analysis.evidence.launches import balanced_residuals, spread
 from analysis.evidence.tails import Tails
 from tests.truth.figures import mean_printed, points_at_most, ratio_at_most
@@ -97,8 +97,8 @@ def _chosen(found: KDrawn, trial: int) -> tuple[Floats, Floats, Floats]:
     field = field_of(found, trial)
     gains = expected_gains(field)
     loads = found.family.loads
-    taken = pick(field, gains, loads, np.ones(gains.shape, dtype=np.bool_), np.ones(len(loads)))
-    assert taken is not None
+    every = np.ones(gains.shape, dtype=np.bool_)
+    taken = served(Grounds(field, gains, every, every[0], every, loads, every[:, 0]), 0)
     worth = np.vstack([np.zeros(len(loads)), gains])
     table = np.array([0 if place is None else place + 1 for place in taken.at])
     return worth.argmax(axis=0), table, worth[table, np.arange(len(loads))]
