@@ -6,7 +6,7 @@ they say is compared with itself, whatever is true.
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 
 import draftboard
 from answers.decide.answer import decide
-from answers.decide.overview import overviews
+from answers.decide.overview import Overview, overviews
 from answers.decide.tables import by_load
 from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
-from answers.report.values import Wanted
+from answers.report.values import Grid, Wanted
 from dashboard.api.app import application
 from tests.commands.asking import run, told
 from tests.dashboard.opening import opened
@@ -155,15 +155,20 @@ def _report(asked: Asked) -> bool:
     with Reader(asked.root) as reader:
         made = [(o, report(reader, Wanted(Question(), o.name))) for o in overviews(asked.decisions)]
     return all(
-        (made.headline, made.sections[0].paragraphs) == (overview.headline, (overview.paragraph,))
-        and [[list(row) for row in grid.rows] for grid in made.sections[1].grids][
-            : len(overview.decisions)
-        ]
-        == [
-            [[text or "–" for text in row] for row in by_load(one)[1]] for one in overview.decisions
-        ]
-        for overview, made in made
+        (one.headline, one.sections[0].paragraphs) == (overview.headline, (overview.paragraph,))
+        and _maps(one.sections[1].grids) == _maps_of(overview)[: len(one.sections[1].grids)]
+        for overview, one in made
     )
+
+
+def _maps(grids: Sequence[Grid]) -> list[list[list[str]]]:
+    return [[list(row) for row in grid.rows] for grid in grids]
+
+
+def _maps_of(overview: Overview) -> list[list[list[str]]]:
+    """The load maps in the order of a report, which prints the first of them."""
+    order = dict.fromkeys([*overview.leads, *overview.decisions])
+    return [[[text or "–" for text in row] for row in by_load(one)[1]] for one in order]
 
 
 def _python(asked: Asked) -> bool:
