@@ -1,7 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from analysis.frames import among, listed, objects, records
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
+from answers.broken import Broken, broken, flagged, suspects
 from answers.decide.values import Excluded
 from answers.facts import known_effects
 from warehouse import queries
@@ -73,7 +74,8 @@ class Rows:
 @dataclass(frozen=True)
 class Ground:
     """The comparison of whole studies and its differences. ``shown``: ids of the cells that the
-    filters keep; ``excluded``: cells that decide nothing, by setting."""
+    filters keep; ``excluded``: cells that decide nothing, by setting; ``broken``: arms whose answers
+    break."""
 
     cells: pd.DataFrame
     found: Comparison
@@ -81,6 +83,12 @@ class Ground:
     acceptance: pd.DataFrame
     shown: frozenset[str]
     excluded: dict[str, Excluded]
+    broken: Broken = field(default_factory=dict)
+
+    def with_answers(self, answers: pd.DataFrame) -> "Ground":
+        """Return the same with what requests say of the answers (rows of the query ``answers``)."""
+        told = broken(self.found, answers)
+        return replace(self, found=flagged(self.found, told), broken=told) if told else self
 
     @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
@@ -147,8 +155,13 @@ def ground(reader: Reader, asked: Asked) -> Ground:
 
 
 def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
-    rows = rows_of(reader, cells, only_studies(_dates(asked.filters), cells), asked.also)
-    return ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+    filters = only_studies(_dates(asked.filters), cells)
+    rows = rows_of(reader, cells, filters, asked.also)
+    known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+    if asked.reference != BASELINE:
+        return known
+    doubtful = suspects(reader, known.found, filters)
+    return known.with_answers(queries.answers(reader, doubtful).to_pandas())
 
 
 def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
@@ -179,10 +192,13 @@ def rows_of(
     """Read what an answer needs of the cells; ``filters`` keep at least these."""
     metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
     measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
+    # Of other metrics nobody asks how short the shortest are.
+    shortest = queries.measurements(reader, filters, ["output_tokens"], ["p05"])
+    values = pd.concat([measured.to_pandas(), shortest.to_pandas()], ignore_index=True)
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful)
     acceptance = queries.acceptance(reader, filters)
-    return Rows(cells, measured.to_pandas(), flags.to_pandas(), acceptance.to_pandas())
+    return Rows(cells, values, flags.to_pandas(), acceptance.to_pandas())
 
 
 def ground_of(

@@ -144,6 +144,16 @@ def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None)
         ) from error
 
 
+def answers(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
+    """Return cell_id, index, status, start (s), output_tokens, prompt_hash of every request of the
+    given cells; no rows of those without request records."""
+    files = [str(path) for path in reader.request_files(cell_ids)]
+    names = ("cell_id", "index", "status", "start", "output_tokens", "prompt_hash")
+    if not files:
+        return pa.schema([REQUEST_SCHEMA.field(name) for name in names]).empty_table()
+    return reader.query("answers", files=files, cell_ids=list(cell_ids))
+
+
 def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:
     """Return share (0-1), value: 200 points of the distribution over a cell's completed requests.
 

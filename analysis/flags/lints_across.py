@@ -8,12 +8,12 @@ _CLOCKS_APART = 0.02
 
 def lengths_differ(
     baseline: float | None, speculative: float | None, what: str = "Median outputs",
-    name: str = "output_lengths_differ",
+    name: str = "output_lengths_differ", most: float = 0.05,
 ) -> Flag | None:  # fmt: skip
-    """Return a flag where lengths (tokens) are more than 5 % of the baseline's apart."""
-    if not baseline or speculative is None or abs(speculative - baseline) <= 0.05 * baseline:
+    """Return a flag where lengths (tokens) are more than ``most`` of the baseline's apart."""
+    if not baseline or speculative is None or abs(speculative - baseline) <= most * baseline:
         return None
-    said = f"{what} are {baseline:g} and {speculative:g} tokens long, more than 5 % apart."
+    said = f"{what} are {baseline:g} and {speculative:g} tokens long, more than {most * 100:g} % apart."
     return Flag(name, "warning", said)
 
 

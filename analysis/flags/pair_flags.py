@@ -71,11 +71,12 @@ def _of(arm: str, flag: Flag) -> Flag:
     return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
 
 
-#: What is judged by both values of a metric: metric, statistic, and the judge; the first statistic
-#: that both cells have counts.
+#: What is judged by both values of a metric: metric, statistic, and the judge; the first doubt of a
+#: name counts.
 _JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | None]], ...] = (
     ("output_tokens", "p50", lengths_differ),
     ("output_tokens", "mean", partial(lengths_differ, what="Mean outputs")),
+    ("output_tokens", "p05", partial(lengths_differ, what="The shortest outputs (P5)", most=0.5)),
     (
         "prompt_tokens",
         "mean",
@@ -91,16 +92,13 @@ JUDGED_ACROSS: tuple[str, ...] = tuple(dict.fromkeys(metric for metric, _, _ in 
 
 
 def _across(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    found: dict[str, tuple[Flag, ...]] = {}
-    judged: dict[str, set[str]] = {}
+    found: dict[str, dict[str, Flag]] = {}
     for metric, statistic, judge in _JUDGES:
         rows = long[(long["metric"] == metric) & (long["statistic"] == statistic)]
-        rows = rows[~rows["speculative_id"].isin(judged.setdefault(metric, set()))]
-        judged[metric].update(rows["speculative_id"])
         for row in records(rows[["speculative_id", "baseline", "speculative"]]):
             if (flag := judge(row["baseline"], row["speculative"])) is not None:
-                found[row["speculative_id"]] = (*found.get(row["speculative_id"], ()), flag)
-    return found
+                found.setdefault(row["speculative_id"], {}).setdefault(flag.name, flag)
+    return {cell: tuple(told.values()) for cell, told in found.items()}
 
 
 def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:

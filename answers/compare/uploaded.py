@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.frames import records
 from analysis.matching.fields import loads_of
 from analysis.matching.pairing import match
+from analysis.matching.reference import BASELINE
 from answers.compare.answer import compare_on
 from answers.compare.values import Comparison, Line, Question
 from answers.decide.answer import decide_on
@@ -45,9 +46,11 @@ class Read:
 
 @dataclass(frozen=True)
 class Held:
-    """The results read from uploaded reports: nothing but this module looks into their frames."""
+    """The results read from uploaded reports: nothing but this module looks into their frames.
+    ``answers``: their requests, as the query of that name returns them."""
 
     rows: Rows
+    answers: pd.DataFrame
 
     @property
     def read(self) -> tuple[Read, ...]:
@@ -88,14 +91,19 @@ class Told:
 
 def hold(reader: Reader, also: Collection[Line] = ()) -> Held:
     """Read everything that a warehouse of dropped reports holds, so that it may be removed."""
-    return Held(rows_of(reader, queries.cells(reader, Filters()).to_pandas(), Filters(), also))
+    cells = queries.cells(reader, Filters()).to_pandas()
+    answers = queries.answers(reader, list(cells["cell_id"])).to_pandas()
+    return Held(rows_of(reader, cells, Filters(), also), answers)
 
 
 def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     """Compare the reports with each other, and with their partners in the warehouse where one is
     given; ``question.filters`` then choose among its cells."""
-    rows = mine.rows if beside is None else _with_partners(mine.rows, beside, question)
-    known = ground_of(rows, frozenset(rows.cells["cell_id"]), question.allow, question.reference)
+    both = mine if beside is None else _with_partners(mine, beside, question)
+    shown = frozenset(both.rows.cells["cell_id"])
+    known = ground_of(both.rows, shown, question.allow, question.reference)
+    if question.reference == BASELINE:
+        known = known.with_answers(both.answers)
     return Told(
         tuple(
             Doubted(row["name"], row["severity"], row["sentence"])
@@ -106,20 +114,21 @@ def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     )
 
 
-def _with_partners(mine: Rows, beside: Reader, question: Question) -> Rows:
-    filters = replace(question.filters, arm=())
+def _with_partners(held: Held, beside: Reader, question: Question) -> Held:
+    mine, filters = held.rows, replace(question.filters, arm=())
     cells = queries.cells(beside, filters).to_pandas()
     ids = _partners(mine.cells, cells, question.allow)
     chosen = cells[cells["cell_id"].isin(ids)]
     if chosen.empty:
-        return mine
+        return held
     theirs = rows_of(beside, chosen, filters, question.also)
     measured = theirs.measurements[theirs.measurements["cell_id"].isin(ids)]
     acceptance = theirs.acceptance[theirs.acceptance["cell_id"].isin(ids)]
-    return Rows(
+    rows = Rows(
         _joined(mine.cells, chosen), _joined(mine.measurements, measured),
         _joined(mine.flags, theirs.flags), _joined(mine.acceptance, acceptance),
     )  # fmt: skip
+    return Held(rows, _joined(held.answers, queries.answers(beside, list(ids)).to_pandas()))
 
 
 def _partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str]) -> set[str]:

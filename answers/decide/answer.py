@@ -16,6 +16,7 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse
 from answers.decide import words as said
+from answers.decide.broken import answer_doubts, likely_broken, named_first, with_barred
 from answers.decide.configurations import configurations
 from answers.decide.doubts import less_room, not_interleaved, settings_excluded
 from answers.decide.losses import losses
@@ -64,7 +65,8 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     asked = _asked(known)
     # The others cost time and say nothing of what is asked.
     found, sure = only(of_systems(known.found, asked), known.found, known.sure)
-    judged = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    every = judged_settings(found, sure, known.cells, known.acceptance, terms)
+    judged = {setting: with_barred(known, setting, one) for setting, one in every.items()}
     shown = sorted(asked & set(judged))
     case = Case(known, question, judged, speeds(known.found))
     single = [one for s in shown for one in case.of_setting(s, judged[s])]
@@ -175,13 +177,23 @@ class Case:
         saving = _saving(shown, operating)
         stake = stake_of(shown)
         settle = tuple(to_settle(shown, stake))
-        against = tuple(losses(self.known, settings, shown))
+        against = (
+            *likely_broken(self.known, settings, shown), *losses(self.known, settings, shown),
+        )  # fmt: skip
+        broken = named_first(self.known, settings, shown)
         once = not bool(judged.field.tails.known.any())
         facts = said.Facts(
             keys.get("model"), keys.get("evidence"), traffic, answer, taken.method, taken.k,
-            taken.table, levels, operating, saving, taken.how, self._why(shown), _sides(shown), once,
+            taken.table, levels, operating, saving, taken.how, self._why(shown, broken), _sides(shown), once, broken,
         )  # fmt: skip
-        doubts = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
+        unreal = tuple(dict.fromkeys(
+            sentence
+            for setting in settings
+            for arm in dict.fromkeys(arm for _, arm in shown.drafts_at())
+            for sentence in answer_doubts(self.known, setting, arm)
+        ))  # fmt: skip
+        others = tuple(dict.fromkeys(self._doubts(settings, shown, lost, parts or {})))
+        doubts = (*unreal, *others)
         drafts = made.server.arm is not None
         extra = [
             *_weighed(shown, operating),
@@ -195,7 +207,8 @@ class Case:
             else said.stake(stake.names, stake.size, said.at_load(operating)),
             *list(said.settle(settle))[:1],
             f"Against it: {against[0].sentence}." if against else "",
-            *doubts[:1],
+            *unreal,
+            *others[:1],
         ]
         # A reader who is told not to speculate, or of whom nothing is known to pay, gets no flags
         # that switch it on unless he chose the arm.
@@ -224,10 +237,12 @@ class Case:
             for load, place in enumerate(at)
         )
 
-    def _why(self, shown: Shown) -> str:
-        """Say what comes before all figures: a load of which nothing is known, or an SLO that no
-        arm meets at the load that is spoken about."""
+    def _why(self, shown: Shown, broken: tuple[str, ...]) -> str:
+        """Say what comes before all figures: a load of which nothing is known, answers that break,
+        or an SLO that no arm meets at the load that is spoken about."""
         spot = shown.choice.spot
+        if broken and shown.choice.best in shown.judged.barred and shown.choice.server.arm is None:
+            return "; ".join(broken)
         if spot.unknown:
             return _nothing_known(shown, spot)
         if self.question.slo is None or shown.choice.server.arm is not None:

@@ -135,7 +135,7 @@ class Shown:
                         self.choice.server.at[at] == place,
                         int(self.judged.field.launches[place, at]),
                         tuple(self._met(one.arm_id, load)),
-                        self.speeds.of(self.sources[place], load),
+                        self.speeds.of(self.sources[place], load), place in self.judged.barred,
                     )  # fmt: skip
 
     def _met(self, arm_id: int, load: Load) -> Iterator[tuple[str, str]]:

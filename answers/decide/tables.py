@@ -161,7 +161,7 @@ def by_arm(one: Decision) -> Rows:
 
 def _cell(cell: Cell) -> list[str]:
     told = cell.difference
-    mark = "take" if cell.taken else ""
+    mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
     return [cell.load.text, cell.arm, size(told), told.word, str(cell.launches), mark]
 
 

@@ -151,7 +151,8 @@ class Level:
 @dataclass(frozen=True)
 class Cell:
     """One field of the map of arms: ``taken`` where the decision takes this arm at this load.
-    ``pairs``: ids of the cells behind it, those of the baseline first."""
+    ``pairs``: ids of the cells behind it, those of the baseline first; ``broken``: it is no candidate,
+    since its answers break."""
 
     load: Load
     arm: str
@@ -162,6 +163,7 @@ class Cell:
     launches: int
     pairs: tuple[tuple[str, str], ...]
     rates: Rates = Rates()
+    broken: bool = False
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class Facts:
     """The facts of a decision from which its sentences are made. ``how``: of an arm whose K is not
     fixed, how it is set; ``why``: a reason that comes before all figures (broken answers, an SLO that
     no arm meets, a load of which nothing is known); ``sides``: what is best beside a load that was
-    not measured, where that differs; ``once``: each arm was started once."""
+    not measured, where that differs; ``once``: each arm was started once; ``broken``: of each arm that
+    is no candidate since its answers break, what breaks."""
 
     model: str | None
     evidence: str | None
@@ -85,6 +86,7 @@ class Facts:
     why: str = ""
     sides: str = ""
     once: bool = False
+    broken: tuple[str, ...] = ()
 
 
 def headline(facts: Facts) -> str:
@@ -228,8 +230,9 @@ def paragraph(facts: Facts, extra: Sequence[str]) -> str:
     """Return the headline, what happens at the operating load, what it saves, and what to keep in
     mind."""
     model = facts.model or "an unknown model"
+    first = "".join(f"{one}. " for one in facts.broken if one not in facts.why)
     parts = [
-        f"{model} on {facts.traffic.name}: {headline(facts)}",
+        f"{model} on {facts.traffic.name}: {first}{headline(facts)}",
         _at_operating(facts.answer, facts.operating),
         "" if facts.saving is None else saved(facts.saving),
         *extra,

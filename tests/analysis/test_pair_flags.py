@@ -48,7 +48,17 @@ def test_a_summary_without_a_median_is_judged_by_its_mean_output() -> None:
     (flag,) = flags_of(output_tokens=(100.0, 106.0))
     assert flag.name == "output_lengths_differ"
     assert flag.sentence == "Mean outputs are 100 and 106 tokens long, more than 5 % apart."
-    assert flags_of((("output_tokens", "p50", 100.0, 101.0),), output_tokens=(100.0, 106.0)) == ()
+
+
+def test_an_equal_median_hides_no_tail_of_the_outputs() -> None:
+    median = ("output_tokens", "p50", 261.5, 255.5)
+    (flag,) = flags_of((median,), output_tokens=(258.0, 226.0))
+    assert flag.sentence == "Mean outputs are 258 and 226 tokens long, more than 5 % apart."
+    (flag,) = flags_of((median, ("output_tokens", "p05", 219.0, 1.0)))
+    assert flag.sentence == (
+        "The shortest outputs (P5) are 219 and 1 tokens long, more than 50 % apart."
+    )
+    assert flags_of((median, ("output_tokens", "p05", 219.0, 200.0))) == ()
 
 
 def test_prompts_of_unlike_length_are_a_doubt_of_the_pair() -> None:

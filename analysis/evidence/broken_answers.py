@@ -1,0 +1,97 @@
+"""Whether an arm's answers break where its baseline's do not: speed with broken answers decides nothing.
+
+Two ways are counted from the lengths of answers to the same prompts: those that end at once (fewer than
+three tokens, or fewer than a tenth of the baseline's median), and those that run into the limit (as long as
+the longest of both arms; where nothing limits them there are one or two of these).
+
+The unit is the prompt, not the request: an arm that breaks the answer to a prompt may do so in every launch.
+For each prompt the arm's broken answers are counted over all launches, less the baseline's, and were both
+arms alike, each of these counts would as likely have the other sign: the chance of so large a sum is exact
+and one-sided, and with one launch it is McNemar's (1947). Where reports do not keep prompts, the n-th
+request of two cells counts as the same.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from warehouse.rows import COMPLETED
+
+#: What the counts are of: a setting's arm at one load.
+BY = ["setting", "arm_id", "load"]
+IDS = ["baseline_id", "speculative_id"]
+SHORT, ENDLESS = KINDS = ("short", "endless")
+#: An answer of fewer tokens than this, or than this share of the baseline's median, ends at once.
+FEWEST, SHARE = 3, 0.1
+#: Share of studies in which an arm may be settled to break answers that breaks none.
+_WRONG = 0.01
+
+
+def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Count the broken answers of every arm at every load: return a row for each of BY and ``kind`` with
+    ``share`` and ``share_baseline`` (0-1, of the prompts that both completed), ``tokens`` (of the longest
+    answer of the arm that is counted) and ``p`` (one-sided, that chance makes so many).
+
+    ``pairs``: the columns of BY and IDS; ``answers``: cell_id, index, status, start, output_tokens,
+    prompt_hash of every request of these cells.
+    """
+    told = _told(answers)
+    once = pairs[[*BY, *IDS]].drop_duplicates().assign(pair=lambda rows: range(len(rows)))
+    one, other = (once.merge(told, left_on=name, right_on="cell_id") for name in IDS)
+    both = one.merge(other, on=[*BY, "pair", "prompt", "turn"], suffixes=("_b", "_s"))
+    lengths = both.groupby(BY)[["tokens_b", "tokens_s"]]
+    least = np.maximum(FEWEST, SHARE * lengths.transform("median")["tokens_b"])
+    longest = lengths.transform("max").max(axis=1)
+    return pd.concat(
+        [
+            _counted(SHORT, both, both["tokens_b"] < least, both["tokens_s"] < least),
+            _counted(ENDLESS, both, both["tokens_b"] >= longest, both["tokens_s"] >= longest),
+        ],
+        ignore_index=True,
+    )
+
+
+def _told(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the completed answers, each with its prompt and its ``turn`` among those of this prompt."""
+    rows = answers.sort_values(["cell_id", "start", "index"])
+    place = rows.groupby("cell_id").cumcount().astype(object)
+    prompt = rows["prompt_hash"].astype(object).where(rows["prompt_hash"].notna(), place)
+    rows = rows.assign(prompt=pd.factorize(prompt)[0], tokens=rows["output_tokens"].astype(float))
+    rows["turn"] = rows.groupby(["cell_id", "prompt"]).cumcount()
+    done = (rows["status"] == COMPLETED) & rows["tokens"].notna()
+    return rows.loc[done, ["cell_id", "prompt", "turn", "tokens"]]
+
+
+def _counted(kind: str, both: pd.DataFrame, old: pd.Series, new: pd.Series) -> pd.DataFrame:
+    rows = both[[*BY, "prompt"]].assign(
+        old=old, new=new, more=new.astype(int) - old, tokens=both["tokens_s"].where(new)
+    )
+    more = rows.groupby([*BY, "prompt"])["more"].sum()
+    found = rows.groupby(BY).agg(
+        share=("new", "mean"), share_baseline=("old", "mean"), tokens=("tokens", "max")
+    )
+    chance = more.groupby(level=BY).agg(lambda one: flip_test(one.to_numpy(np.int64)))
+    return found.assign(kind=kind, p=chance.astype(np.float64)).reset_index()
+
+
+def flip_test(more: NDArray[np.int64]) -> float:
+    """Return the chance that these counts, each with either sign, add up to at least their sum."""
+    chances = np.ones(1)
+    for size, n in zip(*np.unique(np.abs(more[more != 0]), return_counts=True), strict=True):
+        k = np.arange(n + 1)
+        sums = np.zeros(2 * size * n + 1)
+        sums[:: 2 * size] = np.exp(
+            gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2)
+        )
+        chances = np.convolve(chances, sums)
+    return float(chances[more.sum() + np.abs(more).sum() :].sum())
+
+
+def settled(p_values: NDArray[np.float64], studies: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which are settled among all that a study (numbered) counts (Holm 1979)."""
+    rows = pd.DataFrame({"p": p_values, "study": studies}).sort_values("p", kind="stable")
+    of_study = rows.groupby("study")["p"]
+    left = of_study.transform("size") - of_study.cumcount()
+    held = (rows["p"] <= _WRONG / left).astype(int).groupby(rows["study"]).cummin()
+    return np.asarray(held.sort_index(), dtype=np.bool_)
