@@ -22,6 +22,8 @@ from tests.truth.studies import Drawn
 
 #: A cell holds at least so many requests, and each stream at least two.
 FEWEST, WAVES = 8, 2
+#: Kinds of load that are a rate.
+RATES = ("constant", "poisson")
 #: Requests that a sampled report keeps.
 KEPT = 1
 _RECORDED = ("study", "model", "repeat", "launch")
@@ -84,7 +86,7 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 def _starts(one: One, kind: str) -> list[float]:
     """Seconds after the cell's start: streams without a pause, or one request after the other."""
-    if kind == "poisson":
+    if kind in RATES:
         return [number / one.asked for number in range(AT_A_RATE)]
     streams = int(one.asked)
     waves = max(WAVES, ceil(FEWEST / streams))
@@ -98,7 +100,7 @@ def _report(one: One, kind: str) -> dict[str, Any]:
     kept = starts[:KEPT] if sampled else starts
     made = {"successful": MADE if sampled else len(starts), "errored": 0, "incomplete": 0}
     made["total"] = made["successful"]
-    strategy = {"type_": "poisson", "rate": one.asked} if kind == "poisson" else {
+    strategy = {"type_": kind, "rate": one.asked} if kind in RATES else {
         "type_": "concurrent", "streams": int(one.asked)}  # fmt: skip
     benchmark = {
         "type_": "generative_benchmark",
