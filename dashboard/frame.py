@@ -35,23 +35,18 @@ def guarded(draw: Callable[[], None]) -> None:
     try:
         draw()
     except WarehouseMissing as missing:
-        _no_results(missing)
+        st.header("No results yet")
+        st.info(plain(sentence(missing)))
+        st.markdown("Take results in, files or folders, then open this page again:")
+        copied("draftboard ingest PATHS", "shell")
+        st.markdown("Or look around first, with results that were recorded in a lab:")
+        copied("make demo", "shell")
     except DraftboardError as error:
         st.error(plain(sentence(error)))
     except Exception as error:
         # The last place that can say it in a sentence; the traceback is for the server's log.
         _logger.exception("A page failed")
         st.error(plain(_unforeseen(error)))
-
-
-def _no_results(missing: WarehouseMissing) -> None:
-    """Say what to do before there is anything to show."""
-    st.header("No results yet")
-    st.info(plain(sentence(missing)))
-    st.markdown("Take results in, files or folders, then open this page again:")
-    copied("draftboard ingest PATHS", "shell")
-    st.markdown("Or look around first, with results that were recorded in a lab:")
-    copied("make demo", "shell")
 
 
 def _unforeseen(error: Exception) -> str:

@@ -19,13 +19,8 @@ def answer_at_once() -> None:
     with contextlib.suppress(psutil.Error, OSError):
         for one in psutil.Process().net_connections("tcp"):
             if one.status == psutil.CONN_LISTEN and one.fd >= 0:
-                _send_at_once(one.fd)
-
-
-def _send_at_once(listening: int) -> None:
-    """Set it where it is inherited by each connection."""
-    with socket.socket(fileno=os.dup(listening)) as same:
-        same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                with socket.socket(fileno=os.dup(one.fd)) as same:
+                    same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @contextlib.asynccontextmanager

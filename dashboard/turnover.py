@@ -46,7 +46,10 @@ class Turn:
 
     def _follow(self, newest: Shelf) -> None:
         # An exclusion is somebody's decision on what counts: it is never shown late.
-        if newest.excluded != self._shown.excluded or _cost(self._shown) < self._long_s:
+        if (
+            newest.excluded != self._shown.excluded
+            or sum(one.took for one in self._shown.kept.recent(_RECENT_S)) < self._long_s
+        ):
             self._shown = newest
             return
         if time.monotonic() < self._rests_until:
@@ -69,19 +72,14 @@ class Turn:
 
     def _answer(self, new: Shelf) -> None:
         """Answer of the newest generation what was asked of the one that is shown."""
-        for known, coming in _both(self._shown, new):
+        for known, coming in {
+            (self._shown, new),
+            (self._shown.with_excluded(), new.with_excluded()),
+        }:
             for one in known.kept.recent(_RECENT_S):
                 # Whoever asks on a page is told the error there.
                 with contextlib.suppress(Exception):
                     coming.kept.get(one.key, one.make, coming)
-
-
-def _both(old: Shelf, new: Shelf) -> set[tuple[Shelf, Shelf]]:
-    return {(old, new), (old.with_excluded(), new.with_excluded())}
-
-
-def _cost(shelf: Shelf) -> float:
-    return sum(one.took for one in shelf.kept.recent(_RECENT_S))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -165,24 +165,20 @@ def _answered(commands: list[list[str]], place: Path) -> list[dict[str, Any]] | 
     if done.returncode == _WRONG_USAGE or (not done.stdout and done.stderr.startswith(_SAID)):
         raise InvalidInput(_last_sentence(done.stderr))
     try:
-        return _objects(done.stdout.decode())
+        text = done.stdout.decode()
+        found: list[dict[str, Any]] = []
+        rest = text.strip()
+        while rest or not found:
+            one, end = json.JSONDecoder().raw_decode(rest)
+            found.append(one)
+            rest = rest[end:].strip()
+        return found
     except ValueError:
         return None
 
 
 _WRONG_USAGE = 2
 _SAID = b"draftboard: "
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text. Raises ValueError for another text."""
-    found: list[dict[str, Any]] = []
-    rest = text.strip()
-    while rest or not found:
-        one, end = json.JSONDecoder().raw_decode(rest)
-        found.append(one)
-        rest = rest[end:].strip()
-    return found
 
 
 def _last_sentence(said: bytes) -> str:

@@ -16,7 +16,9 @@ def notify(night: NightSummary, answer: Path, settings: Settings) -> int:
     known = judged.read(answer)
     found = _found(night, known, box, settings)
     if settings.dry_run:
-        _print(found, settings)
+        settings.echo(f"notify: a dry run, {events.summary_line(found)} would be sent\n")
+        for event in found:
+            settings.echo(f"--- {event.kind}: {event.title}\n{event.body}\n")
         return len(box.waiting)
     to = delivery.receivers()
     if not to.names:
@@ -47,9 +49,3 @@ def _found(
         return found
     one = events.digest(night, found, settings.link)
     return [] if one.key in box.told.keys else [one]
-
-
-def _print(found: list[events.Event], settings: Settings) -> None:
-    settings.echo(f"notify: a dry run, {events.summary_line(found)} would be sent\n")
-    for event in found:
-        settings.echo(f"--- {event.kind}: {event.title}\n{event.body}\n")

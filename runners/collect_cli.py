@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from runners.collect import Collected, collect
+from runners.collect import collect
 
 
 @click.command("collect")
@@ -32,17 +32,13 @@ def collect_command(
     if as_json:
         click.echo(json.dumps(asdict(outcome)))
     else:
-        _show(outcome, results)
-    ctx.exit(1 if outcome.conflicts else 0)
-
-
-def _show(outcome: Collected, results: Path) -> None:
-    click.echo(
-        f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already"
-    )
-    if outcome.unfinished:
         click.echo(
-            f"{len(outcome.unfinished)} unfinished cells left out; run the study to finish it"
+            f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already"
         )
-    for name, why in outcome.conflicts:
-        click.echo(f"not taken: {name}: {why}", err=True)
+        if outcome.unfinished:
+            click.echo(
+                f"{len(outcome.unfinished)} unfinished cells left out; run the study to finish it"
+            )
+        for name, why in outcome.conflicts:
+            click.echo(f"not taken: {name}: {why}", err=True)
+    ctx.exit(1 if outcome.conflicts else 0)

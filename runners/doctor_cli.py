@@ -41,7 +41,12 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
     if as_json:
         click.echo(json.dumps(_as_json(situation, findings), allow_nan=False))
     else:
-        _show(findings)
+        show_table(
+            ("status", "check", "what was found, and how to mend it"),
+            [(f.status, f.check, _with_its_fix(f)) for f in findings],
+        )
+        click.echo()
+        click.echo(_verdict(findings))
     ctx.exit(1 if any(finding.status == "blocker" for finding in findings) else 0)
 
 
@@ -58,15 +63,6 @@ def _as_json(situation: Situation, findings: list[Finding]) -> dict[str, Any]:
         "driver": situation.survey.driver,
         "gpus": [asdict(each) for each in situation.gpus],
     }
-
-
-def _show(findings: list[Finding]) -> None:
-    show_table(
-        ("status", "check", "what was found, and how to mend it"),
-        [(f.status, f.check, _with_its_fix(f)) for f in findings],
-    )
-    click.echo()
-    click.echo(_verdict(findings))
 
 
 def _with_its_fix(finding: Finding) -> str:

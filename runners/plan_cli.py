@@ -72,7 +72,18 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
         said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
         click.echo(json.dumps(said, allow_nan=False))
         return
-    _show(laid_out, costs, assumed)
+    show_table(
+        ("launch", "arm", "TP", "datasets", "loads", "cells"),
+        [_row(launch) for launch in laid_out.launches],
+    )
+    click.echo()
+    click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
+    for line in _in_words(costs, assumed):
+        click.echo(line)
+    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
+        click.echo(f"warning: {warning}")
+    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
+        click.echo(f"will not run: {sentence}")
     if commands:
         for label, words in written:
             click.echo(f"\n# {label}\n{shlex.join(words)}")
@@ -123,21 +134,6 @@ def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:
         "command": server_by_hand(laid_out, launch),
         "cells": [cell.key for cell in launch.cells],
     }
-
-
-def _show(laid_out: Plan, costs: Estimate, assumed: Assumed) -> None:
-    show_table(
-        ("launch", "arm", "TP", "datasets", "loads", "cells"),
-        [_row(launch) for launch in laid_out.launches],
-    )
-    click.echo()
-    click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
-    for line in _in_words(costs, assumed):
-        click.echo(line)
-    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
-        click.echo(f"warning: {warning}")
-    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
-        click.echo(f"will not run: {sentence}")
 
 
 def _row(launch: Launch) -> tuple[str, ...]:

@@ -97,24 +97,20 @@ def _measured(original: Original, wanted: Wanted) -> list[Path]:
         ended_by_signals("stopped; the same command goes on from here"),
         results_writable(layout),
     ):
-        _run(asked, original)
+        to_run = asked.look().to_run
+        count = len(asked.cells)
+        launches = "1 launch" if count == 1 else f"{count} launches"
+        _say(f"{launches} of {original.cell}: {len(to_run)} to run, into {asked.layout.root}")
+        write_study_copy(original.study, original.study_file, asked.layout)
+        with progress(Count(len(to_run))) as shown:
+            failed = run_here(asked, shown)
+        if failed:
+            raise RunnerError(
+                f"{len(failed)} of {len(asked.cells)} launches failed, so nothing is compared: "
+                f"{failed[0].problem.sentence}"
+            )
     found = asked.look()
     return [folder for cell in cells if (folder := found.found[cell.key].folder) is not None]
-
-
-def _run(asked: Asked, original: Original) -> None:
-    to_run = asked.look().to_run
-    count = len(asked.cells)
-    launches = "1 launch" if count == 1 else f"{count} launches"
-    _say(f"{launches} of {original.cell}: {len(to_run)} to run, into {asked.layout.root}")
-    write_study_copy(original.study, original.study_file, asked.layout)
-    with progress(Count(len(to_run))) as shown:
-        failed = run_here(asked, shown)
-    if failed:
-        raise RunnerError(
-            f"{len(failed)} of {len(asked.cells)} launches failed, so nothing is compared: "
-            f"{failed[0].problem.sentence}"
-        )
 
 
 def _say_other(original: Original, now: Software) -> None:

@@ -31,7 +31,10 @@ def compact(root: Path, target: int = TARGET_ROWS) -> int:
         raise no_current(root)
     base = load(root / name)
     with full_disk_explained(root):
-        large = [_one(root, group) for group in _groups(base.segments)]
+        large = [
+            (group[0] if len(group) == 1 else merged(root, group))
+            for group in _groups(base.segments)
+        ]
         files: dict[Path, str] = {}
         found = [_with_few_files(root, segment, target, files) for segment in large]
         segments = tuple(segment for segment, _ in found)
@@ -50,10 +53,6 @@ def _groups(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
         group.append(segment)
     if group:
         yield group
-
-
-def _one(root: Path, group: list[Segment]) -> Segment:
-    return group[0] if len(group) == 1 else merged(root, group)
 
 
 def _with_few_files(

@@ -123,20 +123,16 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
     """
     with full_disk_explained(root):
         there = collect(root, grace) if is_copy(root) else None
-        here = _collect_here(root, current, grace)
+        removed = [*retire(root, current), *_old_databases(root)]
+        listed = listed_files(root)
+        oldest = time.time() - grace
+        for path in sorted((root / REQUESTS).glob("*.parquet")):
+            unneeded = path.name not in listed and not path.name.startswith(PRIVATE)
+            if unneeded and path.stat().st_mtime <= oldest:
+                path.unlink()
+                removed.append(path.name)
+        here = removed
         return here if there is None else there
-
-
-def _collect_here(root: Path, current: int, grace: float) -> list[str]:
-    removed = [*retire(root, current), *_old_databases(root)]
-    listed = listed_files(root)
-    oldest = time.time() - grace
-    for path in sorted((root / REQUESTS).glob("*.parquet")):
-        unneeded = path.name not in listed and not path.name.startswith(PRIVATE)
-        if unneeded and path.stat().st_mtime <= oldest:
-            path.unlink()
-            removed.append(path.name)
-    return removed
 
 
 def _old_databases(root: Path) -> list[str]:

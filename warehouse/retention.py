@@ -61,34 +61,25 @@ def keep(root: Path, rules: Rules) -> Removed:
         raise no_current(root)
     base, now = load(root / name), datetime.now(UTC)
     with full_disk_explained(root):
-        going = _outlived(root, base, rules, now)
+        text = sql_text("outlived_requests")
+        given = {"since": rules.kept_since(now), "nights": rules.nights}
+        with attach_parts(root, base) as connection:
+            rows = connection.execute(text, given).fetchall()
+        going = {int(cell): str(file) for cell, _, file in rows}
         if not going:
             return Removed(0, 0)
         made: dict[Path, str] = {}
-        sentence = _sentence(now)
+        sentence = (
+            f"The requests of this cell were removed on {now:%Y-%m-%d} (draftboard warehouse keep): its "
+            "measurements stay, and what is computed from requests is not shown for it; ingest --replace "
+            "reads them again from its report."
+        )
         segments = [_without_requests(root, one, going, sentence, made) for one in base.segments]
         with placed(root, made):
             save(
                 root, Generation(base.number + 1, base.next_cell, tuple(segments), base.rejections)
             )
     return Removed(len(going), len(set(going.values())))
-
-
-def _sentence(now: datetime) -> str:
-    return (
-        f"The requests of this cell were removed on {now:%Y-%m-%d} (draftboard warehouse keep): its "
-        "measurements stay, and what is computed from requests is not shown for it; ingest --replace "
-        "reads them again from its report."
-    )
-
-
-def _outlived(root: Path, base: Generation, rules: Rules, now: datetime) -> dict[int, str]:
-    """Return the cells that lose their requests, and the files that these are in."""
-    text = sql_text("outlived_requests")
-    given = {"since": rules.kept_since(now), "nights": rules.nights}
-    with attach_parts(root, base) as connection:
-        rows = connection.execute(text, given).fetchall()
-    return {int(cell): str(file) for cell, _, file in rows}
 
 
 def _without_requests(

@@ -84,21 +84,16 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
                 requests["rows"] if requests else 0, kept,
             )  # fmt: skip
             _describe(place, made, filters, with_texts)
-            _finish(place, out)
+            for path in place.rglob("*"):
+                if path.is_file():
+                    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+            publish(place, out)
     return made
 
 
 def _column(rows: pa.Table, name: str) -> list[Any]:
     found: list[Any] = rows.column(name).to_pylist()
     return found
-
-
-def _finish(place: Path, out: Path) -> None:
-    """Let nothing in the bundle be changed any more, and put it in place whole."""
-    for path in place.rglob("*"):
-        if path.is_file():
-            path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-    publish(place, out)
 
 
 def _copy_requests(

@@ -58,7 +58,10 @@ def turn_to_collect(root: Path, store: "ObjectStore") -> Iterator[Turn]:
     Raises WarehouseBusy where another one is at work. What this machine left when it was killed is taken
     over at once, what another one left after a quarter of an hour.
     """
-    machine = _machine(root)
+    place = root / _NAME
+    if not place.exists():
+        place.write_text(secrets.token_hex(8), encoding="utf-8")
+    machine = place.read_text(encoding="utf-8")
     # Made on a condition: what is there is somebody's.
     tag = store.replace(COLLECTING, _content(machine, ()), None) or _taken_over(store, machine)
     turn = Turn(store, machine, tag)
@@ -73,7 +76,7 @@ def wait_for(store: "ObjectStore", names: Collection[str]) -> None:
     """Wait until none of these names is about to be removed. Raises WarehouseBusy where that takes too
     long."""
     until = time.monotonic() + _PATIENCE_S
-    while not _going(store).isdisjoint(names):
+    while not _read(store)[1].isdisjoint(names):
         if time.monotonic() > until:
             raise _busy(store)
         time.sleep(1)
@@ -102,10 +105,6 @@ def _holder(store: "ObjectStore") -> str | None:
     return _read(store)[0]
 
 
-def _going(store: "ObjectStore") -> frozenset[str]:
-    return _read(store)[1]
-
-
 def _read(store: "ObjectStore") -> tuple[str | None, frozenset[str]]:
     found = store.get(COLLECTING)
     try:
@@ -117,13 +116,6 @@ def _read(store: "ObjectStore") -> tuple[str | None, frozenset[str]]:
 
 def _content(machine: str, names: Collection[str]) -> bytes:
     return json.dumps({"machine": machine, "going": sorted(names)}).encode()
-
-
-def _machine(root: Path) -> str:
-    place = root / _NAME
-    if not place.exists():
-        place.write_text(secrets.token_hex(8), encoding="utf-8")
-    return place.read_text(encoding="utf-8")
 
 
 def _busy(store: "ObjectStore") -> WarehouseBusy:

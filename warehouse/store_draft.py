@@ -52,7 +52,10 @@ class Draft:
     def __reduce__(self) -> tuple[Any, ...]:
         # Tables of a few rows and many columns: a tenth of what pickling each column takes. Both
         # sides know the schemas.
-        packed = {name: _packed(table) for name, table in self.tables.items()}
+        packed = {
+            name: [batch.serialize().to_pybytes() for batch in table.combine_chunks().to_batches()]
+            for name, table in self.tables.items()
+        }
         return _unpacked, (self.source_id, self.path, packed, self.requests)
 
     def discard(self) -> None:
@@ -75,10 +78,6 @@ def write_draft(root: Path, source: Source, cells: Iterable[Cell]) -> Draft:
         raise
     written = file.private if "request_files" in tables else None
     return Draft(source.source_id, source.path, tables, written)
-
-
-def _packed(table: pa.Table) -> list[bytes]:
-    return [batch.serialize().to_pybytes() for batch in table.combine_chunks().to_batches()]
 
 
 def _unpacked(

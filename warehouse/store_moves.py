@@ -100,7 +100,10 @@ def restore(root: Path, wanted: str) -> int:
     """
     with WriterLock(root).held(wait=True, on_wait=None):
         store = store_of(root) if is_copy(root) else None
-        names = _generations(root, store)
+        there = list(generations(root)) if store is None else [e.name for e in store.entries()]
+        names = sorted(
+            (n for n in there if number_of(n) is not None and not is_old(n)), key=_number
+        )
         name = _chosen(names, wanted, name_of(root))
         found = load(root / name) if store is None else fetch_generation(root, store, name)
         last = _current(root, store)
@@ -114,11 +117,6 @@ def _current(root: Path, store: "ObjectStore | None") -> int | None:
         return number_of(pointer_here(root) or "")
     now = store.get(CURRENT)
     return None if now is None else number_of(now.content.decode("utf-8", "replace").strip())
-
-
-def _generations(root: Path, store: "ObjectStore | None") -> list[str]:
-    there = list(generations(root)) if store is None else [e.name for e in store.entries()]
-    return sorted((n for n in there if number_of(n) is not None and not is_old(n)), key=_number)
 
 
 def _number(name: str) -> int:

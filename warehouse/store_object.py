@@ -135,7 +135,9 @@ class ObjectStore:
         Who asks looks whether the content is there all the same: an answer that was cut is asked for
         again, and finds what the first one wrote.
         """
-        mode: Any = "create" if tag is None else _condition(tag)
+        mode: Any = (
+            "create" if tag is None else dict(zip(("e_tag", "version"), tag.split(), strict=False))
+        )
         try:
             with self._explained():
                 put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
@@ -211,10 +213,6 @@ def _tag(meta: Any) -> str:
     """Return an object's tag: what it is known by again, and where the store counts its versions,
     which one it is. Google's replaces by the version alone."""
     return " ".join(filter(None, (str(meta["e_tag"]), meta["version"])))
-
-
-def _condition(tag: str) -> dict[str, str]:
-    return dict(zip(("e_tag", "version"), tag.split(), strict=False))
 
 
 class Unchanged(Exception):

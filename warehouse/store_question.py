@@ -68,7 +68,9 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> Answer:
         raise no_current(root)
     require_our_schema(Path(root), name)
     question = json.dumps({"root": str(Path(root).resolve()), "sql": sql} | asdict(bounds)).encode()
-    return _read(_answered(question, bounds), bounds)
+    said = _answered(question, bounds)
+    rows = pa.ipc.open_stream(said).read_all()
+    return Answer(rows.slice(0, bounds.rows), rows.num_rows > bounds.rows)
 
 
 def _answered(question: bytes, bounds: Bounds) -> bytes:
@@ -90,11 +92,6 @@ def _answered(question: bytes, bounds: Bounds) -> bytes:
     if process.returncode:
         raise RuntimeError(f"the process that answers questions broke: {wrong.decode()[-2000:]}")
     return said
-
-
-def _read(said: bytes, bounds: Bounds) -> Answer:
-    rows = pa.ipc.open_stream(said).read_all()
-    return Answer(rows.slice(0, bounds.rows), rows.num_rows > bounds.rows)
 
 
 def _too_long(bounds: Bounds) -> InvalidInput:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from answers.compare.values import Arm, Change, Comparison, Pair, Setting
+from answers.compare.values import Arm, Change, Comparison
 from warehouse.loads import Load
 
 SCHEMA_VERSION = 1
@@ -15,19 +15,18 @@ def as_json(found: Comparison) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "reference": found.reference,
-        "settings": [_setting(setting) for setting in found.settings],
+        "settings": [
+            {
+                "name": setting.name,
+                **asdict(setting.subject),
+                "dataset": setting.dataset,
+                "arms": [_arm(arm) for arm in setting.arms],
+            }
+            for setting in found.settings
+        ],
         "unmatched": [asdict(cell) for cell in found.unmatched],
         "excluded": [asdict(cell) for cell in found.excluded],
         "why_none": found.why_none,
-    }
-
-
-def _setting(setting: Setting) -> dict[str, Any]:
-    return {
-        "name": setting.name,
-        **asdict(setting.subject),
-        "dataset": setting.dataset,
-        "arms": [_arm(arm) for arm in setting.arms],
     }
 
 
@@ -37,7 +36,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "badges": list(arm.badges),
         "levels": [_change(change) for change in arm.changes],
         "means": [asdict(mean) for mean in arm.means],
-        "pairs": [_pair(pair) for pair in arm.pairs],
+        "pairs": [asdict(pair) | {"load": _load(pair.load)} for pair in arm.pairs],
         "allowed": list(arm.allowed),
         "flags": [asdict(doubt) for doubt in arm.doubts],
     }
@@ -53,10 +52,6 @@ def _change(change: Change) -> dict[str, Any]:
         "arm": arm["mean"],
         "cells": cells,
     }
-
-
-def _pair(pair: Pair) -> dict[str, Any]:
-    return asdict(pair) | {"load": _load(pair.load)}
 
 
 def _load(load: Load | None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Any
 from answers.cost.capacity import Capacity
 from answers.cost.places import Place
 from answers.cost.trade import Trade
-from answers.cost.values import Amount, Costs, Money, Point, Side
+from answers.cost.values import Amount, Costs, Money, Side
 
 SCHEMA_VERSION = 1
 
@@ -41,7 +41,7 @@ def money_json(one: Money) -> dict[str, Any]:
         "gpus_saved": _amount(one.gpus_saved),
         "usd_saved_per_year": _amount(one.usd_saved_per_year),
         "break_even": None if one.break_even is None else one.break_even.as_json(),
-        "loads": [_point(point) for point in one.curve],
+        "loads": [{**asdict(point), "load": point.load.as_json()} for point in one.curve],
         "headline": one.headline,
         "missing": list(one.missing),
     }
@@ -64,10 +64,6 @@ def _side(side: Side | None) -> dict[str, Any] | None:
 
 def _amount(amount: Amount | None) -> dict[str, Any] | None:
     return None if amount is None else asdict(amount)
-
-
-def _point(point: Point) -> dict[str, Any]:
-    return {**asdict(point), "load": point.load.as_json()}
 
 
 def capacity_json(found: Capacity) -> dict[str, Any]:

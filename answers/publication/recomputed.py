@@ -39,7 +39,11 @@ def recompute(reader: Reader) -> Recomputed:
     wrong: list[str] = []
     numbers = without = 0
     for cell in cells:
-        known = _known(reader, cell["cell_id"])
+        cell_id = cell["cell_id"]
+        rows = queries.cell_measurements(reader, cell_id).to_pylist()
+        known = {
+            (r["metric"], r["statistic"]): r["value"] for r in rows if r["origin"] == "canonical"
+        }
         if not known:
             without += 1
             continue
@@ -50,11 +54,6 @@ def recompute(reader: Reader) -> Recomputed:
 
 
 _Values = dict[tuple[str, str], float]
-
-
-def _known(reader: Reader, cell_id: str) -> _Values:
-    rows = queries.cell_measurements(reader, cell_id).to_pylist()
-    return {(r["metric"], r["statistic"]): r["value"] for r in rows if r["origin"] == "canonical"}
 
 
 def _accepted(reader: Reader) -> dict[str, _Values]:

@@ -160,7 +160,7 @@ def _of(reader: Reader, cells: pd.DataFrame) -> tuple[Placed, ...]:
     ]
     nights = sorted({*_nights_of(cells["started_at"])} - {UNKNOWN_NIGHT})
     runs = _nights_of_runs(cells, {event.target for event in events})
-    studies = {_known(study) for study in cells["study"].unique()}
+    studies = {study if isinstance(study, str) else None for study in cells["study"].unique()}
     return tuple(
         Placed(night, event)
         for event in events
@@ -204,7 +204,3 @@ def _nights_of_runs(cells: pd.DataFrame, wanted: set[Target]) -> dict[Target, li
         if target in wanted and night not in found.setdefault(target, []):
             found[target].append(night)
     return found
-
-
-def _known(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -45,11 +45,9 @@ def _states(known: tuple[Space, Seen, Aim], now: State, arm: int) -> Iterator[st
         measured = any(launch.arm == arm for launch in seen.launches)
         yield "measured" if measured else "not measured yet"
     else:
-        yield from _standings(space, now.now, arm, None if _settled(now) else aim)
-
-
-def _settled(now: State) -> bool:
-    return isinstance(now.step, End) and now.step.decided
+        yield from _standings(
+            space, now.now, arm, None if (isinstance(now.step, End) and now.step.decided) else aim
+        )
 
 
 def _standings(space: Space, now: Standing, arm: int, aim: Aim | None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from analysis.search.lengths import lengths
 from analysis.search.mixing import NAME as MIX
 from analysis.search.mixing import unmixed
 from analysis.search.race import End, State, needed, state
-from analysis.search.space import Aim, Launch, Seen, Space
+from analysis.search.space import Aim, Launch, Seen
 from analysis.service.slo import parse
 from answers.decide.answer import decide
 from answers.decide.values import Question, Subject
@@ -63,7 +63,8 @@ def play(one: Recorded, terms: Terms, at_once: int = 1) -> Played:
     steps: list[Step] = []
     while True:
         space, seen = of_traffic(one.space, _seen(one, launches, used), terms)
-        aim = _aim(space, one.repeats, terms)
+        most = space.grid_minutes(one.repeats)
+        aim = Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
         now = state(space, seen, aim, at_once)
         if any(not seen.left[step.arm] for step in now.batch if seen.left):
             # Of a mix, launches that lack a dataset say nothing, however many were recorded.
@@ -76,11 +77,6 @@ def play(one: Recorded, terms: Terms, at_once: int = 1) -> Played:
             places = step.places if mix is None else unmixed(one.space, mix, step.places)
             launches = (*launches, replace(launch, speed=np.where(places, launch.speed, np.nan)))
             steps.append(step_of(space, now, step))
-
-
-def _aim(space: Space, repeats: int, terms: Terms) -> Aim:
-    most = space.grid_minutes(repeats)
-    return Aim(terms.stake, terms.error, most if terms.budget_min is None else terms.budget_min)
 
 
 def _seen(one: Recorded, launches: tuple[Launch, ...], used: dict[int, int]) -> Seen:

@@ -113,7 +113,16 @@ def _describe(reader: Reader, place: Path, asked: Asked) -> tuple[int, dict[str,
     results = table.write(reader, place / table.RESULTS)
     made = datetime.now(UTC)
     said = _said(results, asked, made)
-    about = _about(reader, results, asked, said)
+    found = decide(reader, Question())
+    headline = found.decisions[0].headline if found.decisions else (found.why_none or "")
+    ids = _unique(results, "cell_id")
+    origins = queries.provenances(reader, ids).column("provenance").to_pylist()
+    origin = " ".join(text for text in origins if text)
+    engines = said["measured"]["engine"] + said["measured"]["load_generator"]
+    software = listed(engines) if engines else "software that was not stated"
+    about = About(
+        asked.title, asked.licence, asked.by, software, headline, origin, results.num_rows
+    )
     _write_json(place / CLAIMS, claims_json(reader))
     _write_json(place / "croissant.json", croissant(about, place, results, made.date().isoformat()))
     (place / "README.md").write_text(card(about, results), encoding="utf-8")
@@ -144,14 +153,3 @@ def _said(results: pa.Table, asked: Asked, made: datetime) -> dict[str, Any]:
 def _unique(rows: pa.Table, name: str) -> list[Any]:
     found: list[Any] = rows.column(name).unique().to_pylist()
     return found
-
-
-def _about(reader: Reader, results: pa.Table, asked: Asked, said: dict[str, Any]) -> About:
-    found = decide(reader, Question())
-    headline = found.decisions[0].headline if found.decisions else (found.why_none or "")
-    ids = _unique(results, "cell_id")
-    origins = queries.provenances(reader, ids).column("provenance").to_pylist()
-    origin = " ".join(text for text in origins if text)
-    engines = said["measured"]["engine"] + said["measured"]["load_generator"]
-    software = listed(engines) if engines else "software that was not stated"
-    return About(asked.title, asked.licence, asked.by, software, headline, origin, results.num_rows)

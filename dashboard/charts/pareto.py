@@ -138,7 +138,10 @@ def _points_of(group: Sequence[Point]) -> pd.DataFrame:
     """Return a row per point. The name of a path that has a point on the front, and the baseline's,
     stand at the path's highest load, at least a line apart."""
     named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
-    order = {path: max(p.load.order for p in group if p.path == path) for path in _paths(group)}
+    order = {
+        path: max(p.load.order for p in group if p.path == path)
+        for path in dict.fromkeys(point.path for point in group)
+    }
     rows = pd.DataFrame(
         [
             {
@@ -156,10 +159,6 @@ def _points_of(group: Sequence[Point]) -> pd.DataFrame:
         ]
     )  # fmt: skip
     return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
-
-
-def _paths(group: Sequence[Point]) -> list[str]:
-    return list(dict.fromkeys(point.path for point in group))
 
 
 def _front(group: Sequence[Point]) -> str:

@@ -84,7 +84,13 @@ def executor_from(
     click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
-    _refuse_strangers(place, given)
+    for name in PARAMETERS:
+        owners = _WAITED_FOR if name == "detach" else (name.partition("_")[0],)
+        foreign = owners[0] in PLACES and place not in owners
+        if foreign and given[name] not in (None, (), False):
+            flag = {"slurm_arguments": "sbatch"}.get(name, name.partition("_")[2] or name)
+            where = " or ".join(f"--on {owner}" for owner in owners)
+            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")
     settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
     if place == "slurm":
         from runners.executors.slurm import Slurm
@@ -127,14 +133,3 @@ def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
     if "gpus" in found:
         found["gpus"] = tuple(name.strip() for name in found["gpus"].split(",") if name.strip())
     return found
-
-
-def _refuse_strangers(place: str, given: dict[str, Any]) -> None:
-    """Refuse a flag of another executor, which would be silently without effect."""
-    for name in PARAMETERS:
-        owners = _WAITED_FOR if name == "detach" else (name.partition("_")[0],)
-        foreign = owners[0] in PLACES and place not in owners
-        if foreign and given[name] not in (None, (), False):
-            flag = {"slurm_arguments": "sbatch"}.get(name, name.partition("_")[2] or name)
-            where = " or ".join(f"--on {owner}" for owner in owners)
-            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")

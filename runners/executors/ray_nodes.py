@@ -29,14 +29,10 @@ class Need:
         return ", ".join(parts + [f"{n:g} {name}" for name, n in self.resources.items()])
 
 
-def _nodes(ray: Any) -> list[dict[str, float]]:
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
-
-
 def homeless(ray: Any, needs: Mapping[str, Need]) -> str | None:
     """Name a launch that fits on no living node, in a sentence, for which Ray itself would wait for
     ever. None where all fit."""
-    nodes = _nodes(ray)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for launch_id, need in needs.items():
         if not any(need.fits(node) for node in nodes):
             largest = max((node.get("GPU", 0.0) for node in nodes), default=0.0)

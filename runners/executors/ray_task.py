@@ -34,7 +34,12 @@ def run_command(command: list[str], log: str, marks: dict[str, str]) -> tuple[in
         try:
             process.wait()
         except BaseException:
-            _end(process)
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_S)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
             raise
     with path.open("rb") as printed:
         printed.seek(start)
@@ -55,12 +60,3 @@ def _end_with_worker() -> Callable[[], None] | None:
         prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
 
     return ask
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE_S)
-    if process.poll() is None:
-        process.kill()
-        process.wait()

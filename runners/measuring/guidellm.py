@@ -46,7 +46,7 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     old."""
     if request.conversations and _numbers(version) < CONVERSES:
         raise RunnerError(f"{lacks_conversations(version)}.")
-    return [executable, *_family(version)(request), *_quiet()]
+    return [executable, *_family(version)(request), "--disable-console-interactive"]
 
 
 def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
@@ -240,7 +240,3 @@ def _phase(share: float) -> dict[str, Any]:
     """Return the setting of a phase by its share of the requests. Left to itself GuideLLM takes a
     share of the time limit, which is hours."""
     return {"percent": share, "mode": "requests"}
-
-
-def _quiet() -> list[str]:
-    return ["--disable-console-interactive"]

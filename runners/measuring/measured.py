@@ -56,7 +56,9 @@ def _of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     if "spec_method" in record:
         said["speculative_config"] = record.get("speculative_config")
     if "server_args" in record:
-        said["server_args"] = _server_args(record)
+        caching = record.get("prefix_caching")
+        known = {} if caching is None else {"enable_prefix_caching": caching}
+        said["server_args"] = {**_part(record, "server_args"), **known}
     if record.get("prefix_cache") == "reset":
         said["prefix_cache"] = "reset"  # "kept" also stands where emptying was asked for in vain.
     return said | _names(server, now)
@@ -79,12 +81,6 @@ def _alike(said: str | None, now: str | None) -> str | None:
     if said is None or now is None or not is_path(now):
         return said
     return now if Path(said).name == Path(now).name else said
-
-
-def _server_args(record: Mapping[str, Any]) -> dict[str, Any]:
-    caching = record.get("prefix_caching")
-    known = {} if caching is None else {"enable_prefix_caching": caching}
-    return {**_part(record, "server_args"), **known}
 
 
 def _request(

@@ -35,7 +35,11 @@ def sweeping(plan: Plan, size: int) -> Launch:
 
 def find_rates(bench: Bench, host: Host, dataset: Dataset) -> None:
     """Sweep the launch's server over a dataset and freeze what was found. Raises RunnerError."""
-    cell = _cell(bench.launch, dataset)
+    one = bench.launch.cells[0]
+    cell = replace(
+        one, key=f"rates/{dataset.name}-tp{one.tensor_parallel_size}", dataset=dataset.name,
+        level=SWEEP, prompts=dataset.prompts_at(SWEEP),
+    )  # fmt: skip
     try:
         server = host.up()
     except ServerFailed as error:
@@ -48,15 +52,6 @@ def find_rates(bench: Bench, host: Host, dataset: Dataset) -> None:
         f"{dataset.name} at TP {cell.tensor_parallel_size}: {cell.arm} serves {found.one_by_one:.3g} "
         f"requests/s one by one and {found.all_at_once:.3g} all at once; rates are frozen between"
     )
-
-
-def _cell(launch: Launch, dataset: Dataset) -> PlannedCell:
-    """Return a cell that is no result: its level is the sweep itself."""
-    one = launch.cells[0]
-    return replace(
-        one, key=f"rates/{dataset.name}-tp{one.tensor_parallel_size}", dataset=dataset.name,
-        level=SWEEP, prompts=dataset.prompts_at(SWEEP),
-    )  # fmt: skip
 
 
 def _measure(bench: Bench, server: Serving, cell: PlannedCell, folder: Path) -> None:

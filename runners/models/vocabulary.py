@@ -38,7 +38,10 @@ def read(folder: Path) -> Vocabulary | None:
     """Read the vocabulary of a model's folder; None where it has no tokenizer of its own."""
     said = _json(folder / "tokenizer.json")
     if said is not None:
-        return Vocabulary(ids=_listed(said.get("model", {}).get("vocab")) | _added(said))
+        return Vocabulary(
+            ids=_listed(said.get("model", {}).get("vocab"))
+            | {token["content"]: token["id"] for token in said.get("added_tokens") or []}
+        )
     plain = _json(folder / "vocab.json")
     if plain is not None:
         return Vocabulary(ids=_listed(plain) | (_json(folder / "added_tokens.json") or {}))
@@ -74,10 +77,6 @@ def _listed(vocab: Any) -> dict[str, int]:
         return dict(vocab)
     pairs = vocab if isinstance(vocab, list) else []
     return {str(pair[0]): number for number, pair in enumerate(pairs) if isinstance(pair, list)}
-
-
-def _added(said: dict[str, Any]) -> dict[str, int]:
-    return {token["content"]: token["id"] for token in said.get("added_tokens") or []}
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -108,7 +108,9 @@ class Dataset(Part):
 
     def _of_category(self, value: str) -> "Dataset":
         where = {**self.filter.where, self.category_field: value}
-        return self._part(_fit(value), self.filter.model_copy(update={"where": where}))
+        return self._part(
+            re.sub(r"[^A-Za-z0-9._-]+", "_", value), self.filter.model_copy(update={"where": where})
+        )
 
     def _of_length(self, above: int, most: int) -> "Dataset":
         limits = {"min_chars": above + 1, "max_chars": most}
@@ -132,8 +134,3 @@ class Dataset(Part):
         if isinstance(self.prompts_per_level, int):
             return self.prompts_per_level
         return self.prompts_per_level[level.at_once or 0]
-
-
-def _fit(value: str) -> str:
-    """Return a value as it can stand in a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", value)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -12,7 +12,7 @@ from runners.executors import gpus_needed
 from runners.measuring.layout import records_under
 from runners.planning.asked import trace_of
 from runners.planning.packing import Node, pack
-from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.plan import Plan, PlannedCell
 from runners.planning.study import Study
 from warehouse.loads import Load, load_of
 
@@ -85,7 +85,7 @@ def estimate(
         known = seconds_of[cell.key]
         return _assumed_seconds(plan.study, cell, assumed) if known is None else known
 
-    took = [(each, _launch_seconds(each, start, lasts)) for each in plan.launches]
+    took = [(each, start + sum(lasts(cell) for cell in each.cells)) for each in plan.launches]
     hours = sum(seconds for _, seconds in took) / 3600
     gpu_hours = sum(seconds * gpus_needed(plan.study, each) for each, seconds in took) / 3600
     node = node or priced_node(plan.study)
@@ -195,10 +195,6 @@ def _offered_s(study: Study, cell: PlannedCell) -> float:
         return trace_of(study, cell.level).lasts_s
     open_loop = cell.level.profile in ("constant", "poisson")
     return cell.prompts / (cell.level.rate or 1.0) if open_loop else 0.0
-
-
-def _launch_seconds(launch: Launch, start: float, lasts: Callable[[PlannedCell], float]) -> float:
-    return start + sum(lasts(cell) for cell in launch.cells)
 
 
 def _money(plan: Plan, hours: float, side_by_side: int) -> tuple[float | None, str]:

@@ -98,10 +98,6 @@ def ask(
         raise RunnerError(f"{python} did not answer within {timeout_s:.0f} s.") from None
     except OSError as error:
         raise RunnerError(f"{python} cannot be started: {error.strerror}.") from None
-    return _answer(python, done)
-
-
-def _answer(python: Path, done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     lines = done.stdout.strip().splitlines()
     try:
         answer = json.loads(lines[-1]) if lines and done.returncode == 0 else None

@@ -85,10 +85,6 @@ def _memory_share() -> float | None:
     return float(share) if isinstance(share, (int, float)) else None
 
 
-def _device() -> str | None:
-    return getattr(_member("vllm.platforms", "current_platform"), "device_type", None) or None
-
-
 def _parser() -> argparse.ArgumentParser | None:
     """Return the parser behind ``vllm serve``, made as the ``vllm`` command makes it."""
     commands = _member("vllm.entrypoints.cli.serve", "cmd_init")
@@ -121,7 +117,8 @@ def main() -> None:
         "methods": _methods(),
         "settings": _settings(),
         "memory_share": _memory_share(),
-        "device": _device(),
+        "device": getattr(_member("vllm.platforms", "current_platform"), "device_type", None)
+        or None,
         "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,
         "choices": _choices(),
         "switches_off": _switches_off(),

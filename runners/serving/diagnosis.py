@@ -159,10 +159,7 @@ def diagnose(log_lines: Sequence[str], exit_code: int | None) -> Diagnosis:
         if found := cause.pattern.search(log):
             quoted = next((group for group in found.groups() if group), "")
             return Diagnosis(cause.key, cause.sentence.format(_shortened(quoted)).strip())
-    return _by_status(exit_code, _last_error(told))
-
-
-def _by_status(exit_code: int | None, last: str) -> Diagnosis:
+    last = _last_error(told)
     if exit_code == -9:
         return Diagnosis("killed", _KILLED)
     if exit_code in (-4, 132):

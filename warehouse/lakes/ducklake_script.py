@@ -31,7 +31,9 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
     except ModuleNotFoundError as error:
         return {"missing": error.name}
     try:
-        _attach(connection, asked)
+        _bucket(connection)
+        where = f" (data_path {_text(asked['location'])})" if asked["location"] else ""
+        connection.execute(f"attach {_text('ducklake:' + asked['catalogue'])} as lake{where}")
         if "tables" in asked:
             return _publish(connection, asked)
         return {"found": _look(connection, asked)}
@@ -50,12 +52,6 @@ def _connection(duckdb: Any, place: Path) -> Any:
         (place / f"{name}.duckdb_extension").symlink_to(file)
         connection.execute(f"load {_text(place / f'{name}.duckdb_extension')}")
     return connection
-
-
-def _attach(connection: Any, asked: dict[str, Any]) -> None:
-    _bucket(connection)
-    where = f" (data_path {_text(asked['location'])})" if asked["location"] else ""
-    connection.execute(f"attach {_text('ducklake:' + asked['catalogue'])} as lake{where}")
 
 
 def _bucket(connection: Any) -> None:

@@ -86,7 +86,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
         ]
         _drawn(shelf, drawable, str(tables.study.get("source", chosen.name)))
         _measured(shelf, filters, tables, judged)
-        _unclaimed(judged)
+        for sentence in judged.conventions:
+            st.text(sentence)
+        if judged.unclaimed:
+            with st.expander(f"Not checked: {len(judged.unclaimed)}"):
+                for sentence in judged.unclaimed:
+                    st.caption(plain(sentence))
 
 
 def _table() -> Table | None:
@@ -187,15 +192,6 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
             [as_improvement(one) for one in found if one.measured],
             str(tables.study.get("source", "")),
         )
-
-
-def _unclaimed(judged: Claims) -> None:
-    for sentence in judged.conventions:
-        st.text(sentence)
-    if judged.unclaimed:
-        with st.expander(f"Not checked: {len(judged.unclaimed)}"):
-            for sentence in judged.unclaimed:
-                st.caption(plain(sentence))
 
 
 def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:

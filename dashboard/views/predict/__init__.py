@@ -113,7 +113,12 @@ def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...], there: 
     with st.spinner("Predicting each measured point from the others"):
         found = _answer(shelf, place, given)
     with top:
-        _said(found, family)
+        st.header(plain(found.headline), help=folds.MODEL)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            for text in ("predicted", *family.badges):
+                st.badge(text, color="gray")
+        if found.warnings:
+            st.warning(plain(" ".join(found.warnings)))
     note = bracketed(*family.badges)
     sheet, drawings = _lines(shelf, place, given, note)
     drafts = of_family(ask(shelf, accepted, filters), family)
@@ -179,15 +184,6 @@ def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> 
         specification(forecast.over_load(sheet, around)),
         specification(forecast.over_k(sheet, around)),
     ]
-
-
-def _said(found: Answer, family: Family) -> None:
-    st.header(plain(found.headline), help=folds.MODEL)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for text in ("predicted", *family.badges):
-            st.badge(text, color="gray")
-    if found.warnings:
-        st.warning(plain(" ".join(found.warnings)))
 
 
 def _draft(found: tuple[Accepted, ...], family: Family, note: str) -> list[Drawing]:

@@ -59,22 +59,17 @@ def render(shelf: Shelf, filters: Filters) -> None:
         series.render(shelf, asked, known, controls[1:])
         _every(known.trend)
     else:
-        _none(shelf, filters, known.trend)
+        if known.trend.lines or known.trend.few:
+            st.info(
+                "A trend needs three nights of the same setting: measure it again with other nights."
+            )
+        elif ask(shelf, read_runs.runs, filters).runs:
+            st.info("No good cell with a known start matches, so there is no night to draw.")
+        else:
+            nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
     searches.render(shelf, filters)
     releases.render(shelf, filters)
     nights.render(shelf, filters)
-
-
-def _none(shelf: Shelf, filters: Filters, trend: Trend) -> None:
-    """Say why there is no chart."""
-    if trend.lines or trend.few:
-        st.info(
-            "A trend needs three nights of the same setting: measure it again with other nights."
-        )
-    elif ask(shelf, read_runs.runs, filters).runs:
-        st.info("No good cell with a known start matches, so there is no night to draw.")
-    else:
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
 
 
 def _every(trend: Trend) -> None:
