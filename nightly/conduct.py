@@ -115,17 +115,7 @@ def _through(night: Night) -> NightSummary:
     )  # fmt: skip
     for name in STAGES:
         if not _is_done(night, name):
-            place = STAGES.index(name)
-            again: dict[StageName, dict[str, object]] = {
-                later: {"status": "pending", "said": ""} for later in STAGES[place:]
-            }
-            changes: dict[str, object] = {"stages": _with(book.summary, again)}
-            if place <= STAGES.index("gate"):
-                changes |= {"verdict": None, "regressions": (), "drifts": ()}
-            book.place.answer(name).unlink(
-                missing_ok=True
-            )  # Of an earlier call; nobody may go by it.
-            book.tell(**changes)
+            _begin(book, name)
             _stage(night, name)
     if book.summary.stage("report").status == "failed":
         stages.tell(night)  # Whoever was told that all is well should know.
@@ -139,6 +129,19 @@ def _is_done(night: Night, name: StageName) -> bool:
     laid_out = night.book.state.laid_out
     changed = night.measure and laid_out != stages.hash_of(night.settings.study)
     return not (name == "plan" and changed) and night.book.summary.stage(name).status == "done"
+
+
+def _begin(book: Book, name: StageName) -> None:
+    """Mark a stage, and all stages after it, as still to be done."""
+    place = STAGES.index(name)
+    again: dict[StageName, dict[str, object]] = {
+        later: {"status": "pending", "said": ""} for later in STAGES[place:]
+    }
+    changes: dict[str, object] = {"stages": _with(book.summary, again)}
+    if place <= STAGES.index("gate"):
+        changes |= {"verdict": None, "regressions": (), "drifts": ()}
+    book.place.answer(name).unlink(missing_ok=True)  # Of an earlier call; nobody may go by it.
+    book.tell(**changes)
 
 
 def _stage(night: Night, name: StageName) -> None:

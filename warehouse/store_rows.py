@@ -98,24 +98,7 @@ def source_row(source: Source) -> dict[str, Any]:
 
 def add_cell(rows: Rows, number: int, source_id: str, cell: Cell) -> None:
     """Append everything of one cell except its requests. Raises InvalidInput on bad numbers."""
-    given = cell.measurements
-    distinct = {(m.origin, m.metric, m.statistic) for m in given}
-    for metric, statistic in {(metric, statistic) for _, metric, statistic in distinct}:
-        if metric not in METRICS or statistic not in STATISTICS:
-            raise InvalidInput(
-                f"{metric} {statistic} of cell {cell.index} is not in the metric catalogue; "
-                f"correct the reader."
-            )
-    for m in given:
-        if not math.isfinite(m.value):
-            raise InvalidInput(
-                f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index} is {m.value}, "
-                f"not a number; correct the report."
-            )
-    if len(distinct) != len(given):
-        raise InvalidInput(
-            f"{_twice(given)} of cell {cell.index} is given twice; correct the report."
-        )
+    _check_measurements(cell)
     rows["cells"].append(_cell_row(number, source_id, cell))
     rows["measurements"] += _measurement_rows(number, cell.measurements)
     for a in cell.acceptance:
@@ -199,6 +182,27 @@ def _measurement_rows(number: int, given: Iterable[Measurement]) -> list[tuple[A
          m.origin == "canonical" or (m.metric, m.statistic) not in canonical)
         for m in given
     ]  # fmt: skip
+
+
+def _check_measurements(cell: Cell) -> None:
+    given = cell.measurements
+    distinct = {(m.origin, m.metric, m.statistic) for m in given}
+    for metric, statistic in {(metric, statistic) for _, metric, statistic in distinct}:
+        if metric not in METRICS or statistic not in STATISTICS:
+            raise InvalidInput(
+                f"{metric} {statistic} of cell {cell.index} is not in the metric catalogue; "
+                f"correct the reader."
+            )
+    for m in given:
+        if not math.isfinite(m.value):
+            raise InvalidInput(
+                f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index} is {m.value}, "
+                f"not a number; correct the report."
+            )
+    if len(distinct) != len(given):
+        raise InvalidInput(
+            f"{_twice(given)} of cell {cell.index} is given twice; correct the report."
+        )
 
 
 def _twice(given: Iterable[Measurement]) -> str:

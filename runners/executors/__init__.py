@@ -81,6 +81,10 @@ class Outcome:
     """Where results of launches that are done lie, if the results folder here does not show them."""
 
 
+class Silent(Exception):
+    """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
+
+
 class Executor(Protocol):
     """Runs launches somewhere. Raises RunnerError where a launch can never be placed."""
 

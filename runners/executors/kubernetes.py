@@ -4,14 +4,12 @@ A pod that is lost is replaced by Kubernetes and goes on with the cells that are
 sees on the claim where results lie. This machine need not see them: then a Job's own word counts.
 """
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from runners.executors import Job, Outcome, State, Update, gpus_needed
-from runners.executors.kubernetes_book import Book
+from runners.executors import Job, Outcome, Silent, gpus_needed
+from runners.executors.book import KubernetesBook
 from runners.executors.kubernetes_commands import (
-    KubernetesSilent,
     Place,
     create,
     delete,
@@ -21,9 +19,10 @@ from runners.executors.kubernetes_commands import (
 from runners.executors.kubernetes_job import MOST_STUDY_BYTES, Wanted, instance, manifest
 from runners.executors.kubernetes_settings import KubernetesSettings
 from runners.executors.kubernetes_state import Seen, seen
+from runners.executors.waiting import Waiting
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
-from runners.planning.plan import Launch, Plan
+from runners.planning.plan import Plan
 from warehouse.errors import RunnerError
 from warehouse.secrets.names import is_secret_name
 
@@ -46,19 +45,12 @@ class Kubernetes:
         """
         wanted = self._wanted(plan, job)
         place = Place(self.settings.context, self.settings.namespace)
-        book = Book(Layout(job.results.absolute(), plan.study.name))
+        book = KubernetesBook(Layout(job.results.absolute(), plan.study.name))
         with book.locked():
             book.write(place, instance(plan.study.name, self.settings))
             jobs = self._submit(plan, job, place, wanted)
-        watch = _Watch(plan, job, book, self.settings, jobs)
-        if not self.wait:
-            return watch.let_go()
-        try:
-            while not watch.look():
-                time.sleep(self.settings.poll_s)
-        except KeyboardInterrupt:
-            return watch.let_go()
-        return watch.outcome()
+        watch = _Watch(plan, job, book, jobs, settings=self.settings)
+        return watch.through(self.wait, self.settings.poll_s)
 
     def _wanted(self, plan: Plan, job: Job) -> dict[str, Wanted]:
         """Return what each launch asks for. RunnerError where a pod could not do it."""
@@ -137,72 +129,48 @@ def _any_here(plan: Plan, job: Job) -> bool:
 def _known(place: Place, of_study: str) -> dict[str, Seen]:
     try:
         return seen(objects(place, of_study))
-    except KubernetesSilent as error:
+    except Silent as error:
         raise RunnerError(f"{error}; check `kubectl get jobs`, then run it again.") from None
 
 
 @dataclass
-class _Watch:
-    """What is known of the Jobs that are waited for."""
-
-    plan: Plan
-    job: Job
-    book: Book
-    settings: KubernetesSettings
-    jobs: dict[str, str]
-    done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    said: dict[str, Update] = field(default_factory=dict)
+class _Watch(Waiting):
+    settings: KubernetesSettings = KubernetesSettings()
 
     @property
     def place(self) -> Place:
         return Place(self.settings.context, self.settings.namespace)
 
-    def look(self) -> bool:
-        """Ask Kubernetes once; return True when every launch is over."""
-        try:
-            known = seen(objects(self.place, instance(self.plan.study.name, self.settings)))
-        except KubernetesSilent as error:
-            self._say(self._open(), "waiting", f"{error}; asking again")
-            return False
-        for launch_id in self._open():
-            self._look_at(launch_id, known.get(launch_id))
-        return not self._open()
+    def ask(self) -> Mapping[str, Seen]:
+        return seen(objects(self.place, instance(self.plan.study.name, self.settings)))
 
-    def let_go(self) -> Outcome:
-        """Return the outcome when nobody waits any longer."""
-        for launch_id in self._open():
-            self._say([launch_id], "handed over", f"Job {self.jobs[launch_id]}")
-        return self.outcome()
+    def word(self, launch_id: str) -> str:
+        return f"Job {self.jobs[launch_id]}"
 
     def outcome(self) -> Outcome:
-        """Return the outcome as far as it is known by now."""
-        unseen = any(self._missing(name) for name in self.done)
+        unseen = any(good < total for good, total in map(self.cells, self.done))
         where = f"the claim {self.settings.claim}, below {self.settings.results}" if unseen else ""
-        return Outcome(tuple(self.done), tuple(self.failed.items()), tuple(self._open()), where)
+        return replace(super().outcome(), results_at=where)
 
-    def _open(self) -> list[str]:
-        return [name for name in self.jobs if name not in self.done and name not in self.failed]
-
-    def _look_at(self, launch_id: str, found: Seen | None) -> None:
+    def look_at(self, launch_id: str, found: Seen | None) -> None:
         name = self.jobs[launch_id]
         if found is None or found.job != name:
-            self._fail(launch_id, f"its Job {name} is gone: somebody deleted it")
+            self.fail(launch_id, f"its Job {name} is gone: somebody deleted it")
         elif found.stage == "done":
             self._keep_log(launch_id)
             self.done.append(launch_id)
-            self._say([launch_id], "done", f"Job {name}")
+            self.say([launch_id], "done", f"Job {name}")
         elif found.stage == "failed":
             last = self._keep_log(launch_id)
-            self._fail(launch_id, f"{found.where}; its last line: {last or 'nothing printed'}")
+            self.fail(launch_id, f"{found.where}; its last line: {last or 'nothing printed'}")
         elif found.never:
             delete(self.place, [name])
-            self._fail(launch_id, f"it can never start ({found.where}), so its Job was deleted")
+            self.fail(launch_id, f"it can never start ({found.where}), so its Job was deleted")
         elif found.stage == "waiting":
-            self._say([launch_id], "waiting", f"Job {name}: {found.where}")
+            self.say([launch_id], "waiting", f"Job {name}: {found.where}")
         else:
             last = next(iter(log(self.place, name, 1)), "")
-            self._say([launch_id], "running", f"on {found.where}: {last[:120]}".rstrip(": "))
+            self.say([launch_id], "running", f"on {found.where}: {last[:120]}".rstrip(": "))
 
     def _keep_log(self, launch_id: str) -> str:
         """Keep what the launch printed, since its pod may be gone tomorrow. Return the last line."""
@@ -210,23 +178,3 @@ class _Watch:
         if lines:
             self.book.log(launch_id).write_text("\n".join(lines) + "\n", encoding="utf-8")
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
-
-    def _missing(self, launch_id: str) -> bool:
-        """Return whether cells of a launch are not good in the results folder of this machine."""
-        cells = self._launch(launch_id).cells
-        found = look(self.plan, self.book.layout, cells, Now(self.job.software))
-        return len(found.good) < len(cells)
-
-    def _launch(self, launch_id: str) -> Launch:
-        return next(one for one in self.job.launches if one.launch_id == launch_id)
-
-    def _fail(self, launch_id: str, reason: str) -> None:
-        self.failed[launch_id] = reason
-        self._say([launch_id], "failed", reason)
-
-    def _say(self, launches: Iterable[str], state: State, detail: str) -> None:
-        for launch_id in launches:
-            update = Update(launch_id, state, detail)
-            if self.said.get(launch_id) != update:
-                self.said[launch_id] = update
-                self.job.report(update)

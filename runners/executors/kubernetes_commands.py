@@ -10,15 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runners.executors import Silent
 from runners.executors.kubernetes_job import APP, INSTANCE, NAME
 from warehouse.errors import RunnerError
 
 _TIMEOUT_S = 120.0
 _WORD = re.compile(r'^(error: |Error from server (\(\w+\))?:? ?)+(error when creating "STDIN": )?')
-
-
-class KubernetesSilent(Exception):
-    """Kubernetes gave no answer; its Jobs go on, and the next question may be answered."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +55,15 @@ def create(place: Place, manifest: Mapping[str, Any]) -> None:
 
 
 def objects(place: Place, instance: str) -> Objects:
-    """Return everything of a study's Jobs. Raises KubernetesSilent."""
+    """Return everything of a study's Jobs. Raises Silent."""
     chosen = f"{APP}={NAME},{INSTANCE}={instance}"
     said = _call(place.argv("get", "jobs,pods", "-l", chosen, "-o", "json"))
     if said.returncode != 0:
-        raise KubernetesSilent(f"kubectl got no answer: {_words(said.stderr)}")
+        raise Silent(f"kubectl got no answer: {_words(said.stderr)}")
     try:
         items = json.loads(said.stdout)["items"]
     except (ValueError, KeyError, TypeError):
-        raise KubernetesSilent("kubectl gave an answer that is no list of objects") from None
+        raise Silent("kubectl gave an answer that is no list of objects") from None
     of = {kind: [one for one in items if one.get("kind") == kind] for kind in ("Job", "Pod")}
     return Objects(of["Job"], of["Pod"])
 
@@ -90,7 +87,7 @@ def log(place: Place, job: str, lines: int) -> list[str]:
     """Return what a Job's newest pod printed last; nothing where it cannot be had."""
     try:
         said = _call(place.argv("logs", f"job/{job}", f"--tail={lines}"))
-    except KubernetesSilent:
+    except Silent:
         return []
     return said.stdout.splitlines() if said.returncode == 0 else []
 
@@ -106,7 +103,7 @@ def followed(place: Place, job: str) -> Iterator[str]:
 def _asked(place: Place, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     try:
         return _call(place.argv(*words), given)
-    except KubernetesSilent as error:
+    except Silent as error:
         raise RunnerError(f"{error}; check `kubectl get jobs`, then run it again.") from None
 
 
@@ -121,7 +118,7 @@ def _call(argv: list[str], given: str = "") -> "subprocess.CompletedProcess[str]
             "(`kubectl get jobs` must answer)."
         ) from None
     except subprocess.TimeoutExpired:
-        raise KubernetesSilent(f"kubectl did not answer within {_TIMEOUT_S:g} s") from None
+        raise Silent(f"kubectl did not answer within {_TIMEOUT_S:g} s") from None
 
 
 def _words(text: str) -> str:

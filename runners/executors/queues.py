@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from runners.executors import Silent, kubernetes_state, slurm_commands
 from runners.executors import kubernetes_commands as kubectl
-from runners.executors import kubernetes_state, slurm_commands
-from runners.executors.kubernetes_book import Book as KubernetesBook
-from runners.executors.slurm_book import Book as SlurmBook
+from runners.executors.book import KubernetesBook, SlurmBook
 from runners.measuring.layout import Layout
 from warehouse.errors import RunnerError
 
@@ -66,7 +65,7 @@ class SlurmQueue:
         """Return the jobs that Slurm still knows, and those that it has forgotten, by launch."""
         try:
             known = self.book.mine(slurm_commands.jobs_of_mine())
-        except slurm_commands.SlurmSilent as error:
+        except Silent as error:
             raise RunnerError(f"{error}; check the cluster with `sinfo`.") from None
         forgotten = {
             name: Submitted(job, "ended", over=True) for name, job in self.book.read().items()
@@ -100,7 +99,7 @@ class KubernetesQueue:
         place, instance = self.book.read()
         try:
             found = kubernetes_state.seen(kubectl.objects(place, instance))
-        except kubectl.KubernetesSilent as error:
+        except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`.") from None
         return {
             name: Submitted(one.job, one.stage, one.where, one.over) for name, one in found.items()

@@ -5,22 +5,21 @@ results folder, and a job that starts again goes on with the cells that are miss
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runners.executors import Job, Outcome, State, Update, gpus_needed, last_line
+from runners.executors import Job, Outcome, Silent, gpus_needed, last_line
+from runners.executors.book import SlurmBook
 from runners.executors.settings import SlurmSettings
-from runners.executors.slurm_book import Book
 from runners.executors.slurm_commands import (
     SlurmJob,
-    SlurmSilent,
     Submission,
     cancel,
     jobs_of_mine,
     submit,
 )
+from runners.executors.waiting import Waiting
 from runners.measuring.layout import Layout
-from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan
 from warehouse.errors import RunnerError
 
@@ -50,20 +49,12 @@ class Slurm:
         only: the jobs go on. RunnerError with Slurm's words if it refuses one; then none of those
         that were submitted here is left.
         """
-        book = Book(Layout(job.results.absolute(), plan.study.name))
+        book = SlurmBook(Layout(job.results.absolute(), plan.study.name))
         with book.locked():
             jobs = self._submit(plan, job, book)
-        watch = _Watch(plan, job, book, jobs)
-        if not self.wait:
-            return watch.let_go()
-        try:
-            while not watch.look():
-                time.sleep(self.settings.poll_s)
-        except KeyboardInterrupt:
-            return watch.let_go()
-        return watch.outcome()
+        return _Watch(plan, job, book, jobs).through(self.wait, self.settings.poll_s)
 
-    def _submit(self, plan: Plan, job: Job, book: Book) -> dict[str, str]:
+    def _submit(self, plan: Plan, job: Job, book: SlurmBook) -> dict[str, str]:
         """Submit what does not run yet; return the job numbers by launch, for all launches of the
         job."""
         running = {name: found.job_id for name, found in _active(book).items()}
@@ -79,7 +70,7 @@ class Slurm:
         wanted = {launch.launch_id for launch in job.launches}
         return {name: number for name, number in (running | new).items() if name in wanted}
 
-    def _submit_one(self, plan: Plan, job: Job, book: Book, launch: Launch) -> str:
+    def _submit_one(self, plan: Plan, job: Job, book: SlurmBook, launch: Launch) -> str:
         submission = Submission(
             name=book.name(launch.launch_id),
             command=job.command(launch),
@@ -90,99 +81,53 @@ class Slurm:
         return submit(submission, self.settings)
 
 
-def _active(book: Book) -> dict[str, SlurmJob]:
+def _active(book: SlurmBook) -> dict[str, SlurmJob]:
     try:
         known = book.mine(jobs_of_mine())
-    except SlurmSilent as error:
+    except Silent as error:
         raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
     return {launch: job for launch, job in known.items() if not job.over}
 
 
 @dataclass
-class _Watch:
-    """What is known of the jobs that are waited for."""
-
-    plan: Plan
-    job: Job
-    book: Book
-    jobs: dict[str, str]
-    done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    said: dict[str, Update] = field(default_factory=dict)
+class _Watch(Waiting):
+    book: SlurmBook
     gone_at: dict[str, float] = field(default_factory=dict)
 
-    def look(self) -> bool:
-        """Ask Slurm once; return True when every launch is over."""
-        try:
-            known = self.book.mine(jobs_of_mine())
-        except SlurmSilent as error:
-            self._say(self._open(), "waiting", f"{error}; asking again")
-            return False
-        for launch_id in self._open():
-            self._look_at(launch_id, known.get(launch_id))
-        return not self._open()
+    def ask(self) -> Mapping[str, SlurmJob]:
+        return self.book.mine(jobs_of_mine())
 
-    def let_go(self) -> Outcome:
-        """Return the outcome when nobody waits any longer."""
-        for launch_id in self._open():
-            self._say([launch_id], "handed over", f"job {self.jobs[launch_id]}")
-        return self.outcome()
-
-    def outcome(self) -> Outcome:
-        """Return the outcome as far as it is known by now."""
-        return Outcome(tuple(self.done), tuple(self.failed.items()), tuple(self._open()))
-
-    def _open(self) -> list[str]:
-        return [name for name in self.jobs if name not in self.done and name not in self.failed]
-
-    def _look_at(self, launch_id: str, found: SlurmJob | None) -> None:
+    def look_at(self, launch_id: str, found: SlurmJob | None) -> None:
         number = self.jobs[launch_id]
         if found is None or found.over:
             self._close(launch_id, found)
         elif found.never:
             cancel([number])
-            self._fail(launch_id, f"Slurm can never start it ({found.reason}), so it was cancelled")
+            self.fail(launch_id, f"Slurm can never start it ({found.reason}), so it was cancelled")
         elif found.state == "PENDING":
-            self._say([launch_id], "waiting", f"job {number}: {found.reason}")
+            self.say([launch_id], "waiting", f"job {number}: {found.reason}")
         else:
-            good, total = self._cells(launch_id)
+            good, total = self.cells(launch_id)
             where = f"job {number} on {found.nodes or 'its node'}"
-            self._say([launch_id], "running", f"{where}, {good} of {total} cells")
+            self.say([launch_id], "running", f"{where}, {good} of {total} cells")
 
     def _close(self, launch_id: str, found: SlurmJob | None) -> None:
         """Close a launch whose job is over, or forgotten by Slurm: the results say what it did."""
-        good, total = self._cells(launch_id)
+        good, total = self.cells(launch_id)
         since = self.gone_at.setdefault(launch_id, time.monotonic())
         settled = time.monotonic() - since > _SETTLE_S
         # Exit status 0 is the launch's own word for it.
         word = found is not None and found.state == "COMPLETED"
         if good == total or (word and settled):
             self.done.append(launch_id)
-            self._say([launch_id], "done", f"{good} of {total} cells")
+            self.say([launch_id], "done", f"{good} of {total} cells")
         elif settled or (found is not None and not word):
-            self._fail(launch_id, self._why(launch_id, found))
-
-    def _cells(self, launch_id: str) -> tuple[int, int]:
-        """Return how many cells of a launch are good, and how many were asked for."""
-        cells = next(x.cells for x in self.job.launches if x.launch_id == launch_id)
-        found = look(self.plan, self.book.layout, cells, Now(self.job.software))
-        return len(found.good), len(cells)
+            self.fail(launch_id, self._why(launch_id, found))
 
     def _why(self, launch_id: str, found: SlurmJob | None) -> str:
-        good, total = self._cells(launch_id)
+        good, total = self.cells(launch_id)
         usual = f"its job {{job}} ended with {total - good} of {total} cells missing"
         state = "" if found is None else found.state
         said = _FAILURES.get(state, usual).format(job=self.jobs[launch_id])
         last = last_line(self.book.log(launch_id))
         return f"{said}; the last line of {self.book.log(launch_id)}: {last or 'nothing printed'}"
-
-    def _fail(self, launch_id: str, reason: str) -> None:
-        self.failed[launch_id] = reason
-        self._say([launch_id], "failed", reason)
-
-    def _say(self, launches: Iterable[str], state: State, detail: str) -> None:
-        for launch_id in launches:
-            update = Update(launch_id, state, detail)
-            if self.said.get(launch_id) != update:
-                self.said[launch_id] = update
-                self.job.report(update)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runners.executors import Silent
 from runners.executors.settings import SlurmSettings
 from warehouse.errors import RunnerError
 
@@ -23,10 +24,6 @@ _NEVER = {
     "AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "PartitionNodeLimit",
     "PartitionTimeLimit", "QOSNotAllowed", "launch failed requeued held",
 }  # fmt: skip
-
-
-class SlurmSilent(Exception):
-    """Slurm gave no answer; its jobs go on, and the next question may be answered."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def submit(job: Submission, settings: SlurmSettings) -> str:
     refused."""
     try:
         said = _call(sbatch(job, settings), script(job.command, settings.setup))
-    except SlurmSilent as error:
+    except Silent as error:
         raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
     if said.returncode != 0:
         raise RunnerError(
@@ -111,10 +108,10 @@ def script(command: Sequence[str], setup: Iterable[str]) -> str:
 
 def jobs_of_mine() -> dict[str, SlurmJob]:
     """Return this user's jobs by number, those that ended a few minutes ago included. Raises
-    SlurmSilent."""
+    Silent."""
     said = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
     if said.returncode != 0:
-        raise SlurmSilent(f"squeue did not answer: {_words(said.stderr)}")
+        raise Silent(f"squeue did not answer: {_words(said.stderr)}")
     found = (_job(line) for line in said.stdout.splitlines() if line.count("|") >= 4)
     return {job.job_id: job for job in found}
 
@@ -130,7 +127,7 @@ def cancel(job_ids: Sequence[str]) -> None:
         return
     try:
         said = _call(["scancel", *job_ids])
-    except SlurmSilent as error:
+    except Silent as error:
         raise RunnerError(f"{error}; the jobs go on.") from None
     if said.returncode != 0:
         raise RunnerError(f"Slurm did not cancel {', '.join(job_ids)}: {_words(said.stderr)}.")
@@ -147,7 +144,7 @@ def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
             "which jobs are submitted."
         ) from None
     except subprocess.TimeoutExpired:
-        raise SlurmSilent(f"{argv[0]} did not answer within {_TIMEOUT_S:g} s") from None
+        raise Silent(f"{argv[0]} did not answer within {_TIMEOUT_S:g} s") from None
 
 
 def _words(text: str) -> str:

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from runners.cluster_cli import cluster
 from runners.executors import Job, Outcome, Update
+from runners.executors.book import SlurmBook
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm
-from runners.executors.slurm_book import Book
 from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
@@ -54,8 +54,8 @@ class Case:
     updates: list[Update] = field(default_factory=list)
 
     @property
-    def book(self) -> Book:
-        return Book(Layout(self.results, self.plan.study.name))
+    def book(self) -> SlurmBook:
+        return SlurmBook(Layout(self.results, self.plan.study.name))
 
     def job(self) -> Job:
         program = (sys.executable, str(FAKE_RUN))
@@ -288,7 +288,7 @@ def test_the_real_command_goes_on_after_its_node_was_killed(
         measured_at = study.cell(first.key).stat().st_mtime_ns
         slurm.kill_node("n2")
         slurm.call("scontrol", "update", "nodename=n1", "state=resume")
-        slurm.let_requeued_start(Book(study.layout).read()["r0-baseline-tp1"])
+        slurm.let_requeued_start(SlurmBook(study.layout).read()["r0-baseline-tp1"])
         _, said = process.communicate(timeout=PATIENCE_S)
     slurm.start_node("n2")
 
