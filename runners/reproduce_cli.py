@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from commands.interrupts import ended_by_signals
-from runners.measuring.layout import Layout
+from runners.measuring.layout import Layout, results_writable, write_study_copy
 from runners.measuring.progress import Count, progress
-from runners.measuring.results_folder import results_writable, write_study_copy
 from runners.measuring.resume import Now
 from runners.measuring.run import Asked, run_here
 from runners.measuring.software import Software, software

@@ -11,16 +11,14 @@ import click
 
 from commands.interrupts import ended_by_signals
 from runners.executors import Executor, Job
-from runners.executors.local import Local
+from runners.executors.local import Local, spread
 from runners.executors.options import executor_from, executor_options
-from runners.executors.spread import spread
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
-from runners.measuring.layout import Layout
+from runners.measuring.layout import Layout, results_writable, write_study_copy
 from runners.measuring.next_step import next_step, next_step_elsewhere, reasons
 from runners.measuring.progress import Count, progress
-from runners.measuring.results_folder import results_writable, write_study_copy
 from runners.measuring.resume import Now
 from runners.measuring.run import (
     Asked,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from commands.interrupts import working
 from commands.progress import progress
-from commands.working import working
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from commands.working import working
+from commands.interrupts import working
 from warehouse.cli_options import WAREHOUSE
 from warehouse.store_cache import name_of
 from warehouse.store_files import warehouse_path

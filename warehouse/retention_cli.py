@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from commands.working import working
+from commands.interrupts import working
 from warehouse import retention
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.store import open_writer

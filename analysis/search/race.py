@@ -7,12 +7,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief, believe
-from analysis.search.company import in_company
 from analysis.search.outlook import chance_of_deciding
-from analysis.search.settling import Settling, settling
+from analysis.search.settling import Settling, after, settling, standing_at
 from analysis.search.space import BASELINE, Aim, Seen, Space
 from analysis.search.standing import Standing, standing
-from analysis.search.worth import options
+from analysis.search.worth import Option, guess, options, weighed
+
+
+def in_company(
+    space: Space, seen: Seen, known: tuple[Belief, Standing], aim: Aim, room: tuple[float, int]
+) -> tuple[Option, ...]:
+    """Return the launches to measure together, the best first; empty where none can be measured.
+
+    ``room``: the minutes that are left, and how many launches fit side by side. Each further one is
+    weighed as if those before it were measured and every mean stayed, so that it tells something
+    else; none is added once those before it are expected to be enough.
+    """
+    (belief, now), (left, most) = known, room
+    guessed, then = guess(belief), now
+    chosen: list[Option] = []
+    while len(chosen) < most:
+        every = weighed(space, guessed, then, aim, options(space, _rest(seen, chosen), then, aim))
+        best = next((one for one in every if one.minutes <= left), None)
+        if best is None or (chosen and not best.worth > 0):
+            break
+        chosen.append(best)
+        left, guessed = left - best.minutes, after(guessed, best)
+        then = standing_at(guessed.cov, now, aim)
+        if then.risk.sum() <= aim.error:
+            break
+    return tuple(chosen)
+
+
+def _rest(seen: Seen, chosen: list[Option]) -> Seen:
+    """Return what may still be measured beside the chosen launches."""
+    if seen.left is None:
+        return seen
+    arms = [one.arm for one in chosen]
+    gone = (arm for arm in set(arms) if arms.count(arm) >= seen.left[arm])
+    return replace(seen, closed=seen.closed.union(gone))
+
 
 Why = Literal["screen", "race", "check"]
 #: The share of the error that the race may use up, with one method and with several; the rest is kept

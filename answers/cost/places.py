@@ -1,7 +1,7 @@
 """Arms that are looked at each on its own: their setting, their name, their hardware."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -10,7 +10,25 @@ from analysis.matching.arm_levels import ArmLevels
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.paying import Hardware, hardware_of
 from analysis.service.largest_load import Keys
+from answers.decide.overview import narrowed
+from answers.decide.values import Decision
 from answers.wording import badges
+from warehouse.filters import UNKNOWN, Filters
+
+
+def kept_to(one: Decision, chosen: Filters) -> Filters:
+    """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
+    baseline."""
+    names = tuple(name for name, _ in one.traffic.mix)
+    return replace(
+        narrowed(one.subject, chosen),
+        dataset=names or _only(one.traffic.dataset),
+        tensor_parallel_size=_only(one.subject.tensor_parallel_size),
+    )
+
+
+def _only(value: str | int | None) -> tuple[str, ...]:
+    return (UNKNOWN if value is None else str(value),)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from analysis.frames import number
 from analysis.money.demand import Fleet
 from analysis.service.largest_load import Level
-from analysis.tables import number
 from answers.cost.capacity import AtLoad, Capacity
 from answers.cost.trade import Point
 from answers.cost.values import Amount, Money, Side

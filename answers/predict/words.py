@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from analysis.frames import metric_name, number
 from analysis.prediction.mixture import LEVEL
 from analysis.prediction.step_time import Choice
-from analysis.tables import metric_name, number
 from answers.predict.values import Answer, Asked, Check, Cost, Figure, Offer, Place, Table
 from answers.wording import known, percent
 from warehouse.catalogue import METRICS

@@ -19,10 +19,9 @@ from analysis.search.race import (
 )
 from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
 from answers.search.candidates import candidates
-from answers.search.found import found_at, step_of
+from answers.search.found import found_at, mix_of, of_traffic, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
-from answers.search.traffic import mix_of, of_traffic
 from answers.search.values import Out, Played, Step, Terms
 from answers.search.winner import Winner, runner_up, winner
 from answers.search.words import UNDER_WAY, ended, headline, outlook, where

@@ -11,9 +11,9 @@ from analysis.search.space import Arm, Floats, Launch, Space
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.words import brief
+from answers.search.found import of_traffic
 from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
-from answers.search.traffic import of_traffic
 from answers.search.values import Out, Played, Proof, ProofAnswer, Proven, Terms
 from warehouse.filters import Filters
 from warehouse.store_read import Reader

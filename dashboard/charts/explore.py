@@ -1,5 +1,6 @@
 """The free chart of the Data page: marks over a number, a time, a text or another amount."""
 
+import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,8 +14,22 @@ from answers.explore.values import Mark, Marks, Panel
 from dashboard.charts import Chart
 from dashboard.charts.axes import Channel, tip, title
 from dashboard.palette import arm_colour
-from dashboard.palette_keys import key_colours
 from warehouse.catalogue import METRICS
+
+_FIRST, _LAST = (0.80, 0.42, 0.40), (0.55, 0.35, 0.68)
+"""Hue, saturation and lightness of the ends: plum to a light green-blue, the long way round."""
+
+
+def key_colours(number: int) -> list[str]:
+    """Return hex colours of ``number`` values in their order."""
+    return [_between(i / max(number - 1, 1)) for i in range(number)]
+
+
+def _between(share: float) -> str:
+    hue, saturation, lightness = (a + (b - a) * share for a, b in zip(_FIRST, _LAST, strict=True))
+    red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
+    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+
 
 Kind = Literal["number", "time", "text", "path"]
 

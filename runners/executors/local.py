@@ -4,9 +4,10 @@ Neighbours disturb each other through the processor, the memory and the power th
 record says who ran beside it.
 """
 
+import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,50 @@ from pathlib import Path
 from runners.executors import Job, Outcome, State, Update, gpus_needed, last_line
 from runners.executors.placement import EXECUTOR, PARALLEL
 from runners.executors.settings import LocalSettings
-from runners.executors.told import Told
-from runners.measuring.layout import Layout
+from runners.measuring.layout import RECORD, Layout
+from runners.measuring.resume import Now, look
+from runners.planning.packing import Node, allowed, pack
 from runners.planning.plan import Launch, Plan
+from runners.planning.study import Study
 from runners.serving.processes import Guarded
-from runners.surroundings.gpu import answering, offered, survey
+from runners.surroundings.gpu import Gpu, Survey, answering, offered, survey
 from warehouse.errors import RunnerError
+
+_EVERY_S = 4.0
+
+
+@dataclass
+class Told:
+    """Looks into the results folder every few seconds and tells each good cell once."""
+
+    plan: Plan
+    job: Job
+    _known: set[str] = field(default_factory=set)
+    _looked: float = field(default_factory=time.monotonic)
+
+    def look(self, at_once: bool = False) -> None:
+        """Tell each cell that became good since the last look, with the seconds that its record
+        says it took."""
+        now = time.monotonic()
+        if now - self._looked < _EVERY_S and not at_once:
+            return
+        self._looked = now
+        layout = Layout(self.job.results.absolute(), self.plan.study.name)
+        cells = [cell for each in self.job.launches for cell in each.cells]
+        unknown = [cell for cell in cells if cell.key not in self._known]
+        found = look(self.plan, layout, unknown, Now(self.job.software))
+        for cell in found.good:
+            self._known.add(cell.key)
+            self.job.measured(cell, _seconds(found.found[cell.key].folder))
+
+
+def _seconds(folder: Path | None) -> float:
+    """Return how long a good cell took; 0 where its record does not say."""
+    if folder is None:
+        return 0.0
+    timeline = json.loads((folder / RECORD).read_bytes()).get("timeline")
+    return float(timeline.get("total", 0.0)) if isinstance(timeline, dict) else 0.0
+
 
 _LOOK_S = 0.5
 #: A launch that is asked to end stops its server first.
@@ -152,3 +191,41 @@ class _Side:
 
     def _say(self, launch: Launch, state: State, detail: str) -> None:
         self.job.report(Update(launch.launch_id, state, detail))
+
+
+#: A card that nobody uses still holds some memory for its driver.
+_FREE_MEMORY = 0.95
+
+
+def spread(
+    study: Study, launches: Sequence[Launch], found: Survey, env: Mapping[str, str]
+) -> Local | None:
+    """Return an executor that runs launches side by side on GPUs that are free now; None where only
+    one fits at a time, or where the study keeps its servers apart."""
+    if fitting(study, launches, found, env) < 2:
+        return None
+    free = _free(found, env)
+    return Local(LocalSettings(parallel=min(len(launches), len(free)), gpus=free))
+
+
+def fitting(study: Study, launches: Sequence[Launch], found: Survey, env: Mapping[str, str]) -> int:
+    """Return how many of the launches fit side by side on GPUs that are free now; 1 where the study
+    keeps its servers apart."""
+    free = _free(found, env)
+    if not allowed(study) or len(launches) < 2:
+        return 1
+    if max(gpus_needed(study, launch) for launch in launches) > len(free):
+        return 1
+    return pack(study, [(launch, 1.0) for launch in launches], Node(len(free))).at_once
+
+
+def _free(found: Survey, env: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, gpu in offered(found, env) if _is_free(gpu))
+
+
+def _is_free(gpu: Gpu) -> bool:
+    """Return whether nobody computes on the GPU and its memory is empty; one that does not answer
+    is not free."""
+    if gpu.memory_bytes is None or gpu.free_bytes is None or gpu.mig:
+        return False
+    return not gpu.processes and gpu.free_bytes >= _FREE_MEMORY * gpu.memory_bytes

@@ -18,11 +18,20 @@ from urllib.parse import urlsplit
 
 from runners.measuring import load, sampler
 from runners.measuring.attempt import Attempt
-from runners.measuring.cell_folder import fresh_folder, put_in_place, require_room
 from runners.measuring.counted import count, count_before
 from runners.measuring.guidellm import arrival_environment, command, key_environment
 from runners.measuring.keepsakes import Keep, Keepsakes
-from runners.measuring.layout import AFTER, BEFORE, MACHINE, REPORT, SAMPLES, Layout
+from runners.measuring.layout import (
+    AFTER,
+    BEFORE,
+    MACHINE,
+    REPORT,
+    SAMPLES,
+    Layout,
+    fresh_folder,
+    put_in_place,
+    require_room,
+)
 from runners.measuring.load_request import Places, load_request
 from runners.measuring.progress import Progress
 from runners.measuring.record import Happened, Setting, record, write

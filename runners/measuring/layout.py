@@ -7,12 +7,55 @@ software stood in the path have none there. Beside it: ``.<leaf>.partial`` while
 a changed study no longer stands for goes to ``.superseded/``.
 """
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from runners.planning.study import Study
 from warehouse.attempts import failed_name, failed_of
+from warehouse.errors import RunnerError
+from warehouse.secrets.names import is_secret_name
+from warehouse.secrets.texts import scrub_text
+from warehouse.secrets.words import REMOVED
+
+
+@contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder, which is gone at the end unless it was put in place."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def put_in_place(folder: Path, final: Path) -> None:
+    """Rename a folder: from here on it exists with all its files, also after a loss of power."""
+    for path in (*folder.iterdir(), folder):
+        _to_disk(path)
+    folder.rename(final)
+    _to_disk(final.parent)
+
+
+def _to_disk(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def require_room(folder: Path, needed: int) -> None:
+    """Raise OSError where the disk has less than ``needed`` bytes: better before an hour of load
+    than after."""
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
 
 RECORD, REPORT = "record.json", "guidellm.json"
 BEFORE, AFTER, SAMPLES = "metrics-before.prom", "metrics-after.prom", "metrics-samples.jsonl"
@@ -111,3 +154,28 @@ def records_under(root: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(root):
         if RECORD in names:
             yield Path(folder) / RECORD
+
+
+@contextmanager
+def results_writable(layout: Layout) -> Iterator[None]:
+    """Turn what fails on this machine's side of the results, a full disk above all, into one
+    sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise RunnerError(
+                f"The disk that holds {layout.root} is full; nothing good was lost. Make room and "
+                "run the same command again, it goes on where it stopped."
+            ) from None
+        raise RunnerError(f"The results in {layout.root} cannot be written: {error}.") from None
+
+
+def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
+    """Keep the study beside its results, without the credentials that it may hold."""
+    text = source.read_text(encoding="utf-8")
+    for name, value in study.environment.items():
+        if is_secret_name(name):
+            text = text.replace(value, REMOVED)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")

@@ -6,9 +6,8 @@ from pathlib import Path
 from runners.loads.rates import freeze, of_report
 from runners.measuring import load
 from runners.measuring.cell import Bench
-from runners.measuring.cell_folder import fresh_folder
 from runners.measuring.guidellm import command, key_environment
-from runners.measuring.layout import REPORT
+from runners.measuring.layout import REPORT, fresh_folder
 from runners.measuring.load_request import Places, load_request
 from runners.measuring.serving import Serving
 from runners.measuring.warm_up import warm_up

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dashboard.charts import axes, compare, cost
-from dashboard.load_places import LoadPlaces, load_places
+from dashboard.charts.axes import LoadPlaces, load_places
 from dashboard.palette import arm_colour
 from warehouse.loads import Load
 

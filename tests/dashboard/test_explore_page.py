@@ -17,9 +17,9 @@ from answers.explore.question import cells_sql, marks_sql
 from answers.explore.values import Behind, Clicked, Mark, Marks
 from answers.explore.words import MOST_MARKS
 from dashboard.charts import explore as charts_explore
+from dashboard.charts.explore import key_colours
 from dashboard.links import cell_link
 from dashboard.palette import arm_colour
-from dashboard.palette_keys import key_colours
 from dashboard.shelf import ask as asked
 from dashboard.shelf import open_shelf
 from dashboard.views.data import sql as box

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from dashboard.lines import served
+from dashboard.app import served
 
 
 def test_each_part_of_an_answer_is_sent_at_once() -> None:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from answers.doors.questions import QUESTIONS
-from dashboard.llms import llms
+from dashboard.agents import llms
 from dashboard.metrics import metrics
 from warehouse.watch_health import Health, this_host, write_health
 

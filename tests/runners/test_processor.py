@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import psutil
 
-from runners.watching.family import Family
-from runners.watching.processor import OTHERS, Processor
+from runners.watching.watch import OTHERS, Family, Processor
 
 SPIN = "while True: pass"
 # A spinning process of somebody else: its parent ends, so that it is nobody's child here.

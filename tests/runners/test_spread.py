@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runners.executors.spread import fitting, spread
+from runners.executors.local import fitting, spread
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.surroundings.gpu import Gpu, Survey

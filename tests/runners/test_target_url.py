@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from runners.measuring.load_request import served_model
-from runners.models.precision import contradicts, precision_of
 from runners.planning.plan import Launch, make_plan
 from runners.planning.study import Study
-from runners.serving.agreement import contradictions, stated_only, wrong_arm
+from runners.serving.agreement import (
+    contradictions,
+    contradicts,
+    precision_of,
+    stated_only,
+    wrong_arm,
+)
 from runners.serving.api_key import read_key, scrub
 from runners.serving.endpoint import use_key
 from runners.serving.says import Resolved, Said, Served, counters

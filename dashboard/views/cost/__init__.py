@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.cost.answer import cost
 from answers.cost.capacity import capacity, within
-from answers.cost.scope import kept_to
+from answers.cost.places import kept_to
 from answers.cost.trade import trade
 from answers.cost.values import Costs, Money, Terms
 from answers.cost.words import NOTHING, notes, per_year

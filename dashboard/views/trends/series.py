@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.tables import number
+from analysis.frames import number
 from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.trend.accept import Meant, accept
