@@ -12,7 +12,18 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboard.charts.spec import Drawing
 from warehouse.catalogue import Metric, percentile_label
+
+
+def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
+    """Return title -> chart, in order; a title that occurs twice is numbered."""
+    found: dict[str, Drawing] = {}
+    for number, drawing in enumerate(drawings, 1):
+        title = str(drawing["title"]["text"])
+        found[title if title not in found else f"{title} ({number})"] = drawing
+    return found
+
 
 #: Rows of a table that are sent to a browser; the rest is in the download or behind a filter.
 TABLE_ROWS = 200

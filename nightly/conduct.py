@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from nightly import history, stages
-from nightly.notify import flush
+from nightly.notify import Settings, flush
 from nightly.place import Book, Place, State, date_of, places, read_state
 from nightly.process import end_left_over
-from nightly.settings import Settings
 from nightly.stages import Came, Night
 from nightly.words import EXIT, outcome_of
 from warehouse.errors import RunnerError

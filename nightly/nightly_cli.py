@@ -13,7 +13,7 @@ from commands.interrupts import ended_by_signals
 from commands.options import judging_options
 
 if TYPE_CHECKING:
-    from nightly.settings import Settings
+    from nightly.notify import Settings
 
 #: The address of the dashboard, for links in messages.
 LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"
@@ -126,7 +126,7 @@ def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
 
 
 def _settings(study: Path, given: dict[str, Any]) -> "Settings":
-    from nightly.settings import Settings
+    from nightly.notify import Settings
     from warehouse.nights import Limits
     from warehouse.store_files import warehouse_path
 

@@ -1,10 +1,32 @@
 """The notify stage: the events of a night become messages, and those that wait are tried again."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nightly import delivery, events, judged, outbox
-from nightly.settings import Settings
-from warehouse.nights import NightSummary
+from warehouse.nights import Limits, NightSummary
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a call of the nightly is asked for. ``gate``: options of `draftboard gate`; ``run``:
+    more arguments of `draftboard run`; ``link``: address of the dashboard, without a slash at its
+    end; ``echo`` gets what the stages say."""
+
+    study: Path
+    results: Path
+    warehouse: Path
+    echo: Callable[[str], None]
+    limits: Limits = Limits()
+    gate: tuple[str, ...] = ()
+    open_exit: int = 2
+    run: tuple[str, ...] = ()
+    link: str = ""
+    dry_run: bool = False
+    digest: bool = False
+    again: bool = field(default=False)
+    """Begin another night although this one is done."""
 
 
 def notify(night: NightSummary, answer: Path, settings: Settings) -> int:

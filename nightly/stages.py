@@ -11,10 +11,9 @@ from typing import Any
 from nightly import cells, judged, words
 from nightly.budget import Budget
 from nightly.delivery import without_addresses
-from nightly.notify import notify
+from nightly.notify import Settings, notify
 from nightly.place import Book, Place, places
 from nightly.process import Command, Ended, Watching, follow
-from nightly.settings import Settings
 from warehouse.errors import NothingToReport, RunnerError
 from warehouse.nights import StageName, StageStatus
 

@@ -12,9 +12,8 @@ from commands.progress import progress
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
-from warehouse.moves_cli import clone, pull, push, restore
+from warehouse.moves_cli import clone, keep, pull, push, restore
 from warehouse.publish_cli import publish
-from warehouse.retention_cli import keep
 from warehouse.store import current_generation, open_writer
 from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from analysis.money.break_even import BreakEven, break_even
-from analysis.money.cost import Basis, usd_per_million
+from analysis.money.cost import Basis, BreakEven, break_even, usd_per_million
 from analysis.money.cost import cost as cost_of
 from analysis.money.demand import HOURS_PER_YEAR, Fleet, fleet
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
-from answers.cost.certainty import Ends, amount, ends_of
+from answers.cost.bounds import Ends, amount, ends_of
 from answers.cost.values import Amount, Costs, Money, Point, Side, Terms
 from answers.decide.values import Cell, Decision, Decisions, Level, Rates
 from warehouse.loads import Load

@@ -10,8 +10,7 @@ from analysis.frames import records
 from analysis.matching.arm_levels import ArmLevels, arm_levels, means
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Paying, Refusal, basis_of
-from analysis.service.goodput import COLUMNS, Goodput, goodput, per_request
-from analysis.service.goodput_levels import Pooled, pooled, window
+from analysis.service.goodput import COLUMNS, Goodput, Pooled, goodput, per_request, pooled, window
 from analysis.service.largest_load import Keys, Level, Reach, largest_loads
 from analysis.service.slo import Slo, parse
 from answers.cost.places import Place, places

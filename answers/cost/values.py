@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from analysis.evidence.words import Word
-from analysis.money.break_even import BreakEven
-from analysis.money.cost import Basis, Cost
+from analysis.money.cost import Basis, BreakEven, Cost
 from analysis.money.demand import Demand, Fleet
 from analysis.money.paying import Paying
 from answers.decide.values import Decision, Saving

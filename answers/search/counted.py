@@ -2,9 +2,41 @@
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.drafts.acceptance_tables import believed
 from analysis.search.space import Floats, Space
+from analysis.service.slo import Slo
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+
+def bounded(reader: Reader, filters: Filters, slo: Slo) -> pd.DataFrame:
+    """Return the values that the bounds are on: cell_id, metric, statistic, value."""
+    rows = queries.measurements(reader, filters, list(slo.metrics), list(slo.statistics))
+    found: pd.DataFrame = rows.to_pandas()[["cell_id", "metric", "statistic", "value"]]
+    once = found.drop_duplicates(["cell_id", "metric", "statistic"])
+    return once.astype({"cell_id": object})
+
+
+def broken(values: pd.DataFrame, slo: Slo, cells: pd.DataFrame, space: Space) -> NDArray[np.bool_]:
+    """Return (arms, places): whether the cells there break a bound, or lack its value.
+
+    ``values`` as ``bounded`` returns them; ``cells``: cell_id, number of the arm, place. False where
+    there is no cell.
+    """
+    shape = (len(space.arms), len(space.places))
+    there, held = np.zeros(shape, dtype=np.bool_), np.ones(shape, dtype=np.bool_)
+    there[cells["number"], cells["place"]] = True
+    for bound in slo.bounds:
+        mine = (values["metric"] == bound.metric) & (values["statistic"] == bound.statistic)
+        rows = cells.astype({"cell_id": object}).merge(values[mine], on="cell_id")
+        means = rows.groupby(["number", "place"])["value"].mean().reset_index()
+        told = np.full(shape, np.nan)
+        told[means["number"], means["place"]] = means["value"]
+        held &= bound.holds_each(told)
+    return there & ~held
 
 
 def own_lengths(acceptance: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:

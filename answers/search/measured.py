@@ -9,9 +9,8 @@ from analysis.search.lengths import lengths
 from analysis.search.space import Launch, Seen, Space
 from analysis.service.slo import parse
 from answers.ground import excluded_cells
-from answers.search.counted import own_lengths, rates_by_position
+from answers.search.counted import bounded, broken, own_lengths, rates_by_position
 from answers.search.recorded import LINE, spans_of, timed
-from answers.search.served import bounded, broken
 from answers.search.values import Terms
 from warehouse import queries
 from warehouse.filters import Filters

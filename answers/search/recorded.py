@@ -18,8 +18,7 @@ from answers.decide.answer import subject_of
 from answers.decide.configurations import configurations
 from answers.decide.values import Subject
 from answers.ground import Ground
-from answers.search.counted import own_lengths, rates_by_position
-from answers.search.served import broken
+from answers.search.counted import broken, own_lengths, rates_by_position
 
 #: Whether latency decides -> the metric and statistic that judge.
 LINE = {False: ("output_throughput", "mean"), True: ("request_latency", "p50")}

@@ -19,8 +19,7 @@ from answers.decide.values import Question
 from answers.publication.claims import claims_json
 from answers.wording import listed
 from commands.publishing import table
-from commands.publishing.card import About, card
-from commands.publishing.croissant import croissant
+from commands.publishing.croissant import About, card, croissant
 from warehouse import annotations, attestation, queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters

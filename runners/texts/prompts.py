@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from runners.loads.schedule import arranged, arrivals_of
+from runners.loads.rates import arranged, arrivals_of
 from runners.loads.trace import Arrival
 from runners.planning.asked import requests_at
 from runners.planning.datasets import Dataset

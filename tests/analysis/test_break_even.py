@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.money.break_even import break_even
+from analysis.money.cost import break_even
 from warehouse.errors import InvalidInput
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.money.paying import Hardware, Paying
-from analysis.service.goodput_levels import Pooled
+from analysis.service.goodput import Pooled
 from analysis.service.largest_load import Level, Reach
 from analysis.service.slo import parse
 from answers.cost import tables

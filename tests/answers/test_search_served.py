@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.search.space import Arm, Place, Space
 from analysis.service.slo import parse
-from answers.search.served import broken
+from answers.search.counted import broken
 
 SPACE = Space(
     (Arm("baseline", "", 0), Arm("K=1", "draft", 1)), (Place("code", 1.0), Place("code", 8.0)),

@@ -16,7 +16,7 @@ from answers.trend.answer import Trend, names
 from commands.gate import gate
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.trends.asked import Asked, trend_of
+from dashboard.views.trends.series import Asked, trend_of
 from tests.dashboard.conftest import cell, facts, source
 from tests.dashboard.opening import encoded, opened, page_of
 from warehouse import annotations

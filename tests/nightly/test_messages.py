@@ -9,9 +9,8 @@ import pytest
 
 from nightly import delivery, judged
 from nightly.events import digest, events
-from nightly.notify import flush, notify
+from nightly.notify import Settings, flush, notify
 from nightly.outbox import Outbox, queued, read
-from nightly.settings import Settings
 from tests.nightly.called import SECRET, Receiver, receiver
 from tests.nightly.test_history import FINE, night, with_stages
 from warehouse.catalogue import METRICS

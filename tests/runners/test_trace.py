@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.loads.schedule import arranged
+from runners.loads.rates import arranged
 from runners.loads.trace import Arrival, replayed
 from runners.texts.prompts import Prompt
 from warehouse.errors import StudyError

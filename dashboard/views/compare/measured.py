@@ -22,7 +22,7 @@ from dashboard.empty import nothing
 from dashboard.links import follow_first, lost
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.compare import controls, pair, tables
-from dashboard.views.compare.figure import files, grid
+from dashboard.views.compare.pair import files, grid
 from warehouse.catalogue import METRICS
 
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"

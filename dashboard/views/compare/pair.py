@@ -1,18 +1,49 @@
 """One pair of cells within the Compare page; their requests are read only when asked for."""
 
+import functools
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 import streamlit as st
 
 from answers.compare.pair import Pair, Requests, configuration, pairs, requests
 from answers.compare.values import Comparison, Setting
 from answers.wording import bracketed
+from dashboard import downloads
 from dashboard.charts import pair as drawn_pair
-from dashboard.charts.spec import specification
-from dashboard.components import plain, shown, table
-from dashboard.links import cell_link, follow_first
+from dashboard.charts.spec import Drawing, specification
+from dashboard.components import copied, plain, shown, table
+from dashboard.download_menu import file_button
+from dashboard.links import address, cell_link, follow_first
 from dashboard.shelf import Shelf, ask
-from dashboard.views.compare.figure import grid
 from warehouse.catalogue import METRICS
+
+_ACROSS = 3
+
+
+def grid(drawings: Sequence[Drawing], alternatives: Sequence[str]) -> None:
+    """Draw the charts, at most three to a row; on a phone they stand one below the other."""
+    told = list(zip(drawings, alternatives, strict=True))
+    across = min(len(told), _ACROSS)
+    for start in range(0, len(told), _ACROSS):
+        row = told[start : start + _ACROSS]
+        for place, (drawing, text) in zip(st.columns(across), row, strict=False):
+            place.vega_lite_chart(drawing, alt=text)
+
+
+def files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> None:
+    """Offer the figure as one picture and as one Vega-Lite file, and show the address that draws it
+    again."""
+    make = functools.partial(downloads.one_figure, title, tuple(drawings))
+    name = "-".join(title.lower().replace(":", "").replace(",", "").split())
+    with st.container(horizontal=True, vertical_alignment="center"):
+        file_button(f"{name}.png", "PNG", lambda: downloads.png_bytes(make()), "image/png")
+        file_button(f"{name}.svg", "SVG", lambda: downloads.svg_bytes(make()), "image/svg+xml")
+        file_button(f"{name}.vl.json", "Vega-Lite",
+                    lambda: downloads.vega_lite_bytes(make()), "application/json")  # fmt: skip
+        with st.popover("Link to this figure", icon=":material/link:"):
+            st.caption(f"Whoever opens this address on the same results sees {plain(title)}.")
+            copied(address(link))
 
 
 def render(shelf: Shelf, found: Comparison, setting: Setting) -> None:

@@ -10,7 +10,7 @@ from dashboard.charts.published import printed_values
 from dashboard.charts.spec import specification
 from dashboard.components import plain, shown, table
 from dashboard.published import mistakes, money, say
-from dashboard.views.compare.figure import files, grid
+from dashboard.views.compare.pair import files, grid
 
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 

@@ -35,9 +35,8 @@ from dashboard.chosen import (
     say_gone,
     traffics,
 )
-from dashboard.components import plain, table
+from dashboard.components import plain, table, titled
 from dashboard.download_menu import charts_menu
-from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.cost import folds

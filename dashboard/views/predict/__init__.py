@@ -21,13 +21,12 @@ from dashboard.charts.acceptance import acceptance
 from dashboard.charts.forecast import DRAWN, Sheet
 from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import Offer, offer, one_of
-from dashboard.components import plain
+from dashboard.components import plain, titled
 from dashboard.download_menu import charts_menu
-from dashboard.drawing_titles import titled
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.predict import folds
-from dashboard.views.predict.questions import asked
+from dashboard.views.predict.folds import asked
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
 

@@ -12,7 +12,7 @@ from dashboard.download_menu import rows_menu
 from dashboard.empty import nothing
 from dashboard.shelf import Shelf, ask
 from dashboard.views.trends import nights, releases, searches, series
-from dashboard.views.trends.asked import Asked, trend_of
+from dashboard.views.trends.series import Asked, trend_of
 from warehouse.filters import Filters
 
 TITLE = "Trends"

@@ -1,6 +1,7 @@
 """One series over its nights: chart, what changed, what was said, and accepting it as it is."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
@@ -8,20 +9,63 @@ from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.frames import number
+from analysis.nightly.acceptance import Acceptance
+from analysis.nightly.budgets import budgets
 from answers.runs import notes
 from answers.runs.notes import Placed
+from answers.trend import read
 from answers.trend.accept import Meant, accept
-from answers.trend.answer import Line
+from answers.trend.answer import Line, Trend, names, watch
 from dashboard import annotating
 from dashboard.access import may_edit
-from dashboard.components import Shown, folded, plain, shown, table
+from dashboard.charts.spec import Drawing, specification
+from dashboard.charts.trends import run_chart
+from dashboard.components import Shown, folded, plain, shown, table, titled
 from dashboard.download_menu import charts_menu
-from dashboard.drawing_titles import titled
 from dashboard.links import cell_link, follow_first
 from dashboard.refusals import sentence
-from dashboard.shelf import Shelf, ask
-from dashboard.views.trends.asked import Asked, Known, drawing
+from dashboard.shelf import Shelf, ask, cached
 from warehouse.errors import DraftboardError
+from warehouse.filters import Filters
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is watched, how much worse it may become (``itl=3% 5%``), and what was accepted."""
+
+    filters: Filters
+    budget: str
+    accepted: tuple[Acceptance, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """The judged trend. ``places``: metric -> the names of its judged series, worst first -> the
+    series."""
+
+    trend: Trend
+    places: dict[str, dict[str, Line]]
+
+
+@cached
+def trend_of(shelf: Shelf, asked: Asked) -> Known:
+    """Judge every series; raises UnknownKey for a budget that cannot be read."""
+    allowed = budgets(asked.budget.replace(",", " ").split())
+    trend = watch(ask(shelf, read.watched, asked.filters), allowed, asked.accepted)
+    places: dict[str, dict[str, Line]] = {}
+    told = names([line.assessed.series for line in trend.judged])
+    for name, line in zip(told, trend.judged, strict=True):
+        places.setdefault(line.metric, {})[name] = line
+    return Known(trend, places)
+
+
+@cached
+def drawing(
+    shelf: Shelf, asked: Asked, metric: str, name: str, noted: tuple[Placed, ...]
+) -> Drawing:
+    """Draw the run chart of one series, with what people noted."""
+    return specification(run_chart(trend_of(shelf, asked).places[metric][name], noted))
+
 
 #: Series that can be chosen at once; the others are behind filters.
 MOST_SERIES = 200
