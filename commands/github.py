@@ -67,7 +67,8 @@ class PullRequest:
 
         A stranger may begin a comment with the same mark, so its author has to be ours.
         """
-        login = _login(client)
+        answer = client.get("/user")
+        login = str(answer.json()["login"]) if answer.is_success else None
         for one in self._comments(client):
             author = one.get("user") or {}
             ours = author.get("login") == login if login else author.get("type") == "Bot"
@@ -81,12 +82,6 @@ class PullRequest:
             answer = client.get(path)
             yield from _checked(answer)
             path = answer.links.get("next", {}).get("url")
-
-
-def _login(client: httpx.Client) -> str | None:
-    """Return the name of the token's owner; None for a token of a workflow, which has no name."""
-    answer = client.get("/user")
-    return str(answer.json()["login"]) if answer.is_success else None
 
 
 def _checked(answer: httpx.Response) -> Any:

@@ -95,7 +95,19 @@ def _list(root: Path, with_json: bool) -> None:
         click.echo(json.dumps(told))
         return
     if events:
-        show_table(["written (UTC)", "by", "said", "about", "text"], [_row(e) for e in events])
+        show_table(
+            ["written (UTC)", "by", "said", "about", "text"],
+            [
+                [
+                    f"{e.at:%Y-%m-%d %H:%M}",
+                    e.author,
+                    _WORDS[e.action],
+                    e.target.name,
+                    e.text,
+                ]
+                for e in events
+            ],
+        )
     else:
         click.echo('Nothing was noted yet. Write: draftboard note "driver updated" --night DATE')
     if broken:
@@ -109,10 +121,3 @@ def as_json(event: "Annotation") -> dict[str, Any]:
     target = {name: value for name, value in vars(event.target).items() if value is not None}
     known = {name: value for name, value in vars(event).items() if value is not None}
     return {**known, "at": event.at.isoformat(), "target": target}
-
-
-def _row(event: "Annotation") -> list[str]:
-    return [
-        f"{event.at:%Y-%m-%d %H:%M}", event.author, _WORDS[event.action], event.target.name,
-        event.text,
-    ]  # fmt: skip

@@ -55,18 +55,18 @@ def _as_json(found: "Decisions", drafts: "Sequence[Accepted]") -> dict[str, Any]
     told = [
         decision_json(one)
         | {
-            "acceptance": [_accepted_json(x) for x in accepted_in(one, drafts)],
+            "acceptance": [
+                (
+                    {name: value for name, value in asdict(x).items() if name != "about"}
+                    | {"arm": x.arm}
+                )
+                for x in accepted_in(one, drafts)
+            ],
             "rules": [] if one.traffic.mix else [asdict(rule) for rule in rules(one, drafts)],
         }
         for one in found.decisions
     ]
     return as_json(found) | {"decisions": told}
-
-
-def _accepted_json(one: "Accepted") -> dict[str, Any]:
-    return {name: value for name, value in asdict(one).items() if name != "about"} | {
-        "arm": one.arm
-    }
 
 
 def _show(one: "Decision", drafts: "Sequence[Accepted]") -> None:

@@ -26,7 +26,7 @@ from runners.planning.estimate import (
     read_recorded,
 )
 from runners.planning.packing import Node
-from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
+from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.planning.vllm_command import PORT
 from runners.serving.engines import engine_of
@@ -174,13 +174,14 @@ def _row(launch: Launch) -> tuple[str, ...]:
         launch.variant.name,
         str(launch.tensor_parallel_size),
         ", ".join(dict.fromkeys(cell.dataset for cell in launch.cells)),
-        ", ".join(dict.fromkeys(_load(cell) for cell in launch.cells)),
+        ", ".join(
+            dict.fromkeys(
+                (cell.load if cell.concurrency is None else str(cell.concurrency))
+                for cell in launch.cells
+            )
+        ),
         str(len(launch.cells)),
     )
-
-
-def _load(cell: PlannedCell) -> str:
-    return cell.load if cell.concurrency is None else str(cell.concurrency)
 
 
 def _in_words(costs: Estimate, assumed: Assumed) -> list[str]:

@@ -76,7 +76,11 @@ def _with_few_files(
         for row in _rows(root, segment, "cell_requests")
     ]
     tables = {
-        name: write_table(root, name, pa.Table.from_pylist(rows, _schema(root, segment, name)))
+        name: write_table(
+            root,
+            name,
+            pa.Table.from_pylist(rows, pq.read_schema(root / TABLES / segment.tables[name].file)),
+        )
         for name, rows in (("request_files", listed), ("cell_requests", placed))
     }
     return Segment(segment.cells, segment.tables | tables), len(moved)
@@ -87,10 +91,6 @@ def _rows(root: Path, segment: Segment, table: str) -> list[dict[str, Any]]:
         root / TABLES / segment.tables[table].file
     ).to_pylist()
     return found
-
-
-def _schema(root: Path, segment: Segment, table: str) -> pa.Schema:
-    return pq.read_schema(root / TABLES / segment.tables[table].file)
 
 
 def _small(files: list[dict[str, Any]], target: int) -> Iterator[list[str]]:

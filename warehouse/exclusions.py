@@ -102,7 +102,10 @@ def _named(rows: Sequence[Row], word: str) -> list[Row]:
     """Return the runs that the word names, in the first way of reading it that finds any."""
     plain = word.rstrip("/")
     ways: tuple[Callable[[Row], bool], ...] = (
-        lambda row: word in (row["run_id"], run_name(row), _shown(row)),
+        lambda row: (
+            word
+            in (row["run_id"], run_name(row), f"{row['run_id']} ({row['source_id'][:_DIGITS]})")
+        ),
         lambda row: row["path"].rstrip("/") == plain,
         lambda row: row["run_id"].startswith(word) or row["path"].startswith(word),
     )
@@ -111,11 +114,6 @@ def _named(rows: Sequence[Row], word: str) -> list[Row]:
         if found and word:
             return found
     return []
-
-
-def _shown(row: Row) -> str:
-    """Name a run as the Data page names one of several that share an id."""
-    return f"{row['run_id']} ({row['source_id'][:_DIGITS]})"
 
 
 def _nearest(rows: Sequence[Row], word: str) -> str:

@@ -9,7 +9,7 @@ from warehouse.store_cache import each, folder_of, keep_tags, store_of, tags_of,
 from warehouse.store_files import REMOTE, split_url
 
 if TYPE_CHECKING:
-    from warehouse.store_object import Entry, ObjectStore
+    from warehouse.store_object import ObjectStore
 
 _FILES = "files"
 
@@ -38,7 +38,11 @@ def bring_in(folder: Path) -> None:
         return
     store = store_of(place)
     with turning(place):
-        there = {f"{_FILES}/{one.name}": one for one in store.entries(None) if _is_file(one)}
+        there = {
+            f"{_FILES}/{one.name}": one
+            for one in store.entries(None)
+            if not one.name.endswith("/") and not {"", ".", ".."} & set(one.name.split("/"))
+        }
         held = tags_of(place)
         for name in held.keys() - there.keys():
             (place / name).unlink()
@@ -46,10 +50,6 @@ def bring_in(folder: Path) -> None:
         came = {name for name, whole in each(lambda n: _fetch(place, store, n), new) if whole}
         kept = {n: one.tag for n, one in there.items() if n not in new or n in came}
         keep_tags(place, kept)
-
-
-def _is_file(one: "Entry") -> bool:
-    return not one.name.endswith("/") and not {"", ".", ".."} & set(one.name.split("/"))
 
 
 def _fetch(place: Path, store: "ObjectStore", name: str) -> bool:

@@ -24,13 +24,6 @@ class Energy:
     kwh_per_million_output_tokens: float
 
 
-def power_over_time(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return at (unix s) and watts, all GPUs added up. ``samples``: at, name, value of one cell."""
-    names = samples["name"].astype("str").str.extract(_NAME, expand=False)
-    rows = samples[names == POWER]
-    return rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
-
-
 def energy(
     samples: pd.DataFrame, window: tuple[float, float], output_tokens: float
 ) -> Energy | None:
@@ -39,7 +32,9 @@ def energy(
 
     None where no power was recorded before, in and after the window: half a curve is no energy.
     """
-    power = power_over_time(samples)
+    names = samples["name"].astype("str").str.extract(_NAME, expand=False)
+    rows = samples[names == POWER]
+    power = rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
     begin, end = window
     at, watts = power["at"].to_numpy(), power["watts"].to_numpy()
     covered = len(at) >= 2 and _covers(at, begin, end)

@@ -32,11 +32,6 @@ class Paying:
         if self.usd_per_hour is None and self.gpus_per_instance is not None:
             raise InvalidInput("--gpus-per-instance says what --usd-per-hour buys; give both.")
 
-    @property
-    def names_a_price(self) -> bool:
-        """Whether a price was stated or named, so that it is known without looking at the GPU."""
-        return self.usd_per_hour is not None or self.price is not None
-
 
 @dataclass(frozen=True)
 class Hardware:

@@ -58,7 +58,9 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
 
 def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[Line, ...]:
     """Return the judged figures that every launch has, where all of their values are above zero."""
-    wide = _wide(rows)
+    wide = rows.measurements.astype({"metric": str, "statistic": str}).pivot(
+        index="cell_id", columns=["metric", "statistic"], values="value"
+    )
     names = [line for line in JUDGED if line in wide.columns]
     table = wide[names].reindex([one, *others, *later])
     whole = [name for name in names if bool((table[name] > 0).all())]
@@ -71,13 +73,6 @@ def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[L
     return tuple(
         _line(name, values[0, at], values[split:, at], row)
         for at, (name, row) in enumerate(zip(whole, records(told), strict=True))
-    )
-
-
-def _wide(rows: Rows) -> pd.DataFrame:
-    """Return a row per cell and a column per metric and statistic."""
-    return rows.measurements.astype({"metric": str, "statistic": str}).pivot(
-        index="cell_id", columns=["metric", "statistic"], values="value"
     )
 
 

@@ -74,7 +74,7 @@ def answer(found: Known, asked: Asked, paying: Paying | None = None) -> Answer:
 
 
 def _cost(place: Place, throughput: Figure, paying: Paying | None) -> Cost | Refusal | None:
-    if paying is None or not paying.names_a_price:
+    if paying is None or (paying.usd_per_hour is None and paying.price is None):
         return None
     basis = basis_of(paying, Hardware(place.gpu, place.gpu_count, place.tensor_parallel_size))
     if isinstance(basis, Refusal):

@@ -15,14 +15,13 @@ def as_json(found: Sequence[Played], orders: Sequence[Order] = ()) -> dict[str, 
     ``next`` as a dict for JSON; names and meanings only ever grow."""
     return {
         "schema_version": SCHEMA_VERSION, "searches": [_search(one) for one in found],
-        "next": [_next(one) for one in orders],
-    }  # fmt: skip
-
-
-def _next(one: Order) -> dict[str, Any]:
-    return {
-        "launch": one.launch_id, "arm": one.arm, "datasets": one.datasets, "loads": one.loads,
-        "minutes": one.step.minutes, "why": one.step.why,
+        "next": [
+            {
+                "launch": one.launch_id, "arm": one.arm, "datasets": one.datasets,
+                "loads": one.loads, "minutes": one.step.minutes, "why": one.step.why,
+            }
+            for one in orders
+        ],
     }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from analysis.search.race import (
     spent,
     state,
 )
-from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
+from analysis.search.space import Aim, Arm, Place, Seen, Space
 from answers.search.candidates import candidates
 from answers.search.found import found_at, mix_of, of_traffic, step_of
 from answers.search.measured import Measured, measured
@@ -234,7 +234,16 @@ def _told(
     gone: Mapping[str, str],
 ) -> Played:
     space, aim, seen = known
-    steps = tuple(_measured_step(space, launch) for launch in seen.launches)
+    steps = tuple(
+        Step(
+            space.arms[launch.arm].label,
+            where(space, launch.measured),
+            space.minutes(launch.measured),
+            "measured",
+            None,
+        )
+        for launch in seen.launches
+    )
     over = isinstance(now.step, End)
     told = Played(
         planned.study, None, terms, steps, found_at(space, aim, now),
@@ -260,10 +269,3 @@ def _used_up(space: Space, now: State, seen: Seen, aim: Aim) -> tuple[str, ...]:
         return ()
     dropped = now.now.dropped(aim.error)
     return tuple(space.arms[at].label for at in sorted(seen.closed) if not dropped[at])
-
-
-def _measured_step(space: Space, launch: Launch) -> Step:
-    return Step(
-        space.arms[launch.arm].label, where(space, launch.measured),
-        space.minutes(launch.measured), "measured", None,
-    )  # fmt: skip

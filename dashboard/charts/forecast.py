@@ -135,7 +135,11 @@ def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
 
     Over K the line joins several arms, so it has no arm's colour.
     """
-    high = max(found.line["value"].max(), found.line["high"].max(), _highest(found.points))
+    high = max(
+        found.line["value"].max(),
+        found.line["high"].max(),
+        0.0 if found.points.empty else float(found.points["value"].max()),
+    )
     x, y = _axis(found), amounts("value", float(high) * 1.08 or 1.0)
     tone = colour(found.line) if found.x == "concurrency" else alt.value(QUIET)
     line = alt.Chart(found.line).encode(x=x, y=y)
@@ -152,10 +156,6 @@ def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
         _question(found, metric, x, y),
     ]
     return alt.layer(*layers).properties(title=title(*names), height=HEIGHT)
-
-
-def _highest(points: pd.DataFrame) -> float:
-    return 0.0 if points.empty else float(points["value"].max())
 
 
 def _toned(tone: object, fill: bool = False) -> dict[str, object]:

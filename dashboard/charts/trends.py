@@ -72,17 +72,19 @@ def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
     ``said``. A night that has no point, or no longer, stands at its midnight."""
     points = dict(zip(rows["night"].str[:10][::-1], rows["at"][::-1], strict=True))
     told = [
-        {"at": points.get(name, _midnight(name)), "night": name, "said": text}
+        {
+            "at": points.get(
+                name, float(pd.Timestamp(name, tz="UTC").timestamp() * 1000 + 2 * _HALF_DAY)
+            ),
+            "night": name,
+            "said": text,
+        }
         for name, text in by_night(notes)
         if name != UNKNOWN_NIGHT
     ]
     known = pd.DataFrame(told, columns=["at", "night", "said"])
     first, last = rows["at"].min() - _HALF_DAY, rows["at"].max() + _HALF_DAY
     return known[known["at"].astype(float).between(first, last)]
-
-
-def _midnight(name: str) -> float:
-    return float(pd.Timestamp(name, tz="UTC").timestamp() * 1000 + 2 * _HALF_DAY)
 
 
 def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:

@@ -42,7 +42,11 @@ def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> F
     try:
         return _enough(_offline(study), dataset)
     except StudyError as error:
-        cached = error if _is_cached(situation, hub) else None
+        cached = (
+            error
+            if (hub_cache(situation.env) / f"datasets--{hub.id.replace('/', '--')}").is_dir()
+            else None
+        )
     python = situation.guidellm.python or situation.vllm.python
     if python is None:
         return Finding(
@@ -56,7 +60,9 @@ def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> F
     try:
         interpreter.ask(python, "probe_hub", question, situation.env, timeout_s=30)
     except RunnerError as error:
-        return _not_to_be_had(dataset, hub, cached, _last(error))
+        return _not_to_be_had(
+            dataset, hub, cached, str(error).partition("could not be asked: ")[2] or str(error)
+        )
     if cached is not None:
         return Finding(
             CHECK,
@@ -69,10 +75,6 @@ def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> F
         "ok",
         f"Dataset {dataset.name}: the hub has {hub.id}; it is fetched by the first run.",
     )
-
-
-def _is_cached(situation: Situation, hub: Hub) -> bool:
-    return (hub_cache(situation.env) / f"datasets--{hub.id.replace('/', '--')}").is_dir()
 
 
 def _not_to_be_had(dataset: Dataset, hub: Hub, cached: StudyError | None, why: str) -> Finding:
@@ -113,8 +115,3 @@ def _offline(study: Study) -> Study:
 
 def _sentence(error: StudyError) -> str:
     return str(error).partition("; ")[0].rstrip(".") + "."
-
-
-def _last(error: RunnerError) -> str:
-    """Return what the hub's library said, without the name of the Python that said it."""
-    return str(error).partition("could not be asked: ")[2] or str(error)

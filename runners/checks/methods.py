@@ -49,7 +49,11 @@ def _methods(situation: Situation, launches: list[Launch]) -> Iterator[Finding]:
     yield from dict.fromkeys(problems)
     if not problems:
         used = sorted(
-            {method(launch) or "the draft's own" for launch in launches if _drafts(launch)}
+            {
+                method(launch) or "the draft's own"
+                for launch in launches
+                if launch.variant.speculative_config is not None
+            }
         )
         said = f"This vLLM knows {', '.join(used)}." if used else "The study speculates in no arm."
         yield Finding(CHECK, "ok", said)
@@ -105,7 +109,3 @@ def method(launch: Launch) -> str | None:
     """Return the method that an arm names; vLLM derives it from the draft where it is left out."""
     named = (launch.variant.speculative_config or {}).get("method")
     return None if named is None else str(named)
-
-
-def _drafts(launch: Launch) -> bool:
-    return launch.variant.speculative_config is not None

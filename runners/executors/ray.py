@@ -20,7 +20,7 @@ from runners.executors.ray_nodes import Need, await_nodes, homeless
 from runners.executors.settings import RaySettings
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
-from runners.planning.plan import Launch, Plan
+from runners.planning.plan import Plan
 from warehouse.errors import RunnerError
 
 _LOOK_S = 2.0
@@ -44,7 +44,12 @@ class RayTasks:
         RunnerError where Ray is missing or cannot be reached, or where a launch fits on no node.
         """
         with _cluster(self.settings) as ray:
-            needs = {launch.launch_id: self._need(plan, launch) for launch in job.launches}
+            needs = {
+                launch.launch_id: Need(
+                    gpus_needed(plan.study, launch), self.settings.cpus, self.settings.resources
+                )
+                for launch in job.launches
+            }
             await_nodes(ray, needs, self.settings.wait_for_nodes_s)
             patience_s = max(self.settings.wait_for_nodes_s, _NODE_LOST_S)
             watch = _Watch(ray, plan, job, needs, patience_s)
@@ -55,10 +60,6 @@ class RayTasks:
             finally:
                 watch.cancel()
         return Outcome(tuple(watch.done), tuple(watch.failed.items()))
-
-    def _need(self, plan: Plan, launch: Launch) -> Need:
-        gpus = gpus_needed(plan.study, launch)
-        return Need(gpus, self.settings.cpus, self.settings.resources)
 
 
 @contextmanager

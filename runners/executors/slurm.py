@@ -20,7 +20,7 @@ from runners.executors.slurm_commands import (
 )
 from runners.executors.waiting import Waiting
 from runners.measuring.layout import Layout
-from runners.planning.plan import Launch, Plan
+from runners.planning.plan import Plan
 from warehouse.errors import RunnerError
 
 #: A shared file system may show a finished cell some seconds after the job's end.
@@ -62,23 +62,20 @@ class Slurm:
         try:
             for launch in job.launches:
                 if launch.launch_id not in running:
-                    new[launch.launch_id] = self._submit_one(plan, job, book, launch)
+                    submission = Submission(
+                        name=book.name(launch.launch_id),
+                        command=job.command(launch),
+                        gpus=gpus_needed(plan.study, launch),
+                        output=book.log(launch.launch_id),
+                        folder=job.study.absolute().parent,
+                    )
+                    new[launch.launch_id] = submit(submission, self.settings)
         except BaseException:
             cancel(list(new.values()))
             raise
         book.write(book.read() | new)
         wanted = {launch.launch_id for launch in job.launches}
         return {name: number for name, number in (running | new).items() if name in wanted}
-
-    def _submit_one(self, plan: Plan, job: Job, book: SlurmBook, launch: Launch) -> str:
-        submission = Submission(
-            name=book.name(launch.launch_id),
-            command=job.command(launch),
-            gpus=gpus_needed(plan.study, launch),
-            output=book.log(launch.launch_id),
-            folder=job.study.absolute().parent,
-        )
-        return submit(submission, self.settings)
 
 
 def _active(book: SlurmBook) -> dict[str, SlurmJob]:

@@ -90,11 +90,6 @@ class Dataset(Part):
             raise ValueError("length_bins must rise: the most characters of each bin")
         return self
 
-    @property
-    def own_loads(self) -> Loads | None:
-        """The loads of this dataset alone; None where the study's loads hold."""
-        return Loads(concurrent=self.concurrency) if self.concurrency else self.load
-
     def parts(self) -> tuple["Dataset", ...]:
         """Return the datasets that are measured: this one, or one for each category and length."""
         by_category = [self]

@@ -245,7 +245,8 @@ class Study(Part):
 
     def loads(self, dataset: Dataset) -> Loads:
         """Return the loads that hold for a dataset."""
-        return dataset.own_loads or self.load or Loads(concurrent=self.concurrency or [])
+        own = Loads(concurrent=dataset.concurrency) if dataset.concurrency else dataset.load
+        return own or self.load or Loads(concurrent=self.concurrency or [])
 
     def sent_levels(self, dataset: Dataset) -> tuple[LoadLevel, ...]:
         """Return the levels that need prompts: those of the cells, and the sweep that finds

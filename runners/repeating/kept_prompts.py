@@ -69,7 +69,18 @@ def _kept(original: Original, layout: Layout, spoken: bool) -> KeptPrompts | Non
     path = original.drop / PROMPTS
     try:
         said = json.loads(path.read_bytes())
-        rows = [_row(row) for row in said["prompts"] if prompts.PROMPT in row]
+        rows = [
+            (
+                {prompts.PROMPT: row[prompts.PROMPT]}
+                | {
+                    name: value
+                    for name, value in row.items()
+                    if name not in ("hash", prompts.PROMPT)
+                }
+            )
+            for row in said["prompts"]
+            if prompts.PROMPT in row
+        ]
         warm_up = [row[prompts.PROMPT] for row in said["warm_up"] if prompts.PROMPT in row]
     except FileNotFoundError:
         return None
@@ -81,9 +92,3 @@ def _kept(original: Original, layout: Layout, spoken: bool) -> KeptPrompts | Non
     if hashed is None:
         return None
     return KeptPrompts(tuple(rows), tuple(warm_up), hashed, layout, spoken)
-
-
-def _row(kept: dict[str, Any]) -> dict[str, Any]:
-    return {prompts.PROMPT: kept[prompts.PROMPT]} | {
-        name: value for name, value in kept.items() if name not in ("hash", prompts.PROMPT)
-    }

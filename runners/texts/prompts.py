@@ -51,11 +51,6 @@ class PromptSet:
     conversations: bool = False
     """Whether each text is a conversation, of which the messages are sent."""
 
-    @property
-    def says_lengths(self) -> bool:
-        """Whether the trace that the prompts follow says how long answers were."""
-        return any(arrival.output_tokens for arrival in self.arrivals)
-
 
 Kept = Mapping[str, Sequence[str]]
 
@@ -163,12 +158,13 @@ def columns_of(text: str, conversation: bool) -> dict[str, Any]:
 
 
 def _rows(found: PromptSet) -> Iterator[dict[str, Any]]:
+    says_lengths = any(arrival.output_tokens for arrival in found.arrivals)
     for prompt, arrival in zip_longest(found.prompts, found.arrivals):
         row = columns_of(prompt.text, found.conversations)
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
             # Each line has the same columns, or a reader takes the type of some for nothing.
-            row |= {MOST: arrival.output_tokens or 0} if found.says_lengths else {}
+            row |= {MOST: arrival.output_tokens or 0} if says_lengths else {}
         yield row
 
 

@@ -38,7 +38,11 @@ class Processor:
     def __call__(self) -> dict[str, float]:
         """Return values by the names above, as far as the system tells them."""
         now, ours = psutil.cpu_times(), _seconds(self._family())
-        found = _shares(self._before, now, _mine(self._ours, ours))
+        found = _shares(
+            self._before,
+            now,
+            sum(seconds - self._ours.get(pid, 0.0) for pid, seconds in ours.items()),
+        )
         self._before, self._ours = now, ours
         return found | {LOAD: os.getloadavg()[0]} | self._clock()
 
@@ -81,10 +85,6 @@ def _seconds(processes: Mapping[int, psutil.Process]) -> dict[int, float]:
             continue
         found[pid] = times.user + times.system
     return found
-
-
-def _mine(before: Mapping[int, float], now: Mapping[int, float]) -> float:
-    return sum(seconds - before.get(pid, 0.0) for pid, seconds in now.items())
 
 
 class Family:

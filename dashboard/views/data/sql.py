@@ -104,7 +104,12 @@ def _asked(shelf: Shelf, sql: str) -> Answer:
     known = _known(repr(shelf), sql)
     if not known:
         place = st.empty()
-        with turns.SQL.turn(client(), lambda before: place.caption(_waiting(before))):
+        with turns.SQL.turn(
+            client(),
+            lambda before: place.caption(
+                f"Waiting: {counted(before, 'question')} before yours; one is answered at a time."
+            ),
+        ):
             known = known or [ask(Path(shelf.root), sql)]
             place.empty()
         _known(repr(shelf), sql)[:] = known
@@ -119,10 +124,6 @@ def _known(shelf: str, sql: str) -> list[Answer]:
     """
     del shelf, sql
     return []
-
-
-def _waiting(before: int) -> str:
-    return f"Waiting: {counted(before, 'question')} before yours; one is answered at a time."
 
 
 def named_once(rows: pa.Table) -> pa.Table:
