@@ -102,8 +102,8 @@ def accept(
 
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
-    from answers.trend.accept import Meant
-    from answers.trend.accept import accept as accept_night
+    from answers.trend.read import Meant
+    from answers.trend.read import accept as accept_night
     from warehouse.store import Reader, warehouse_path
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None

@@ -137,7 +137,7 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
 
 def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[Out, ...]":
     """Return the arms of a study whose answers keep them from being taken."""
-    from answers.search.answered import answering_otherwise
+    from answers.search.winner import answering_otherwise
 
     out = () if place.check is None else refused(place.drops(name), place.check)
     return out if place.any_outputs else out + answering_otherwise(reader, name, baseline)

@@ -32,7 +32,7 @@ from runners.planning.vllm_command import PORT
 from runners.serving.engines import engine_of
 from runners.surroundings.gpu import Survey, survey, visible
 from runners.surroundings.tools import tool
-from runners.texts.prompt_checks import few_prompts
+from runners.texts.prompt_files import few_prompts
 from warehouse.errors import RunnerError
 
 #: A run takes any free port.

@@ -32,12 +32,10 @@ from runners.planning.packing import Node, duration_of
 from runners.planning.plan import Plan, PlannedCell, make_plan
 from runners.planning.selection import select
 from runners.planning.study_file import read_study
-from runners.serving.api_key import read_key
-from runners.serving.endpoint import use_key
+from runners.serving.endpoint import read_key, use_key
 from runners.serving.target_url import require_one_arm
 from runners.surroundings.gpu import survey
-from runners.texts.prompt_checks import few_prompts
-from runners.texts.prompt_files import PromptFiles
+from runners.texts.prompt_files import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
 _SHOWN = 5

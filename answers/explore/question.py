@@ -3,7 +3,7 @@
 Stands on the documented views only, so that what is shown can be asked in the SQL box as it is.
 """
 
-from answers.explore.pick import AGGREGATIONS, EACH, Amount, Key, Pick
+from answers.explore.values import AGGREGATIONS, EACH, Amount, Key, Pick
 from warehouse.filters import FILTER_FIELDS, UNKNOWN, Filters
 
 #: What makes two cells cells of different settings; a mark that pools several says so.

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from answers.explore import words
-from answers.explore.pick import Amount, Pick
 from answers.explore.question import cells_sql, marks_sql
-from answers.explore.values import Behind, Cells, Clicked, Mark, Marks, Panel
+from answers.explore.values import Amount, Behind, Cells, Clicked, Mark, Marks, Panel, Pick
 from warehouse import annotations
 from warehouse.filters import Filters
 from warehouse.store import Reader

@@ -9,8 +9,7 @@ import altair as alt
 import pandas as pd
 
 from answers.explore import words
-from answers.explore.pick import Amount, Pick
-from answers.explore.values import Mark, Marks, Panel
+from answers.explore.values import Amount, Mark, Marks, Panel, Pick
 from dashboard.charts import Chart
 from dashboard.charts.axes import Channel, tip, title
 from dashboard.palette import arm_colour

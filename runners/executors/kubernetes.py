@@ -11,14 +11,15 @@ from runners.executors import Job, Outcome, Silent, gpus_needed
 from runners.executors.book import KubernetesBook
 from runners.executors.kubernetes_commands import (
     Place,
+    Seen,
     create,
     delete,
     log,
     objects,
+    seen,
 )
 from runners.executors.kubernetes_job import MOST_STUDY_BYTES, Wanted, instance, manifest
-from runners.executors.kubernetes_settings import KubernetesSettings
-from runners.executors.kubernetes_state import Seen, seen
+from runners.executors.settings import KubernetesSettings
 from runners.executors.waiting import Waiting
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runners.executors.kubernetes_settings import KubernetesSettings
 from runners.executors.placement import EXECUTOR
+from runners.executors.settings import KubernetesSettings
 
 APP, INSTANCE, LAUNCH = "app.kubernetes.io/name", "app.kubernetes.io/instance", "draftboard/launch"
 NAME = "draftboard-launch"

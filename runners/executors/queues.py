@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from runners.executors import Silent, kubernetes_state, slurm_commands
+from runners.executors import Silent, slurm_commands
 from runners.executors import kubernetes_commands as kubectl
 from runners.executors.book import KubernetesBook, SlurmBook
 from runners.measuring.layout import Layout
@@ -98,7 +98,7 @@ class KubernetesQueue:
         """Return the Jobs that Kubernetes still knows, by launch."""
         place, instance = self.book.read()
         try:
-            found = kubernetes_state.seen(kubectl.objects(place, instance))
+            found = kubectl.seen(kubectl.objects(place, instance))
         except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`.") from None
         return {

@@ -42,11 +42,10 @@ from runners.measuring.warm_up import warm_up
 from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study
-from runners.serving.api_key import scrub
 from runners.serving.diagnosis import Diagnosis
-from runners.serving.endpoint import BadStatus
+from runners.serving.endpoint import BadStatus, scrub
 from runners.serving.prefix_cache import empty_prefix_cache
-from runners.texts.origin import origin
+from runners.texts.datasets import origin
 from runners.texts.prompt_files import Prompts
 from runners.watching.sampler import MachineSampler
 from runners.watching.watch import Watch

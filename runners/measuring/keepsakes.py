@@ -14,7 +14,7 @@ from typing import Any
 
 from runners.measuring.layout import ENGINE, PROMPTS, SERVER_LOG, STUDY, Layout
 from runners.planning.study import Study
-from runners.surroundings.privacy import public
+from runners.surroundings.tools import public
 from runners.texts import prompts
 from runners.texts.prompt_files import PromptFile
 

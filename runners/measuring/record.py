@@ -16,8 +16,7 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.engines import engine_of
 from runners.surroundings import gpu, provenance
 from runners.surroundings.numa import near_gpus
-from runners.surroundings.privacy import public
-from runners.surroundings.tools import tool
+from runners.surroundings.tools import public, tool
 from warehouse.arms import EQUAL_ENGINE
 from warehouse.contract import Record
 from warehouse.secrets.values import scrub

@@ -14,7 +14,7 @@ from runners.measuring.warm_up import warm_up
 from runners.planning.datasets import Dataset
 from runners.planning.loads import SWEEP
 from runners.planning.plan import Launch, Plan, PlannedCell
-from runners.serving.api_key import scrub
+from runners.serving.endpoint import scrub
 from runners.serving.server import ServerFailed
 from runners.surroundings.host import Host
 from warehouse.errors import RunnerError

@@ -1,7 +1,7 @@
 """What a reader needs to trust a number: the software, the hardware and where both came from.
 
 Every value is what was asked and answered on this machine; what nothing answered is None. No
-credentials, no user names, no host name, no path that holds one (``runners/surroundings/privacy.py``).
+credentials, no user names, no host name, no path that holds one (``runners/surroundings/tools.py``).
 """
 
 import importlib.metadata
@@ -17,8 +17,7 @@ from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import speculative_config
 from runners.serving.engines import engine_of
 from runners.surroundings import gpu, machine
-from runners.surroundings.privacy import public
-from runners.surroundings.tools import Kind, tool
+from runners.surroundings.tools import Kind, public, tool
 from warehouse.contract import Evidence
 from warehouse.secrets.names import is_secret_name, may_be_written
 from warehouse.secrets.words import REMOVED

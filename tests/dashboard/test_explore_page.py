@@ -12,9 +12,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from answers.explore import read, words
-from answers.explore.pick import AGGREGATIONS, EACH, KEYS, Amount, Pick
 from answers.explore.question import cells_sql, marks_sql
-from answers.explore.values import Behind, Clicked, Mark, Marks
+from answers.explore.values import (
+    AGGREGATIONS,
+    EACH,
+    KEYS,
+    Amount,
+    Behind,
+    Clicked,
+    Mark,
+    Marks,
+    Pick,
+)
 from answers.explore.words import MOST_MARKS
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import key_colours

@@ -17,7 +17,7 @@ from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Question
 from answers.explore import read as read_explore
-from answers.explore.pick import KEYS, Amount, Pick
+from answers.explore.values import KEYS, Amount, Pick
 from answers.report.answer import report
 from answers.report.values import Wanted
 from answers.runs import notes

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from runners.cluster_cli import cluster
 from runners.executors import Job, Outcome, Update
 from runners.executors.kubernetes import Kubernetes
-from runners.executors.kubernetes_settings import KubernetesSettings
+from runners.executors.settings import KubernetesSettings
 from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study_file import read_study

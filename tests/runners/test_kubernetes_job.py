@@ -6,10 +6,9 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from runners.executors.kubernetes_commands import Objects
+from runners.executors.kubernetes_commands import Objects, Seen, seen
 from runners.executors.kubernetes_job import LAUNCH, Wanted, command, instance, label, manifest
-from runners.executors.kubernetes_settings import KubernetesSettings
-from runners.executors.kubernetes_state import Seen, seen
+from runners.executors.settings import KubernetesSettings
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.
 VERSIONS = ("1.31", "1.37")

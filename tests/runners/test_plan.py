@@ -15,7 +15,7 @@ from runners.planning.packing import Node, duration_of
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
-from runners.texts.prompt_checks import few_prompts
+from runners.texts.prompt_files import few_prompts
 from warehouse.loads import Load
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,7 @@ import pytest
 from runners.planning.study import Study
 from runners.probes import interpreter
 from runners.surroundings import gpu, machine, provenance
-from runners.surroundings.privacy import public
-from runners.surroundings.tools import tool
+from runners.surroundings.tools import public, tool
 from tests.runners.conftest import lab_executable
 from warehouse.errors import RunnerError
 from warehouse.secrets.words import REMOVED

@@ -14,7 +14,7 @@ from runners.planning.study_file import read_study
 from runners.repeating.kept_prompts import prompts_again
 from runners.repeating.original import plan_again, read_original
 from runners.reproduce_cli import reproduce
-from runners.texts.origin import origin
+from runners.texts.datasets import origin
 from runners.texts.prompt_files import PromptFiles
 from tests.runners.conftest import MINIMAL
 from warehouse.errors import RunnerError

@@ -16,11 +16,10 @@ from runners.serving.agreement import (
     stated_only,
     wrong_arm,
 )
-from runners.serving.api_key import read_key, scrub
-from runners.serving.endpoint import use_key
+from runners.serving.endpoint import read_key, scrub, use_key
 from runners.serving.says import Resolved, Said, Served, counters
 from runners.serving.target_url import meet
-from runners.surroundings.privacy import public
+from runners.surroundings.tools import public
 from tests.runners.engine import fake_engine, free_port
 from warehouse.errors import RunnerError
 

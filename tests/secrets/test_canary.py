@@ -18,7 +18,7 @@ from ingest.pipeline import Outcome
 from ingest.watch_lines import Lines
 from nightly import history, outbox
 from nightly.events import events
-from runners.surroundings.privacy import public
+from runners.surroundings.tools import public
 from tests.nightly.test_history import night
 from tests.secrets.forms import FORMS, STRUCTURED, ordinary
 from tests.secrets.others import OTHERS, Other

@@ -7,7 +7,7 @@ import pytest
 
 from ingest.clean import clean_text
 from ingest.not_a_number import decoded
-from runners.surroundings.privacy import public
+from runners.surroundings.tools import public
 from tests.secrets.forms import FORMS
 from warehouse.secrets.names import secrecy
 from warehouse.secrets.texts import scrub_text

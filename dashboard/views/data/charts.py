@@ -9,9 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare.words import metric_name
 from answers.explore import read, words
-from answers.explore.pick import AGGREGATIONS, KEYS, Amount, Key, Pick
 from answers.explore.question import marks_sql
-from answers.explore.values import Behind, Clicked, Panel
+from answers.explore.values import AGGREGATIONS, KEYS, Amount, Behind, Clicked, Key, Panel, Pick
 from dashboard.cells import LINK_COLUMNS, linked
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.charts.spec import Drawing, specification

@@ -14,8 +14,8 @@ from analysis.nightly.budgets import budgets
 from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.trend import read
-from answers.trend.accept import Meant, accept
 from answers.trend.answer import Line, Trend, names, watch
+from answers.trend.read import Meant, accept
 from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts.spec import Drawing, specification
