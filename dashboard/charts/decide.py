@@ -62,8 +62,7 @@ def load_map(overview: Overview, told: Decision) -> Chart:
 
 
 _SUBTITLE = (
-    "expected improvement over the baseline and how sure it is, or which other arm is better there; "
-    "outlined: your load"
+    "expected gain and how sure it is, or which other arm is better there; outlined: your load"
 )
 
 
