@@ -4,7 +4,6 @@ Charts are rendered in this process, from fonts and code that are installed: no 
 """
 
 import io
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dashboard.charts.spec import Drawing
+from warehouse.json_text import json_text
 
 #: A spreadsheet runs a text that starts so as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -70,7 +70,7 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:
     """Return the chart as a ``.vl.json`` file."""
-    return json.dumps(vega_lite(drawing), indent=1).encode()
+    return json_text(vega_lite(drawing), indent=1).encode()
 
 
 def png_bytes(drawing: Drawing) -> bytes:
