@@ -80,7 +80,7 @@ def _marks(row: Money) -> pd.DataFrame:
 def _mark(point: Point, strong: bool) -> dict[str, object]:
     usd = point.usd_per_million_output_tokens
     # An interval without an end has no place on the axis; the table tells it.
-    known = 0 < (point.low or 0) and (point.high or inf) < inf
+    known = (point.low or 0) > 0 and (point.high or inf) < inf
     return {
         "arm": point.arm or BASELINE, "concurrency": point.load.value, "load": point.load.text,
         "usd": usd, "low": point.low if known else usd, "high": point.high if known else usd,
