@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 WRITES: dict[str, str] = {
     "ingest": "{more} --warehouse {w}",
     "verdict": "--warehouse {w}",
-    "gate accept": "2026-11-02 --why planned --warehouse {w}",
+    "gate accept": "2026-11-21 --why planned --author Ann --warehouse {w}",
     "token new": "ann@example.com --warehouse {w}",
     "token revoke": "0a1b2c3d --warehouse {w}",
-    "note": "--night 2026-11-02 --text seen --warehouse {w}",
-    "exclude": "{run} --reason odd --warehouse {w}",
-    "include": "{run} --reason fine --warehouse {w}",
+    "note": "seen --night 2026-11-21 --author Ann --warehouse {w}",
+    "exclude": "{run} --reason odd --author Ann --warehouse {w}",
+    "include": "{run} --reason fine --author Ann --warehouse {w}",
     "report": "--out {out}.html --warehouse {w}",
     "share": "--out {out} --warehouse {w}",
     "collect": "{more} --results {out}",
@@ -35,7 +35,7 @@ WRITES: dict[str, str] = {
     "warehouse export": "--out {out} --warehouse {w}",
     "warehouse gc": "--warehouse {w} --grace 0",
     "warehouse keep": "--requests-for 1d --warehouse {w}",
-    "warehouse restore": "--generation 1 --warehouse {w}",
+    "warehouse restore": "1 --warehouse {w}",
 }
 #: What reads only; or what needs a study and a server, a bucket, a cluster or a key, whose own tests say it.
 OTHERS = {
@@ -74,7 +74,7 @@ def _bytes(place: Path) -> dict[str, bytes]:
 
 def _asked(command: str, disk: Path, limit: Callable[[], None]) -> subprocess.CompletedProcess[str]:
     names = {
-        "w": disk / "warehouse", "out": disk / "out", "run": "code-baseline",
+        "w": disk / "warehouse", "out": disk / "out", "run": RECORDED / "draft-model-k3" / "code",
         "more": RECORDED / "draft-model-k3",
     }  # fmt: skip
     words = [one.format(**names) for one in WRITES[command].split()]
@@ -89,6 +89,7 @@ def _judge(
 ) -> None:
     said = [line for line in done.stderr.splitlines() if "nanobind" not in line]
     assert "Traceback" not in done.stderr, done.stderr
+    assert "Usage:" not in done.stderr, f"The row of {command} is wrong: {done.stderr}"
     if done.returncode != 0:
         assert len([line for line in said if line.startswith("draftboard:")]) <= 1, said
         assert _bytes(disk) == before, "something was left, or is gone"
