@@ -184,8 +184,9 @@ def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
     claim, more = ("exp", 0.0) if hours is None else ("iat", hours * 3600)
     value = claims.get(claim)
     # What is no number is before nothing and after nothing, and would hold for ever.
-    is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LATEST
-    return value + more if is_time else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
+        return None
+    return value + more
 
 
 def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:

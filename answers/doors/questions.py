@@ -210,7 +210,8 @@ def answer_json(asking: Asking, found: Any, page: Page) -> Json:
     tells which, and how long the list is."""
     told: Json = {"schema_version": 1}
     if asking.listed is None:
-        return told | finite(asking.as_json(found))
+        told |= finite(asking.as_json(found))
+        return told
     part = asking.cut(found, page.offset, page.offset + page.limit)
     return (
         told

@@ -87,7 +87,7 @@ def test_no_token_that_does_not_count_opens_anything(
         counts[:-1],
         f"{counts}x",
         counts.upper(),
-        "",
+        "-",
         "draftboard_",
         "x" * 5000,
     )
