@@ -213,8 +213,5 @@ def answer_json(asking: Asking, found: Any, page: Page) -> Json:
         told |= finite(asking.as_json(found))
         return told
     part = asking.cut(found, page.offset, page.offset + page.limit)
-    return (
-        told
-        | finite(asking.as_json(part))
-        | {"page": {"total": asking.length(found), **vars(page)}}
-    )
+    told |= finite(asking.as_json(part))
+    return told | {"page": {"total": asking.length(found), **vars(page)}}
