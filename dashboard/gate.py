@@ -31,6 +31,7 @@ _OPEN = frozenset(
 )
 #: Where the address waits that somebody asked for who had to log in first, and for how many seconds.
 _ASKED, _WAITS_S = "draftboard_asked", 900
+_USUAL_PORT = {"http": ":80", "https": ":443"}
 _ELSEWHERE = (
     "A page of another origin asked for this, so it is not answered; whoever runs the server can allow "
     "an origin in server.corsAllowedOrigins of Streamlit's configuration."
@@ -84,7 +85,11 @@ def _elsewhere(visit: HTTPConnection) -> ASGIApp | None:
     """
     host = visit.headers.get("host", "").lower()
     for origin in visit.headers.getlist("origin"):
-        if not is_allowed_origin(origin) and origin.lower().partition("://")[2] != (host or None):
+        scheme, _, place = origin.lower().partition("://")
+        # A proxy may name the port that a browser leaves out.
+        usual = _USUAL_PORT.get(scheme, "")
+        is_own = bool(place) and place.removesuffix(usual) == host.removesuffix(usual)
+        if not (is_own or is_allowed_origin(origin)):
             return _refused(visit, Refused(_ELSEWHERE))
     return None
 

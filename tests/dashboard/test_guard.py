@@ -88,6 +88,22 @@ def test_a_page_of_another_origin_is_refused_before_anything_else_is_asked(
     assert status == 403
 
 
+def test_a_page_of_its_own_is_served_behind_a_proxy_with_https(address: str) -> None:
+    port = address.rpartition(":")[2]
+    own = (("localhost", "https://localhost"), ("localhost:443", "https://LOCALHOST"),
+           ("localhost", "http://localhost:80"), (f"localhost:{port}", f"https://localhost:{port}"))  # fmt: skip
+    with visiting(address, "viewer") as client:
+        for host, origin in own:
+            answer = client.get("/", headers={"Host": host, "Origin": origin})
+            assert answer.status_code == 200, (host, origin)
+        for host, origin in (
+            ("localhost:80", "https://localhost"),
+            ("localhost", "https://localhost:80"),
+        ):
+            answer = client.get("/", headers={"Host": host, "Origin": origin})
+            assert answer.status_code == 403, (host, origin)
+
+
 def test_an_editor_reaches_the_pages_and_the_upload(address: str) -> None:
     with visiting(address, "editor") as client:
         assert client.get("/").status_code == 200
