@@ -94,7 +94,33 @@ def _answered(question: bytes, bounds: Bounds) -> bytes:
 
 def _read(said: bytes, bounds: Bounds) -> Answer:
     rows = pa.ipc.open_stream(said).read_all()
-    return Answer(rows.slice(0, bounds.rows), rows.num_rows > bounds.rows)
+    kept = rows.slice(0, bounds.rows)
+    columns = [_holdable(column) for column in kept.columns]
+    return Answer(
+        pa.table(columns, names=kept.column_names) if columns else kept, rows.num_rows > bounds.rows
+    )
+
+
+def _holdable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return the column; as text where Python or a file has no word for it, such as a day before all
+    years, or an interval of months."""
+    kind = column.type
+    if not (pa.types.is_temporal(kind) or pa.types.is_nested(kind)):
+        return column
+    with suppress(OverflowError, ValueError):
+        column.to_pylist()
+        if not (pa.types.is_interval(kind) or pa.types.is_union(kind) or kind == pa.struct([])):
+            return column
+    return pa.array(map(_text, column), pa.string())
+
+
+def _text(one: pa.Scalar) -> str | None:
+    with suppress(OverflowError, ValueError):
+        value = one.as_py()
+        return None if value is None else str(value)
+    with suppress(pa.ArrowException):
+        return str(one.cast(pa.string()).as_py())
+    return "<value out of range>"
 
 
 def _too_long(bounds: Bounds) -> InvalidInput:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from answers.cost.values import Amount
@@ -42,6 +42,8 @@ def _both(low: float | None, high: float | None) -> tuple[float, float] | None:
 
 
 def _nearer(low: float, high: float) -> tuple[float, float]:
+    if not 0 < low <= high < inf:
+        return low, high
     middle, half = (log(low) + log(high)) / 2, (log(high) - log(low)) / 2 * _NEARER
     return exp(middle - half), exp(middle + half)
 
