@@ -1,4 +1,4 @@
-# make demo | check | test | test-long | truth | fuzz | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
+# make demo | check | test | test-long | truth | fuzz | attack | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
 # make lab LAB=quick | full | costly | traffic | soak | search: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
@@ -10,7 +10,7 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench lock sbom clean install
+.PHONY: demo check quick test test-long truth fuzz attack lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench lock sbom clean install
 
 install: .venv/.installed
 
@@ -57,6 +57,16 @@ truth: install
 # make fuzz SECONDS=3600 FUZZ="--only guidellm"
 fuzz: install
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --add docs/performance.md $(FUZZ)
+
+# What docs/security.md promises, tried: ten minutes at most, on this machine only. The tables are read off routes, questions,
+# commands and the facts of a result, so a new one is attacked unasked, or fails for want of a row.
+attack: install
+	timeout 600 $(BIN)/pytest -n 2 --dist loadfile -q --durations 5 $(ATTACKED)
+
+ATTACKED := tests/attack tests/test_not_finite.py tests/test_security.py tests/warehouse/test_question.py \
+  tests/dashboard/test_access.py tests/dashboard/test_guard.py tests/dashboard/test_guard_matrix.py \
+  tests/dashboard/test_agents.py tests/dashboard/test_downloads.py tests/secrets/test_linear.py \
+  tests/secrets/test_canary.py --deselect tests/secrets/test_canary.py::test_no_credential_of_a_result_reaches_what_draftboard_writes
 
 LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from warehouse.controls import for_terminal
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         cli.main(args=argv, prog_name="draftboard")
     except DraftboardError as error:
-        click.echo(f"draftboard: {error}", err=True)
+        click.echo(f"draftboard: {for_terminal(str(error))}", err=True)
         raise SystemExit(error.status) from None
 
 

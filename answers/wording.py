@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 
 UNKNOWN = "unknown"
 #: Where a reader of Markdown makes a link, a mention or a reference of bare text. A word joiner is
@@ -35,6 +36,8 @@ METHODS = {
 def points(ratio: float) -> str:
     """Write a ratio in percent without the sign of percent: ``+20.7``; ``-1,388`` without a decimal
     where it is large, ``+10,000+`` where it is larger than anything means."""
+    if math.isnan(ratio):
+        return UNKNOWN
     if abs(ratio) > _LARGEST:
         return f"{math.copysign(_LARGEST, ratio) * 100:+,.0f}+"
     return f"{ratio * 100:+,.{0 if abs(ratio) >= 10 else 1}f}"
@@ -43,7 +46,7 @@ def points(ratio: float) -> str:
 def percent(ratio: float | None, sign: bool = True) -> str:
     """Write a ratio in percent: ``+20.7 %``; without a plus or minus where a word beside it says
     the direction."""
-    if ratio is None:
+    if ratio is None or math.isnan(ratio):
         return UNKNOWN
     text = points(ratio) if sign else points(ratio)[1:]
     return f"{text}{_SPACE}%"
@@ -58,9 +61,7 @@ def size(ratio: float) -> str:
 
 def interval(low: float | None, high: float | None) -> str:
     """Write an interval of ratios in percent: ``+18.2 to +23.3 %``; empty where there is none."""
-    if low is None or high is None:
-        return ""
-    return f"{points(low)} to {points(high)}{_SPACE}%"
+    return between(low, high, points, f"{_SPACE}%")
 
 
 def directed(low: float | None, high: float | None, better: bool) -> str:
@@ -69,8 +70,23 @@ def directed(low: float | None, high: float | None, better: bool) -> str:
     if low is None or high is None:
         return ""
     first, last = (low, high) if better else (-high, -low)
-    ends = (points(end).removeprefix("+") for end in (first, last))
-    return f"{' to '.join(ends)}{_SPACE}%"
+    return between(first, last, lambda end: points(end).removeprefix("+"), f"{_SPACE}%")
+
+
+def between(
+    low: float | None, high: float | None, said: Callable[[float], str], unit: str = ""
+) -> str:
+    """Write an interval whose ends ``said`` writes; empty where there is none. An end that lies
+    beyond all numbers is said so: ``no lower bound, up to +23.3 %``."""
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return ""
+    if abs(low) == abs(high) == math.inf:
+        return "no bound"
+    if low == -math.inf:
+        return f"no lower bound, up to {said(high)}{unit}"
+    if high == math.inf:
+        return f"from {said(low)}{unit}, no upper bound"
+    return f"{said(low)} to {said(high)}{unit}"
 
 
 def known(value: object) -> str:

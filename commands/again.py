@@ -1,6 +1,5 @@
 """The drops of a cell and of its repetition, compared in a warehouse that is gone afterwards."""
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from commands.ours import asked, rejected
 from warehouse.errors import InvalidInput
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.again.values import Again
@@ -45,7 +45,7 @@ def show(found: "Again", as_json: bool) -> None:
     from commands.output import show_table
 
     if as_json:
-        click.echo(json.dumps(contract.as_json(found), allow_nan=False))
+        click.echo(json_text(contract.as_json(found)))
         return
     click.echo(f"{found.cell}: {found.headline}")
     click.echo(words.stands_on(found))

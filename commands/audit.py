@@ -1,11 +1,11 @@
 """``draftboard audit``: who noted, excluded, accepted, and kept files."""
 
-import json
 from pathlib import Path
 
 import click
 
 from commands.options import json_option, whole_warehouse_option
+from warehouse.json_text import json_text
 
 
 @click.command()
@@ -23,7 +23,7 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
     deeds = audit.read(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
-        click.echo(json.dumps({"schema_version": 1, "deeds": told}))
+        click.echo(json_text({"schema_version": 1, "deeds": told}))
         return
     if not deeds:
         click.echo("Nobody has noted, excluded, accepted or kept anything yet.")

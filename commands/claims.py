@@ -1,6 +1,5 @@
 """``draftboard claims``: recompute a table of published figures and flag what does not follow."""
 
-import json
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from analysis.published.claims import Claims
@@ -43,7 +43,7 @@ def claims(
     judged = judge(tables)
     judged = _beside(judged, tables.model, warehouse, filters_from(given))
     if as_json:
-        click.echo(json.dumps(judged.as_json(), allow_nan=False))
+        click.echo(json_text(judged.as_json()))
     else:
         _show(judged, everything)
 

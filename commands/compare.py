@@ -1,6 +1,5 @@
 """``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from commands.options import (
     json_option,
     warehouse_option,
 )
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.compare.values import Arm, Comparison, Setting
@@ -54,7 +54,7 @@ def compare(
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
-        click.echo(json.dumps(contract.as_json(found), allow_nan=False))
+        click.echo(json_text(contract.as_json(found)))
     else:
         _show(found)
 

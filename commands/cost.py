@@ -1,6 +1,5 @@
 """``draftboard cost``: what tokens cost, on which basis, and what speculation saves."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 from commands.decide_options import question_from, question_options
 from commands.options import filter_options, json_option, warehouse_option
 from commands.price_options import paying_from, price_list, price_options
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from analysis.money.demand import Demand
@@ -65,7 +65,7 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 
     prices = price_list(file)
     if as_json:
-        click.echo(json.dumps({"prices": [price.model_dump() for price in prices]}))
+        click.echo(json_text({"prices": [price.model_dump() for price in prices]}))
         return
     header = ["name", "USD/h", "GPUs", "GPU", "USD/GPU-h", "kind", "date", "source"]
     rows = [
@@ -91,7 +91,7 @@ def _one(given: Mapping[str, Any], as_json: bool) -> None:
     needed = demand and fleet(demand, output, basis, given["whole_instances"]).as_json()
     if as_json:
         answer = {**found.as_json(), "output_throughput": output, "basis": basis.as_json()}
-        click.echo(json.dumps({**answer, "fleet": needed}))
+        click.echo(json_text({**answer, "fleet": needed}))
         return
     lines = {**found.as_json(), **(needed or {})}
     shown = {name: value for name, value in lines.items() if value is not None}
@@ -119,7 +119,7 @@ def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool
 
     found = _answer(warehouse, given)
     if as_json:
-        click.echo(json.dumps(as_json_object(found), allow_nan=False))
+        click.echo(json_text(as_json_object(found)))
     elif not found.rows:
         click.echo(
             found.why_none or "There is nothing to cost; draftboard runs lists what there is."

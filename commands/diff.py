@@ -1,12 +1,12 @@
 """``draftboard diff A B``: how two cells or runs differ in their configuration."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from commands.options import json_option, whole_warehouse_option
+from warehouse.json_text import json_text
 
 
 @click.command()
@@ -30,7 +30,7 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     changes = differences(before, after)
     if as_json:
         rows = [vars(change) for change in changes]
-        click.echo(json.dumps({"a": one, "b": other, "changes": rows}, default=str))
+        click.echo(json_text({"a": one, "b": other, "changes": rows}))
         return
     if not changes:
         click.echo("No difference in anything that is recorded.")

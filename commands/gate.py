@@ -1,6 +1,5 @@
 """``draftboard gate``: has anything become worse over the nights? The exit status says so."""
 
-import json
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from commands.options import (
     whole_warehouse_option,
 )
 from warehouse.errors import DraftboardError, InvalidInput
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from analysis.nightly.nights import Series
@@ -182,7 +182,7 @@ def _print_json(found: "Trend") -> None:
     from answers.trend.plain import as_json
 
     told = as_json(found) | {"exit": EXIT[found.status]}
-    click.echo(json.dumps(told, allow_nan=False, default=str))
+    click.echo(json_text(told))
 
 
 def _show(found: "Trend") -> None:

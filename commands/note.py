@@ -1,6 +1,5 @@
 """``draftboard note``: write down what a run or a night was like, apart from its results."""
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ import click
 
 from commands.annotating import author_option, author_or_unknown, target_of_run
 from commands.options import json_option, whole_warehouse_option
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from warehouse.annotations import Annotation, Target
@@ -59,7 +59,7 @@ def _write(root: Path, text: str | None, given: dict[str, Any]) -> None:
     event = annotations.annotation("note", target, str(text), author)
     annotations.add(root, event)
     if given["as_json"]:
-        click.echo(json.dumps(as_json(event)))
+        click.echo(json_text(as_json(event)))
     else:
         left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
         click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
@@ -92,7 +92,7 @@ def _list(root: Path, with_json: bool) -> None:
         excluded = [as_json(event) for event in annotations.excluded_runs(root).values()]
         told = {"annotations": [as_json(event) for event in events], "excluded": excluded,
                 "unreadable_lines": broken}  # fmt: skip
-        click.echo(json.dumps(told))
+        click.echo(json_text(told))
         return
     if events:
         show_table(

@@ -22,6 +22,7 @@ from answers.doors import rows
 from warehouse import queries
 from warehouse.catalogue import line_of
 from warehouse.filters import FILTER_FIELDS, Filters
+from warehouse.json_text import json_text
 from warehouse.store import Reader
 from warehouse.store_follow import not_fresh
 
@@ -87,7 +88,7 @@ class Answer(Generic[Value]):
 
     def to_json(self) -> Any:
         """Return what the command prints with ``--json``, as plain values. Unknown is None."""
-        return json.loads(json.dumps(self._json(self.value), allow_nan=False, default=str))
+        return json.loads(json_text(self._json(self.value)))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per line of the answer, with the names of ``to_json``; nested names have a dot."""

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warehouse.controls import for_terminal
+
 
 def show_table(
     header: Sequence[str],
@@ -32,7 +34,7 @@ def show_table(
         side: Literal["left", "right"] = "right" if numeric else "left"
         table.add_column(name, justify=side, no_wrap=position == 0, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(value) for value in row))
+        table.add_row(*(Text(for_terminal(value)) for value in row))
     console.print(table)
 
 

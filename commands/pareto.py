@@ -1,12 +1,12 @@
 """``draftboard pareto``: what a GPU yields against what a user sees, dominated points marked."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.cost.trade import Trade
@@ -32,7 +32,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     with Reader(warehouse_path(warehouse)) as reader:
         found = trade(reader, filters_from(given))
     if as_json:
-        click.echo(json.dumps(trade_json(found, front), allow_nan=False))
+        click.echo(json_text(trade_json(found, front)))
     elif not found.groups and not found.left_out:
         click.echo("No cell matches. `draftboard runs` lists what there is.")
     else:

@@ -1,6 +1,5 @@
 """``draftboard runs``: what the warehouse holds, one line a cell group."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import click
 
 from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
+from warehouse.json_text import json_text
 
 Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.
@@ -61,7 +61,7 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     if as_json:
         from answers.doors.rows import nested_json
 
-        click.echo(json.dumps([nested_json(row) for row in rows], default=str, indent=1))
+        click.echo(json_text([nested_json(row) for row in rows], indent=1))
         return
     if not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")

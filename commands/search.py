@@ -1,6 +1,5 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 from commands.options import filter_options, filters_from, json_option
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.search.live import Live
@@ -121,7 +121,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     with Reader(warehouse_path(warehouse)) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
-        click.echo(json.dumps(contract(found), allow_nan=False))
+        click.echo(json_text(contract(found)))
         return
     if not found:
         click.echo("No study here has a baseline and arms that were measured at the same loads.")
@@ -148,7 +148,7 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
         with ended_by_signals("stopped; the same command goes on from here"), telling:
             now = search_on(place, planned, terms, telling)
     if given["as_json"]:
-        click.echo(json.dumps(contract([now.told], now.orders), allow_nan=False))
+        click.echo(json_text(contract([now.told], now.orders)))
         return
     if given["dry_run"]:
         _stands(now)

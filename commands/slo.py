@@ -1,12 +1,12 @@
 """``draftboard slo``: the largest load of each arm that meets an SLO, and its goodput."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.cost.capacity import Capacity
@@ -36,7 +36,7 @@ def slo(
     with Reader(warehouse_path(warehouse)) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
     if as_json:
-        click.echo(json.dumps(capacity_json(found), allow_nan=False))
+        click.echo(json_text(capacity_json(found)))
     elif not found.arms:
         click.echo("No cell matches. `draftboard runs` lists what there is.")
     else:

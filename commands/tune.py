@@ -1,6 +1,5 @@
 """``draftboard tune``: which K at which load, as vLLM takes it, and why."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 from commands.decide_options import question_from, question_options
 from commands.options import filter_options, json_option, warehouse_option
 from commands.verdict import show_flags
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         found = decide(reader, question)
         drafts = accepted(reader, question.filters)
     if as_json:
-        click.echo(json.dumps(_as_json(found, drafts), allow_nan=False))
+        click.echo(json_text(_as_json(found, drafts)))
     elif found.why_none is not None:
         click.echo(found.why_none)
     for one in () if as_json else found.decisions:

@@ -1,6 +1,5 @@
 """``draftboard verdict``: one paragraph a manager can read, and what it stands on."""
 
-import json
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from commands.decide_options import question_from, question_options
 from commands.options import filter_options, json_option, warehouse_option
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ def verdict(
 def _print_json(found: "Decisions", told: "Sequence[str]") -> None:
     from answers.decide.contract import as_json
 
-    click.echo(json.dumps(as_json(found) | {"changed": list(told)}, allow_nan=False))
+    click.echo(json_text(as_json(found) | {"changed": list(told)}))
 
 
 def _record(root: Path, found: "Decisions") -> None:

@@ -1,6 +1,5 @@
 """``draftboard whatif``: what a K, load, acceptance or length that was not measured would give."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ import click
 
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 from commands.price_options import paying_from, price_options
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from answers.predict.values import Answer, Asked, Refused, Table
@@ -74,7 +74,7 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
         given["acceptance_rate"], k, given["text"], given["decode_share"], given["draft_cost"]
     )
     if as_json:
-        click.echo(json.dumps(asked.found().as_json()))
+        click.echo(json_text(asked.found().as_json()))
         return
     _show_table(table(asked))
     click.echo(NOT_MEASURED)
@@ -100,7 +100,7 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
     elif as_json:
-        click.echo(json.dumps(as_json_object(found), allow_nan=False))
+        click.echo(json_text(as_json_object(found)))
     else:
         click.echo(told, nl=bool(told))
         _show(found)

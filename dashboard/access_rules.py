@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dashboard.ledger import Limits
 from dashboard.user import LoginNeeded, NotAllowed, Refused, Role, User
+from warehouse.tokens import account_of
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.
@@ -19,20 +20,22 @@ _SECRET_LENGTH = 32
 _CALLBACK = "/oauth2callback"
 #: The same number as ``annotations.LONGEST_AUTHOR``.
 _LONGEST_NAME = 80
+#: Seconds of the clock that no login reaches (the year 5138): what says so counts in another unit.
+_LATEST = 1e11
 
 
 def _domain(text: str) -> str:
-    domain = text.casefold().removeprefix("@")
+    domain = text.removeprefix("@")
     if not domain or set(domain) & set("@* \t"):
         raise ValueError("not a domain")
-    return domain
+    return account_of(domain)
 
 
 def _address(text: str) -> str:
-    name, at, domain = text.casefold().partition("@")
+    name, at, domain = text.partition("@")
     if not (name and at and domain) or set(text) & set("* \t"):
         raise ValueError("not an address")
-    return text.casefold()
+    return account_of(text)
 
 
 def _safe_url(text: str) -> str:
@@ -180,20 +183,21 @@ def _role(access: Access, address: str, groups: frozenset[str]) -> Role | None:
 def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
     claim, more = ("exp", 0.0) if hours is None else ("iat", hours * 3600)
     value = claims.get(claim)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    # What is no number is before nothing and after nothing, and would hold for ever.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
         return None
     return value + more
 
 
 def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
-    """Return the mail address in small letters; empty where the provider did not verify it and it
+    """Return the mail address as it is compared; empty where the provider did not verify it and it
     is not trusted."""
     address = claims.get("email")
     if not isinstance(address, str) or address.count("@") != 1:
         return ""
     # Some providers write the word; anything but a plain yes is a no.
-    verified = claims.get("email_verified") in (True, "true")
-    return address.casefold() if verified or trusted else ""
+    said = claims.get("email_verified")
+    return account_of(address) if said is True or said == "true" or trusted else ""
 
 
 def _groups(claim: object) -> frozenset[str]:

@@ -6,9 +6,7 @@ Each request stands alone: no session is kept, so nothing is left behind by an a
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -68,7 +66,7 @@ class Agents:
     """ASGI application that answers one message of an agent at a time."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; where the package of the protocol is missing, or another site asks, refuse."""
+        """Answer; where the package of the protocol is missing, refuse."""
         refusal = _refusal(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -79,16 +77,10 @@ class Agents:
 
 
 def _refusal(scope: Scope) -> ASGIApp | None:
-    said = Headers(scope=scope)
     if scope["method"] != "POST":
         # A stream that waits for news would stay open, and there is no news.
         told = "A message of the protocol comes by POST, and its answer with it."
         return problem(HTTPStatus.METHOD_NOT_ALLOWED, told, {"Allow": "POST"})
-    origin = urlsplit(said.get("origin", ""))
-    if origin.netloc and origin.netloc != said.get("host"):
-        return problem(
-            HTTPStatus.FORBIDDEN, "An agent asks for itself, not a page of another site."
-        )
     try:
         import mcp  # noqa: F401
     except ModuleNotFoundError:

@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import Mount, Route
-from streamlit import App
+from streamlit import App, net_util
 
 from dashboard import memory
 from dashboard.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
@@ -53,6 +53,9 @@ async def served(_: object) -> AsyncIterator[None]:
     answer_at_once()
     yield
 
+
+# For an origin that is allowed, Streamlit would ask an address on the internet for this machine's own.
+net_util.get_external_ip = lambda: None
 
 memory.give_back()
 memory.keep_imports()

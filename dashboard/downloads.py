@@ -4,7 +4,8 @@ Charts are rendered in this process, from fonts and code that are installed: no 
 """
 
 import io
-import json
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dashboard.charts.spec import Drawing
+from warehouse.json_text import json_text
 
-#: A spreadsheet runs a text that starts so as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: A spreadsheet runs a text that starts so as a formula, also behind what it leaves out or takes for the
+#: end of a cell; wide and small forms of the signs are the signs.
+_FORMULA = re.compile(r"[\s\x00-\x20\u200b\ufeff;,]*[=+\-@]|[\t\r\n]")
 #: A chart in a file has no page that gives it a width.
 _WIDTH = 640
 #: Width of a chart beside others, and how many stand in a row.
@@ -34,7 +37,9 @@ def csv_bytes(rows: pd.DataFrame) -> bytes:
 
 
 def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str) or not _FORMULA.match(unicodedata.normalize("NFKC", value[:64])):
+        return value
+    return f"'{value}"
 
 
 def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
@@ -70,7 +75,7 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:
     """Return the chart as a ``.vl.json`` file."""
-    return json.dumps(vega_lite(drawing), indent=1).encode()
+    return json_text(vega_lite(drawing), indent=1).encode()
 
 
 def png_bytes(drawing: Drawing) -> bytes:

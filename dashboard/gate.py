@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.auth_util import get_cookie_with_chunks, get_origin_from_redirect_uri
 from streamlit.user_info import generate_login_redirect_url
-from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.server_util import get_cookie_secret, is_allowed_origin
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
@@ -31,6 +31,11 @@ _OPEN = frozenset(
 )
 #: Where the address waits that somebody asked for who had to log in first, and for how many seconds.
 _ASKED, _WAITS_S = "draftboard_asked", 900
+_USUAL_PORT = {"http": ":80", "https": ":443"}
+_ELSEWHERE = (
+    "A page of another origin asked for this, so it is not answered; whoever runs the server can allow "
+    "an origin in server.corsAllowedOrigins of Streamlit's configuration."
+)
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Draftboard</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,8 +54,11 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what may come in; answer the rest."""
         answer = None
-        if scope["type"] in ("http", "websocket") and path_of(scope) not in _OPEN:
-            answer = _answer(HTTPConnection(scope))
+        if scope["type"] in ("http", "websocket"):
+            visit = HTTPConnection(scope)
+            # A websocket opens nowhere but at the pages: no address of it is open to all.
+            is_open = scope["type"] == "http" and path_of(scope) in _OPEN
+            answer = _elsewhere(visit) or (None if is_open else _answer(visit))
         await (answer or self._app)(scope, receive, send)
 
 
@@ -66,6 +74,23 @@ def _answer(visit: HTTPConnection) -> ASGIApp | None:
     asked = visit.cookies.get(_ASKED)
     if asked and visit.scope["type"] == "http" and _is_first_page(visit):
         return _led_on(unquote(asked))
+    return None
+
+
+def _elsewhere(visit: HTTPConnection) -> ASGIApp | None:
+    """Return what a page of another origin gets, whoever looks at it; None for one of this server.
+
+    Its own is the same host and port. Streamlit would take any port of this machine, and ask an
+    address on the internet for ours.
+    """
+    host = visit.headers.get("host", "").lower()
+    for origin in visit.headers.getlist("origin"):
+        scheme, _, place = origin.lower().partition("://")
+        # A proxy may name the port that a browser leaves out.
+        usual = _USUAL_PORT.get(scheme, "")
+        is_own = bool(place) and place.removesuffix(usual) == host.removesuffix(usual)
+        if not (is_own or is_allowed_origin(origin)):
+            return _refused(visit, Refused(_ELSEWHERE))
     return None
 
 

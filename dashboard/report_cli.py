@@ -36,6 +36,8 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report.values import Wanted
     from dashboard.report import html, library
     from warehouse.store import Reader, warehouse_path
+    from warehouse.store_files import publish
+    from warehouse.store_private import private_beside
 
     library()
     wanted = Wanted(
@@ -45,7 +47,10 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     with Reader(warehouse_path(warehouse)) as reader, working("writing the report"):
         text = html(collected(reader, wanted))
     try:
-        out.write_text(text, encoding="utf-8")
+        # A report that was cut off is none: the file is there whole, or as it was.
+        with private_beside(out) as place:
+            (place / out.name).write_text(text, encoding="utf-8")
+            publish(place / out.name, out)
     except OSError as error:
         raise InvalidInput(
             f"The report cannot be written to {out} ({error.strerror}); name another --out."

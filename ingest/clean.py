@@ -1,25 +1,23 @@
 """The last gate before the warehouse: no credentials, no control characters, finite numbers."""
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from warehouse.contract import Facts
+from warehouse.controls import on_one_line
 from warehouse.rows import Cell
 from warehouse.secrets.texts import scrub_text
 from warehouse.secrets.values import scrub
 
-# Control characters would move the cursor of a terminal that lists them; a newline forges a line.
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 _TEXTS = ("error", "prompt", "output")
 
 
 def clean_text(text: str) -> str:
     """Return a text without credentials and control characters."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", scrub_text(_encodable(text)))
+    return on_one_line(scrub_text(_encodable(text)))
 
 
 def clean_cell(cell: Cell, keep_text: bool) -> Cell:

@@ -1,6 +1,5 @@
 """``draftboard ingest``: the command line of the pipeline."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from commands.deriving import derive_new_facts
 from commands.progress import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
+from warehouse.json_text import json_text
 from warehouse.store_inbox import inbox
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
         outcome = _run(paths, options, given, more)
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(json.dumps(outcome.as_json()) if given["as_json"] else table(outcome))
+    click.echo(json_text(outcome.as_json()) if given["as_json"] else table(outcome))
     ctx.exit(1 if outcome.rejected else 0)
 
 

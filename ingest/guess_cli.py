@@ -1,6 +1,5 @@
 """``draftboard ingest --guess``: shows what would be taken in as what, asks, and lets go or not."""
 
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ import click
 
 from ingest.clean import clean_text
 from warehouse.errors import UnknownKey
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from ingest.discovery import Unit
@@ -51,7 +51,7 @@ def agreed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -
     files, outcome = _looked_at(paths, options)
     asks = not given["yes"] and not given["as_json"] and _is_terminal()
     if given["as_json"] and not given["yes"]:
-        click.echo(json.dumps(_as_json(files, outcome), indent=1))
+        click.echo(json_text(_as_json(files, outcome), indent=1))
     elif not given["as_json"]:
         _show(files, outcome)
     if asks and files:

@@ -16,8 +16,8 @@ def sniff(content: Content) -> Format:
         return found
     *kinds, last = (known.KIND for known in FORMATS if known.KIND)
     raise InvalidInput(
-        f"This is neither {', '.join(kinds)} nor {last}: give the file that the load generator "
-        "wrote, or, for a CSV or JSON of one row a run, say what its columns are by --columns."
+        f"This is neither {', '.join(kinds)} nor {last}: of a CSV or JSON of one row a run say what its "
+        "columns are by --columns, else give the file that the load generator wrote."
     )
 
 

@@ -1,6 +1,5 @@
 """``draftboard ingest --watch`` and ``--health``: their part of the command line."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warehouse.errors import DraftboardError
+from warehouse.json_text import json_text
 from warehouse.store_files import warehouse_path
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def show_health(given: dict[str, Any]) -> int:
     try:
         health = read_health(warehouse_path(given["warehouse"]))
     except DraftboardError as error:
-        click.echo(json.dumps({"complaint": str(error)}) if given["as_json"] else str(error))
+        click.echo(json_text({"complaint": str(error)}) if given["as_json"] else str(error))
         return 1
     why = complaint(health)
     if given["as_json"]:
-        click.echo(json.dumps({"complaint": why, **health.model_dump(mode="json")}))
+        click.echo(json_text({"complaint": why, **health.model_dump(mode="json")}))
     else:
         click.echo("\n".join(_sentences(health, why)))
     return 0 if why is None else 1

@@ -1,11 +1,11 @@
 """What a watcher prints: a line when something happened, none when nothing did."""
 
-import json
 from datetime import UTC, datetime
 
 import click
 
 from ingest.pipeline import Outcome
+from warehouse.json_text import json_text
 from warehouse.secrets.texts import scrub_text
 
 
@@ -24,7 +24,7 @@ class Lines:
     def batch(self, outcome: Outcome) -> None:
         """Print what one batch did, and why some of it was not taken in."""
         if self._as_json:
-            click.echo(json.dumps({"at": _now(), **outcome.as_json()}))
+            click.echo(json_text({"at": _now(), **outcome.as_json()}))
             return
         counts = (
             (outcome.accepted, "accepted"),

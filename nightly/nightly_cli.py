@@ -1,6 +1,5 @@
 """``draftboard nightly``: one command for any timer; the exit status says what the night came to."""
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -11,6 +10,7 @@ import click
 
 from commands.interrupts import ended_by_signals
 from commands.options import judging_options
+from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from nightly.notify import Settings
@@ -181,7 +181,7 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
     chosen = [night for night in found.nights if name in (None, night.study)]
     if as_json:
         rows = [night.model_dump(mode="json") for night in chosen]
-        click.echo(json.dumps({"nights": rows, "damaged": list(found.damaged)}))
+        click.echo(json_text({"nights": rows, "damaged": list(found.damaged)}))
         return
     for sentence in found.damaged:
         click.echo(sentence, err=True)

@@ -1,6 +1,5 @@
 """``draftboard cluster``: look at the jobs of a study on a cluster, end them, read what they print."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from runners.measuring.software import software
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError
+from warehouse.json_text import json_text
 
 
 def _study_and_results(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def status(study: Path, results: Path, as_json: bool) -> None:
     """
     lines = _lines(*_open(study, results))
     if as_json:
-        click.echo(json.dumps({"launches": [asdict(line) for line in lines]}))
+        click.echo(json_text({"launches": [asdict(line) for line in lines]}))
         return
     show_table(
         ("launch", "job", "state", "where", "cells"),

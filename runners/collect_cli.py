@@ -1,12 +1,12 @@
 """``draftboard collect``: results of several nodes in one folder."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from runners.collect import collect
+from warehouse.json_text import json_text
 
 
 @click.command("collect")
@@ -30,7 +30,7 @@ def collect_command(
     """
     outcome = collect(list(sources), results)
     if as_json:
-        click.echo(json.dumps(asdict(outcome)))
+        click.echo(json_text(asdict(outcome)))
     else:
         click.echo(
             f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already"

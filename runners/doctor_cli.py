@@ -1,6 +1,5 @@
 """``draftboard doctor``: what keeps a study from running on this machine, and how to mend it."""
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from commands.output import show_table
 from runners.checks.finding import Finding, Situation
 from runners.doctor import examine
 from runners.planning.study_file import read_study
+from warehouse.json_text import json_text
 
 
 @click.command()
@@ -39,7 +39,7 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
         click.echo("Asking vLLM, which takes some seconds …", err=True)
     situation, findings = examine(asked, results)
     if as_json:
-        click.echo(json.dumps(_as_json(situation, findings), allow_nan=False))
+        click.echo(json_text(_as_json(situation, findings)))
     else:
         show_table(
             ("status", "check", "what was found, and how to mend it"),

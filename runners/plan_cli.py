@@ -1,6 +1,5 @@
 """``draftboard plan``: what a study will run, before anything runs. Needs no GPU and no vLLM."""
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -34,6 +33,7 @@ from runners.surroundings.gpu import Survey, survey, visible
 from runners.surroundings.tools import tool
 from runners.texts.prompt_files import few_prompts
 from warehouse.errors import RunnerError
+from warehouse.json_text import json_text
 
 #: A run takes any free port.
 _PORT = "8000"
@@ -102,7 +102,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     written = written_out(laid_out, results or Path("results"))
     if as_json:
         said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
-        click.echo(json.dumps(said, allow_nan=False))
+        click.echo(json_text(said))
         return
     show_table(
         ("launch", "arm", "TP", "datasets", "loads", "cells"),

@@ -36,7 +36,7 @@ START = datetime(2026, 11, 2, 12, tzinfo=UTC)
 @dataclass(frozen=True)
 class Study:
     """``gains``: by method and K the log gain at each load; measured ``launches`` times, with noise
-    that is the same in every run of the tests. ``rate``: loads are rates."""
+    (as a log) that is the same in every run of the tests. ``rate``: loads are rates."""
 
     name: str
     gains: dict[tuple[str, int], tuple[float, float, float]]
@@ -44,6 +44,7 @@ class Study:
     sizes: tuple[int, ...] = (1,)
     launches: int = 4
     rate: bool = False
+    noise: float = 0.01
 
 
 #: A gain everywhere; one that ends and K that follows the load, on two datasets; two sizes with
@@ -68,7 +69,7 @@ def cells(study: Study, source: Source) -> Iterator[Cell]:
             for size in study.sizes:
                 for method, k, gains in arms:
                     for load, gain in zip(LOADS, gains, strict=True):
-                        speed = math.exp(gain + chance.gauss(0, 0.01))
+                        speed = math.exp(gain + chance.gauss(0, study.noise))
                         at = {"dataset": dataset, "tensor_parallel_size": size, "repeat": launch}
                         known = facts(study, at, method, k, load)
                         yield cell(source, number, known, speed)

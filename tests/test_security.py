@@ -1,11 +1,13 @@
 """What docs/security.md promises, held to the code and to a running server."""
 
 import ast
+import contextlib
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 import urllib.error
@@ -246,17 +248,44 @@ def test_nothing_that_is_committed_is_a_file_of_secrets() -> None:
     assert ".streamlit/secrets.toml" in ignored
 
 
+#: The one origin besides its own that the server of these tests allows.
+ALLOWED = "https://allowed.example"
+#: Who asked the proxy for something that lies outside of this machine.
+ASKED_OUTSIDE: list[bytes] = []
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def outside() -> Iterator[str]:
+    """The address of a proxy that records what is asked of it, and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as line:
+
+        def record() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    asked, _ = line.accept()
+                    ASKED_OUTSIDE.append(asked.recv(200))
+                    asked.close()
+
+        threading.Thread(target=record, daemon=True).start()
+        yield f"http://127.0.0.1:{line.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, outside: str) -> Iterator[int]:
     """The port of a dashboard as the command starts it, far from our configuration."""
     place = tmp_path_factory.mktemp("server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [str(Path(sys.executable).with_name("draftboard")), "dashboard", f"--port={port}"]
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), outside)
     process = subprocess.Popen(
         [*words, "--warehouse", str(place / "none")], cwd=place,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": str(place)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={
+            **os.environ, **proxies, "HOME": str(place), "NO_PROXY": "", "no_proxy": "",
+            "STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS": ALLOWED,
+        },
     )  # fmt: skip
     try:
         for _ in range(600):
@@ -293,8 +322,14 @@ def _status(port: int, path: str, **headers: str) -> int:
 @pytest.mark.slow
 def test_another_site_gets_no_leave_to_read(server: int) -> None:
     for path in ("/", "/healthz", "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics"):
-        with _answer(server, path, Origin="https://evil.example") as answer:
-            assert answer.headers["Access-Control-Allow-Origin"] in (None, "null")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            _answer(server, path, Origin="https://evil.example")
+        with refused.value as answer:
+            assert answer.code == 403
+            assert answer.headers["Access-Control-Allow-Origin"] is None
+        with _answer(server, path, Origin=f"http://127.0.0.1:{server}") as answer:
+            assert answer.status == 200
+    assert ASKED_OUTSIDE == []
 
 
 @pytest.mark.slow
@@ -303,6 +338,11 @@ def test_another_site_gets_no_leave_to_read(server: int) -> None:
     [
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:1"}, 403),
+        ({"Origin": "http://localhost"}, 403),
+        ({"Origin": "http://127.0.0.1:{port}"}, 403),
+        ({"Origin": "http://localhost:{port}"}, 101),
+        ({"Origin": ALLOWED}, 101),
         ({}, 101),
     ],
 )
@@ -313,12 +353,15 @@ def test_another_site_cannot_open_a_connection(
         "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", **headers,
     }  # fmt: skip
-    lines = "".join(f"{name}: {value}\r\n" for name, value in upgrade.items())
+    lines = "".join(f"{name}: {value}\r\n" for name, value in upgrade.items()).replace(
+        "{port}", str(server)
+    )
     with socket.create_connection(("127.0.0.1", server), timeout=PATIENCE_S) as connection:
         connection.sendall(
             f"GET /_stcore/stream HTTP/1.1\r\nHost: localhost:{server}\r\n{lines}\r\n".encode()
         )
         assert connection.recv(64).split()[1] == str(status).encode()
+    assert ASKED_OUTSIDE == []
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from warehouse.controls import CONTROL
 from warehouse.errors import InvalidInput
 from warehouse.lines import append
 from warehouse.secrets.texts import scrub_text
@@ -25,8 +26,6 @@ FILE = "annotations.jsonl"
 LOCK = "annotations.lock"
 LONGEST_TEXT = 1000
 LONGEST_AUTHOR = 80
-#: Characters that turn the text around them: what is read would not be what is stored.
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 _NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Action = Literal["note", "exclude", "include", "accept"]
@@ -229,7 +228,6 @@ def _of_night(target: Target) -> str:
 
 
 def _unprintable(text: str, what: str) -> str:
-    bad = {unicodedata.category(letter) for letter in text} & {"Cc", "Cs", "Zl", "Zp"}
-    if bad or _TURNING.search(text):
+    if CONTROL.search(text) or {unicodedata.category(letter) for letter in text} & {"Cc", "Cs"}:
         return f"{what} holds a line break or another control character; write it on one line."
     return ""

@@ -1,6 +1,5 @@
 """``draftboard warehouse``: look at the store, check it, keep it small, take a copy."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from commands.progress import progress
 from warehouse import annotations, compaction, export, maintenance, store_convert
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
+from warehouse.json_text import json_text
 from warehouse.moves_cli import clone, keep, pull, push, restore
 from warehouse.publish_cli import publish
 from warehouse.store import current_generation, open_writer
@@ -45,7 +45,7 @@ def info(root: Path, as_json: bool) -> None:
     """What the warehouse holds."""
     found = maintenance.info(root)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json_text(found))
         return
     for key, value in found.items():
         click.echo(f"{key.replace('_', ' '):16} {value}")
@@ -60,7 +60,7 @@ def check(ctx: click.Context, root: Path, as_json: bool) -> None:
     with working("checking every file"):
         findings = maintenance.check(root, on_busy=say)
     if as_json:
-        click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}))
+        click.echo(json_text({"findings": [asdict(finding) for finding in findings]}))
     else:
         for finding in findings:
             click.echo(f"{finding.name}: {finding.where}: {finding.sentence}")

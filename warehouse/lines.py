@@ -69,12 +69,19 @@ def _value(line: bytes, kind: type[Line]) -> Line | None:
 def _append(path: Path, lines: bytes) -> None:
     new = not path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    size = os.fstat(descriptor).st_size
     try:
         if _is_half_written(descriptor):
             lines = b"\n" + lines
         while lines:
             lines = lines[os.write(descriptor, lines) :]
         os.fsync(descriptor)
+    except OSError:
+        # A line that does not fit is taken back whole.
+        os.ftruncate(descriptor, size)
+        if new:
+            path.unlink()
+        raise
     finally:
         os.close(descriptor)
     if new:

@@ -7,7 +7,7 @@ whether somebody stands in line, and gives way.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -102,7 +102,9 @@ class WriterLock:
                 return
 
     def _sign(self) -> None:
-        (self._root / f"{LOCK}.holder").write_text(str(os.getpid()), encoding="utf-8")
+        # Only said to who waits: on a full disk the lock holds all the same, for who makes room.
+        with suppress(OSError):
+            (self._root / f"{LOCK}.holder").write_text(str(os.getpid()), encoding="utf-8")
 
     def _release(self) -> None:
         if self.is_held:

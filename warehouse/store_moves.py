@@ -11,8 +11,10 @@ from warehouse.store_files import (
     CURRENT,
     REQUESTS,
     TABLES,
+    full_disk_explained,
     pointer_here,
     publish,
+    remove_private,
 )
 from warehouse.store_list import (
     Generation,
@@ -98,7 +100,7 @@ def restore(root: Path, wanted: str) -> int:
     What came since stays in the store, under its own generation. Raises UnknownKey where there is no
     such generation, and LostRace.
     """
-    with WriterLock(root).held(wait=True, on_wait=None):
+    with full_disk_explained(root), WriterLock(root).held(wait=True, on_wait=None):
         store = store_of(root) if is_copy(root) else None
         there = list(generations(root)) if store is None else [e.name for e in store.entries()]
         names = sorted(
@@ -108,7 +110,10 @@ def restore(root: Path, wanted: str) -> int:
         found = load(root / name) if store is None else fetch_generation(root, store, name)
         last = _current(root, store)
         number = (last if last is not None else max(map(_number, names))) + 1
-        save(root, Generation(number, found.next_cell, found.segments, found.rejections))
+        try:
+            save(root, Generation(number, found.next_cell, found.segments, found.rejections))
+        finally:
+            remove_private(root)
         return number
 
 

@@ -68,9 +68,7 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> Answer:
         raise no_current(root)
     require_our_schema(Path(root), name)
     question = json.dumps({"root": str(Path(root).resolve()), "sql": sql} | asdict(bounds)).encode()
-    said = _answered(question, bounds)
-    rows = pa.ipc.open_stream(said).read_all()
-    return Answer(rows.slice(0, bounds.rows), rows.num_rows > bounds.rows)
+    return _read(_answered(question, bounds), bounds)
 
 
 def _answered(question: bytes, bounds: Bounds) -> bytes:
@@ -92,6 +90,37 @@ def _answered(question: bytes, bounds: Bounds) -> bytes:
     if process.returncode:
         raise RuntimeError(f"the process that answers questions broke: {wrong.decode()[-2000:]}")
     return said
+
+
+def _read(said: bytes, bounds: Bounds) -> Answer:
+    rows = pa.ipc.open_stream(said).read_all()
+    kept = rows.slice(0, bounds.rows)
+    columns = [_holdable(column) for column in kept.columns]
+    return Answer(
+        pa.table(columns, names=kept.column_names) if columns else kept, rows.num_rows > bounds.rows
+    )
+
+
+def _holdable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return the column; as text where Python or a file has no word for it, such as a day before all
+    years, or an interval of months."""
+    kind = column.type
+    if not (pa.types.is_temporal(kind) or pa.types.is_nested(kind)):
+        return column
+    with suppress(OverflowError, ValueError):
+        column.to_pylist()
+        if not (pa.types.is_interval(kind) or pa.types.is_union(kind) or kind == pa.struct([])):
+            return column
+    return pa.array(map(_text, column), pa.string())
+
+
+def _text(one: pa.Scalar) -> str | None:
+    with suppress(OverflowError, ValueError):
+        value = one.as_py()
+        return None if value is None else str(value)
+    with suppress(pa.ArrowException):
+        return str(one.cast(pa.string()).as_py())
+    return "<value out of range>"
 
 
 def _too_long(bounds: Bounds) -> InvalidInput:

@@ -11,6 +11,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Annotated
 
+import idna
 import msgspec
 
 from warehouse import audit, lines
@@ -34,6 +35,22 @@ class Token:
     revoked: bool = False
 
 
+def account_of(address: str) -> str:
+    """Return a mail address as it is compared: its domain as the rules of domain names say (IDNA), what
+    stands before it with small letters for A to Z only. ``groß`` is not ``gross``."""
+    name, at, domain = address.rpartition("@")
+    try:
+        domain = idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError:
+        domain = _small(domain)
+    return f"{_small(name)}{at}{domain}"
+
+
+def _small(text: str) -> str:
+    # Of bytes only A to Z have small letters.
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
 def make(root: Path, account: str, days: int, who: str) -> tuple[Token, str]:
     """Make a token, and return it with its secret, which is told once and kept nowhere. ``who``: who
     makes it.
@@ -42,7 +59,7 @@ def make(root: Path, account: str, days: int, who: str) -> tuple[Token, str]:
     """
     number, word = secrets.token_hex(4), secrets.token_urlsafe(32)
     secret, now = f"{PREFIX}{number}_{word}", datetime.now(UTC)
-    token = Token(number, account.casefold(), now, now + timedelta(days=days), _digest(secret))
+    token = Token(number, account_of(account), now, now + timedelta(days=days), _digest(secret))
     _add(root, token)
     audit.add(root, who, None, "token", f"token {token.id} of {token.account}")
     return token, secret

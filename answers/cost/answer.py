@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from analysis.money.cost import Basis, BreakEven, break_even, usd_per_million
 from analysis.money.cost import cost as cost_of
@@ -139,6 +140,9 @@ class _At:
             return None
 
         def saved(times: float) -> float:
+            # No fleet serves the demand with no throughput at all; with one beyond all numbers none is needed.
+            if not 0 < old * times < inf:
+                return -inf if times <= 0 else figure(taken)
             with_arm = self._fleet(old * times)
             return 0.0 if with_arm is None else figure(taken) - figure(with_arm)
 
@@ -183,5 +187,11 @@ def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
 def _point(cell: Cell, price: float, here: bool) -> Point:
     told = cell.difference
     expected = price / (1 + (told.improvement or 0.0))
-    low, high = (None if x is None else price / (1 + x) for x in (told.high, told.low))
+    low, high = (_at(price, gain) for gain in (told.high, told.low))
     return Point(cell.load, cell.arm, expected, low, high, cell.taken, here)
+
+
+def _at(price: float, gain: float | None) -> float | None:
+    if gain is None:
+        return None
+    return inf if gain <= -1 else price / (1 + gain)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,8 @@ def _both(low: float | None, high: float | None) -> tuple[float, float] | None:
 
 
 def _nearer(low: float, high: float) -> tuple[float, float]:
+    if not 0 < low <= high < inf:
+        return low, high
     middle, half = (log(low) + log(high)) / 2, (log(high) - log(low)) / 2 * _NEARER
     return exp(middle - half), exp(middle + half)
 

@@ -10,7 +10,7 @@ from answers.cost.trade import Point
 from answers.cost.values import Amount, Money, Side
 from answers.cost.words import paid_back, per_million, usd
 from answers.decide.tables import arm_at
-from answers.wording import UNKNOWN, interval, known, percent
+from answers.wording import UNKNOWN, between, interval, known, percent
 
 #: A header, and rows of text.
 Table = tuple[list[str], list[list[str]]]
@@ -115,9 +115,8 @@ def _number(amount: Amount | None) -> str:
 
 
 def _ends(amount: Amount | None) -> str:
-    if amount is None or amount.low is None or amount.high is None:
-        return UNKNOWN
-    return f"{amount.low:,.0f} to {amount.high:,.0f}"
+    ends = "" if amount is None else between(amount.low, amount.high, "{:,.0f}".format)
+    return ends or UNKNOWN
 
 
 def _joules(side: Side | None) -> str:

@@ -8,7 +8,7 @@ from analysis.money.demand import Demand
 from answers.cost.values import Amount, Money, Side
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
-from answers.wording import ORIGINS, UNKNOWN
+from answers.wording import ORIGINS, UNKNOWN, between
 
 #: A demand, and what is paid for the hardware that serves it.
 Served = tuple[Demand, Basis]
@@ -128,7 +128,8 @@ def _ends(amount: Amount) -> str:
         return ""
     low, high = sorted((amount.low, amount.high))
     low, high = (low, high) if amount.value >= 0 else (-high, -low)
-    return f" (95 %: {low:,.0f} to {high:,.0f})"
+    ends = between(low, high, "{:,.0f}".format)
+    return ends and f" (95 %: {ends})"
 
 
 def gpus(count: int, unit: str = "GPU") -> str:

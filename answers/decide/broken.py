@@ -57,7 +57,7 @@ def answer_doubts(known: Ground, setting: int, arm_id: int) -> Iterator[str]:
     mine = known.pairs[setting]["arm_id"] == arm_id
     cells = set(known.pairs[setting].loc[mine, "speculative_id"].astype(object))
     said = believed(known.acceptance[known.acceptance["cell_id"].isin(cells)])["mean_length"]
-    length = float(said.astype(np.float64).mean())
+    length = float(said.astype(np.float64).max())
     if length < _NOTHING:
         yield (
             f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "

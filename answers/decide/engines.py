@@ -26,6 +26,10 @@ _LEAVE = " (by leave)"
 def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[EngineDifference, ...]:
     """Return in what an arm differs from its baseline: by leave, then what the method brings with
     equal arguments; each field once, as the first pair has it."""
+    # Most warehouses say nothing of it, and every decision asks.
+    told = known.cells.get("engine_settings", pd.Series(dtype=object)).notna().any()
+    if not told and not any(known.pairs[setting]["allowed"]):
+        return ()
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     found: dict[str, EngineDifference] = {}
     names = ("baseline_id", "speculative_id", "allowed")
@@ -39,10 +43,6 @@ def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[Engine
 
 def off_is_baseline(known: Ground, setting: int, judged: Judged) -> NDArray[np.bool_]:
     """Return (candidates,): whether an arm's server with its drafts switched off is the baseline's."""
-    # Most warehouses say nothing of it, and every decision asks.
-    told = known.cells.get("engine_settings", pd.Series(dtype=object)).notna().any()
-    if not told and not any(known.pairs[setting]["allowed"]):
-        return np.ones(len(judged.gains), dtype=np.bool_)
     return np.array([
         not any(x.matters for x in engine_differences(known, setting, one.arm_id))
         for one in judged.field.candidates
@@ -76,7 +76,7 @@ def allowed_words(found: Collection[EngineDifference], arm: str) -> str:
 
 
 def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[EngineDifference]:
-    arguments = differing(one["server_args"], other["server_args"])
+    arguments = differing(one.get("server_args"), other.get("server_args"))
     for name in allowed:
         both = {name: (shown(one.get(name)), shown(other.get(name)))}
         kind = name.partition(".")[0]

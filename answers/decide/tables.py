@@ -199,8 +199,10 @@ def nothing_to_paste(one: Decision) -> str:
     """Say why there are no flags to paste; empty where there are."""
     if one.config is not None:
         return ""
-    if one.answer == "no" or not one.operating.drafts:
+    if one.answer == "no":
         return "Nothing to paste: serve without speculation."
+    if not one.operating.drafts:
+        return "Nothing to paste: no arm is shown to beat the baseline."
     if one.answer == "open":
         once = "" if one.at_stake is not None else f" {MORE_LAUNCHES}"
         return f"Nothing to paste while nothing is settled; --arm {one.arm!r} gives its line.{once}"

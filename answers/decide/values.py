@@ -248,6 +248,12 @@ class Decision:
     paragraph: str
 
     @property
+    def details(self) -> str:
+        """What the paragraph says beside the headline."""
+        _, _, told = self.paragraph.partition(": ")
+        return told.replace(self.headline, "", 1).replace("  ", " ").strip()
+
+    @property
     def operating_load(self) -> Load:
         """The load at which gain and money are told."""
         return self.operating.load

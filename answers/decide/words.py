@@ -203,10 +203,11 @@ def one_server(table: Sequence[Entry], load: Load) -> str:
 
 
 def loads_listed(loads: Sequence[Load]) -> str:
-    """List loads in words: ``1, 4 and 16 at once``; loads of other kinds by their own names."""
-    kinds = {load.kind for load in loads}
-    if kinds == {"concurrency"}:
-        return f"{listed([load.short for load in loads], 6)} at once"
+    """List loads in words: ``1, 4 and 16 at once``, ``2 and 8 requests/s (Poisson)``; traces, and loads of
+    several kinds, by their own names."""
+    values = [load.text.partition(" ") for load in loads]
+    if all(load.value is not None for load in loads) and len({unit for *_, unit in values}) == 1:
+        return f"{listed([value for value, *_ in values], 6)} {values[0][2]}"
     return listed([load.text for load in loads], 6)
 
 

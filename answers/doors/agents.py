@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from answers.doors.parameters import problems_of
 from answers.doors.questions import QUESTIONS, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
+from warehouse.json_text import json_text
 from warehouse.store import Reader
 from warehouse.store_follow import not_fresh
 from warehouse.store_question import VIEWS, Bounds, ask
@@ -133,7 +134,7 @@ def _told(root: Path, name: str, words: Mapping[str, Any], turn: Turn) -> types.
         return _text(str(error), is_error=True)
     except ValidationError as error:
         return _text(problems_of(error), is_error=True)
-    return _text(json.dumps(found, allow_nan=False, default=str, ensure_ascii=False))
+    return _text(json_text(found, plain=False))
 
 
 def _text(said: str, is_error: bool = False) -> types.CallToolResult:

@@ -46,6 +46,7 @@ from answers.trend import plain, read
 from answers.trend.answer import Trend, trend
 from warehouse import published, queries
 from warehouse.catalogue import line_of
+from warehouse.json_text import finite
 from warehouse.store import Reader
 
 Json = dict[str, Any]
@@ -209,6 +210,8 @@ def answer_json(asking: Asking, found: Any, page: Page) -> Json:
     tells which, and how long the list is."""
     told: Json = {"schema_version": 1}
     if asking.listed is None:
-        return told | asking.as_json(found)
+        told |= finite(asking.as_json(found))
+        return told
     part = asking.cut(found, page.offset, page.offset + page.limit)
-    return told | asking.as_json(part) | {"page": {"total": asking.length(found), **vars(page)}}
+    told |= finite(asking.as_json(part))
+    return told | {"page": {"total": asking.length(found), **vars(page)}}

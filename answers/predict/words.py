@@ -6,7 +6,7 @@ from analysis.frames import metric_name, number
 from analysis.prediction.mixture import LEVEL
 from analysis.prediction.step_time import Choice
 from answers.predict.values import Answer, Asked, Check, Cost, Figure, Offer, Place, Table
-from answers.wording import known, percent
+from answers.wording import between, known, percent
 from warehouse.catalogue import METRICS
 
 #: A law with a smaller share of the prediction is not worth mentioning.
@@ -81,10 +81,8 @@ def _row(figure: Figure, asked: Asked) -> tuple[str, ...]:
 def band(figure: Figure) -> str:
     """Write the band of a figure: ``1,080 to 1,260``; unknown where nothing is known of the
     error."""
-    if figure.low is None or figure.high is None:
-        return known(None)
     digits = METRICS[figure.metric].decimals
-    return f"{number(figure.low, digits)} to {number(figure.high, digits)}"
+    return between(figure.low, figure.high, lambda end: number(end, digits)) or known(None)
 
 
 def _measured(figure: Figure, asked: Asked) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from answers.decide import contract as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import Question
+from warehouse.json_text import json_text
 from warehouse.store import Reader
 
 Json = dict[str, Any]
@@ -17,7 +18,7 @@ _FIRST = 20
 def claims_json(reader: Reader) -> Json:
     """Return the decisions on everything that the warehouse holds."""
     told = {"decide": decide_contract.as_json(decide(reader, Question()))}
-    plain: Json = json.loads(json.dumps(told, allow_nan=False, default=str))
+    plain: Json = json.loads(json_text(told))
     return plain
 
 

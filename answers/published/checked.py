@@ -8,7 +8,7 @@ from analysis.verdicts.finding import Finding
 from analysis.verdicts.finding import shown as figure
 from answers.published.answer import beside
 from answers.published.words import metric_words
-from answers.wording import UNKNOWN, badge
+from answers.wording import UNKNOWN, badge, between
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -109,6 +109,4 @@ def here(findings: Sequence[Finding]) -> Iterator[Here]:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return f"{UNKNOWN}: a single launch"
-    return f"{low:+.1f} to {high:+.1f} %"
+    return between(low, high, "{:+.1f}".format, " %") or f"{UNKNOWN}: a single launch"

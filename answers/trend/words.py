@@ -1,11 +1,12 @@
 """A trend in words: the same on a page, in a terminal and in a message."""
 
 from collections.abc import Sequence
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from analysis.nightly.nights import as_improvement
-from answers.wording import UNKNOWN, points, size
+from answers.wording import UNKNOWN, between, points, size
 from warehouse.catalogue import METRICS
 
 if TYPE_CHECKING:
@@ -46,11 +47,9 @@ def percent(ratio: float | None) -> str:
 
 def interval(low: float | None, high: float | None) -> str:
     """Return an interval in words: ``-65.9 % to -58.0 %``, ``8.7 to 25.5 times worse``."""
-    if low is None or high is None:
-        return UNKNOWN
-    if high <= -1:
+    if low is not None and high is not None and -inf < low <= high <= -1:
         return f"{size(high).removesuffix(' times')} to {size(low)} worse"
-    return f"{percent(low)} to {percent(high)}"
+    return between(low, high, percent) or UNKNOWN
 
 
 def sized(line: str, improvement: float, low: float, high: float) -> str:

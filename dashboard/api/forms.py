@@ -13,6 +13,7 @@ from starlette.responses import Response
 from answers.doors.questions import Asking
 from answers.doors.values import MEDIA, encoded
 from dashboard.downloads import csv_bytes
+from warehouse.json_text import json_text
 
 Form = Literal[
     "application/json", "text/csv", "application/vnd.apache.arrow.stream",
@@ -60,7 +61,7 @@ def _quality(more: str) -> float:
 def rendered(asking: Asking, told: Row, form: Form, headers: Mapping[str, str]) -> Response:
     """Return an answer in JSON, or its rows in another form."""
     if form == JSON:
-        body = json.dumps(told, allow_nan=False, default=str, ensure_ascii=False).encode()
+        body = json_text(told, plain=False).encode()
     else:
         rows = list(asking.rows(told))
         body = _csv(rows) if form == CSV else _arrow(rows, _about(told))

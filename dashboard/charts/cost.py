@@ -1,6 +1,7 @@
 """Charts of money: what a million tokens costs over the load, and what a year of it saves."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import altair as alt
@@ -78,7 +79,8 @@ def _marks(row: Money) -> pd.DataFrame:
 
 def _mark(point: Point, strong: bool) -> dict[str, object]:
     usd = point.usd_per_million_output_tokens
-    known = point.low is not None and point.high is not None
+    # An interval without an end has no place on the axis; the table tells it.
+    known = (point.low or 0) > 0 and (point.high or inf) < inf
     return {
         "arm": point.arm or BASELINE, "concurrency": point.load.value, "load": point.load.text,
         "usd": usd, "low": point.low if known else usd, "high": point.high if known else usd,

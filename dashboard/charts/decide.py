@@ -61,7 +61,9 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     return _drawn(layers, len(down), names)
 
 
-_SUBTITLE = "expected improvement over the baseline and how sure it is; outlined: your load"
+_SUBTITLE = (
+    "expected gain and how sure it is, or which other arm is better there; outlined: your load"
+)
 
 
 def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
@@ -70,6 +72,8 @@ def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> di
         "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
         "at": level.load.text, "gain": percent(at.improvement),
         "short": _short(at.improvement), "word": at.word, "size": size(at),
+        # Where another arm is better than the decision's, its name says whose figure it is.
+        "said": at.word if level.served is None else level.arm,
         "take": taken(level), "metric": line_name(at),
         "launches": level.launches, "outlined": one is told and level.load == (one.operating.stands_for or one.operating_load),
     }  # fmt: skip
@@ -168,10 +172,10 @@ def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
 def _worded(base: Chart) -> Chart:
     """Draw the word for how sure it is; left out where it would run into its neighbours."""
     mark = base.mark_text(
-        fontSize=alt.expr("min(11, bandwidth('x') / 5)"), fontWeight=600, color=ON_THESE, dy=9,
+        fontSize=alt.expr("min(11, bandwidth('x') / max(5, length(datum.said) / 2))"), fontWeight=600, color=ON_THESE, dy=9,
         opacity=alt.expr(f"bandwidth('x') < {_NARROW} ? 0 : 1"),
     )  # fmt: skip
-    return mark.encode(text=alt.Text(field="word", type="nominal"))
+    return mark.encode(text=alt.Text(field="said", type="nominal"))
 
 
 def _hatched(base: Chart) -> Chart:

@@ -86,12 +86,14 @@ def opens_a_session(client: httpx.Client) -> int:
     return status
 
 
-def websocket(client: httpx.Client) -> tuple[socket.socket, int]:
+def websocket(
+    client: httpx.Client, path: str = "/_stcore/stream", origin: str = ""
+) -> tuple[socket.socket, int]:
     """A line on which a websocket was asked for, and the status of the answer."""
     url = client.base_url
     cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-    asks = f"GET /_stcore/stream HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n"
-    asks += f"Origin: http://{url.host}:{url.port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    asks = f"GET {path} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n"
+    asks += f"Origin: {origin or f'http://{url.host}:{url.port}'}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     asks += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
     asks += f"Cookie: {cookies}\r\n\r\n" if cookies else "\r\n"
     line = socket.create_connection((url.host, url.port or 80), 60)

@@ -1,6 +1,7 @@
 """Who is let in and as what: the settings, the claims of a provider, and where a server stands."""
 
 import copy
+import math
 import re
 import tomllib
 from collections.abc import Iterator
@@ -28,8 +29,16 @@ SECRETS: dict[str, Any] = {
     },
     "draftboard": {
         "access": {
-            "editors": {"addresses": ["Ed@example.com"], "groups": ["perf-team"]},
-            "viewers": {"domains": ["@Viewers.example"]},
+            "editors": {
+                "addresses": [
+                    "Ed@example.com",
+                    "s@example.com",
+                    "k@example.com",
+                    "groß@example.com",
+                ],
+                "groups": ["perf-team"],
+            },
+            "viewers": {"domains": ["@Viewers.example", "Straße.example"]},
             "admins": {"groups": ["owners"]},
         }
     },
@@ -90,6 +99,12 @@ def test_without_settings_there_is_no_login() -> None:
         ({**ED, "email_verified": "true"}, User("Ed Itor", "ed@example.com", "editor")),
         ({**ED, "name": "Ed\n\u202eItor"}, User("Ed Itor", "ed@example.com", "editor")),
         ({**ED, "name": None}, User("ed@example.com", "ed@example.com", "editor")),
+        ({**ED, "email": "groß@Example.com"}, User("Ed Itor", "groß@example.com", "editor")),
+        # One domain, as its own rules say: in any letters, and as it is registered.
+        *(
+            ({**ED, "email": f"x@{domain}"}, User("Ed Itor", "x@xn--strae-oqa.example", "viewer"))
+            for domain in ("straße.example", "STRAße.example", "xn--strae-oqa.example")
+        ),
     ],
 )
 def test_address_domain_and_group_give_a_role(claims: dict[str, Any], known: User) -> None:
@@ -111,6 +126,21 @@ def test_address_domain_and_group_give_a_role(claims: dict[str, Any], known: Use
         {key: value for key, value in ED.items() if key != "exp"},
         {**ED, "exp": True},
         {**ED, "exp": "9999999999"},
+        {**ED, "exp": math.nan},
+        {**ED, "exp": math.inf},
+        {**ED, "exp": 10**400},
+        {**ED, "exp": (NOW + 60) * 1000},
+        {**ED, "email_verified": 1},
+        {**ED, "email_verified": 1.0},
+        {**ED, "email_verified": "True"},
+        {**ED, "email_verified": ["true"]},
+        # What only looks alike once letters are folded is somebody else.
+        {**ED, "email": "\u017f@example.com"},
+        {**ED, "email": "\u212a@example.com"},
+        {**ED, "email": "gross@example.com"},
+        {**ED, "email": "GROSS@example.com"},
+        {**ED, "email": "x@strasse.example"},
+        {**ED, "email": "x@\ud800.example"},
     ],
 )
 def test_in_doubt_nobody_is_let_in(claims: dict[str, Any]) -> None:

@@ -31,12 +31,21 @@ def test_csv_is_unrounded_and_keeps_every_row() -> None:
     assert len(read) == len(ROWS)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@sum", "\tx"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@sum", "\tx", " =1+1", "\u00a0=1", ";=1", " ; @x", "\uff1d1+1", "\uff20x", "\ufe62x",
+             "\u200b=1", "\ufeff=1", "\n=1"],
+)  # fmt: skip
 def test_a_text_that_a_spreadsheet_would_run_stays_text(text: str) -> None:
     said = downloads.csv_bytes(pd.DataFrame({"model": [text], "value": [-1.5]})).decode()
 
     assert f"'{text}" in said
     assert said.rstrip().endswith(",-1.5")
+
+
+@pytest.mark.parametrize("text", ["a = 1", "K=3", "c16-r0", "32 at once; -5 %", "", "; and more"])
+def test_a_text_that_a_spreadsheet_shows_stays_as_it_is(text: str) -> None:
+    assert text in downloads.csv_bytes(pd.DataFrame({"a": [text]})).decode()
+    assert "'" not in downloads.csv_bytes(pd.DataFrame({"a": [text]})).decode()
 
 
 def test_parquet_holds_the_same_rows() -> None:

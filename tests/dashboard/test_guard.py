@@ -57,6 +57,53 @@ def test_a_viewer_reaches_the_pages_and_sends_no_file(address: str) -> None:
         assert uploads(client) == 403
 
 
+#: What is open to all by HTTP, and what there is not: no websocket opens there.
+NOT_A_PAGE = ("/healthz", "/login", "/auth/login", "/auth/logout", "/oauth2callback",
+              "/_stcore/health", "/", "/api/v1/runs", "/mcp", "/no/such")  # fmt: skip
+
+
+@pytest.mark.parametrize("role", [None, "stranger", "viewer", "admin"])
+@pytest.mark.parametrize("path", NOT_A_PAGE)
+def test_a_websocket_opens_at_the_pages_and_nowhere_else(
+    address: str, role: str | None, path: str
+) -> None:
+    with visiting(address, role) as client:
+        line, status = websocket(client, path)
+        line.close()
+    assert status in (403, 404)
+
+
+@pytest.mark.parametrize("role", [None, "editor"])
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:9"])
+def test_a_page_of_another_origin_is_refused_before_anything_else_is_asked(
+    address: str, role: str | None, origin: str
+) -> None:
+    with visiting(address, role) as client:
+        for path in ("/", "/healthz", "/auth/login", *OF_STREAMLIT):
+            answer = client.get(path, headers={"Origin": origin})
+            assert answer.status_code == 403, path
+            assert "another origin" in answer.text
+        line, status = websocket(client, origin=origin)
+        line.close()
+    assert status == 403
+
+
+def test_a_page_of_its_own_is_served_behind_a_proxy_with_https(address: str) -> None:
+    port = address.rpartition(":")[2]
+    own = (("localhost", "https://localhost"), ("localhost:443", "https://LOCALHOST"),
+           ("localhost", "http://localhost:80"), (f"localhost:{port}", f"https://localhost:{port}"))  # fmt: skip
+    with visiting(address, "viewer") as client:
+        for host, origin in own:
+            answer = client.get("/", headers={"Host": host, "Origin": origin})
+            assert answer.status_code == 200, (host, origin)
+        for host, origin in (
+            ("localhost:80", "https://localhost"),
+            ("localhost", "https://localhost:80"),
+        ):
+            answer = client.get("/", headers={"Host": host, "Origin": origin})
+            assert answer.status_code == 403, (host, origin)
+
+
 def test_an_editor_reaches_the_pages_and_the_upload(address: str) -> None:
     with visiting(address, "editor") as client:
         assert client.get("/").status_code == 200

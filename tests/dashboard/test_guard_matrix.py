@@ -65,7 +65,7 @@ _WAY_BACK = "GET /oauth2callback"
 _SWITCHED_OFF = re.compile(r"\w+ /_stcore/agent/(interact|mcp|openapi\.json)")
 
 
-def _walked() -> list[str]:
+def addresses() -> list[str]:
     """Return every address that the application answers, with its method."""
     code = (
         "import json\n"
@@ -90,7 +90,7 @@ def _walked() -> list[str]:
 
 @pytest.mark.slow
 def test_every_address_has_a_row() -> None:
-    found = [one for one in _walked() if not _SWITCHED_OFF.fullmatch(one)]
+    found = [one for one in addresses() if not _SWITCHED_OFF.fullmatch(one)]
     assert sorted(found) == sorted([*ADDRESSES, _WAY_BACK])
 
 

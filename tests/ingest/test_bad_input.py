@@ -315,6 +315,7 @@ def test_two_new_reports_with_the_same_content_are_one(run: Any, write: Any, rep
         "'; drop table cells; --",
         "a\x1b[2Jb\x00c\ud800",
         "[bold]x[/bold] ${HOME} {{7*7}}",
+        "a\u2066b\u2069c\u200f\u061cd\U000e0041",
     ],
 )
 def test_a_model_name_is_only_text(stocked: Any, write: Any, report: Any, name: str) -> None:
@@ -325,6 +326,8 @@ def test_a_model_name_is_only_text(stocked: Any, write: Any, report: Any, name: 
     if done.json["accepted"] and name.isprintable():
         assert name in [cell["model"] for cell in stocked.cells()]
     assert "\x1b" not in done.out
+    for cell in stocked.cells():
+        assert not set(str(cell["model"])) & set("\x1b\x00\u2066\u2069\u200f\u061c\U000e0041")
 
 
 def test_a_newline_in_a_name_forges_no_line(stocked: Any, write: Any) -> None:

@@ -1,5 +1,6 @@
 """Questions in SQL: the documented views answer; every way out of them is one sentence."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from answers.doors.agents import answer
+from dashboard.downloads import csv_bytes, parquet_bytes
+from dashboard.views.data.sql import flat, named_once
 from draftboard import cli
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseMissing
 from warehouse.store_question import VIEWS, Bounds, ask
@@ -41,6 +45,27 @@ def test_rows_beyond_the_limit_are_cut_and_it_is_said(root: Path) -> None:
     assert (answer.rows.num_rows, answer.cut) == (100, True)
     whole = ask(root, "select * from range(100)", Bounds(rows=100))
     assert (whole.rows.num_rows, whole.cut) == (100, False)
+
+
+BEYOND = [
+    "select * from test_all_types()",
+    "select '5877642-06-25 (BC)'::date as d, 'infinity'::timestamp as t",
+    "select ['5877642-06-25 (BC)'::date] as many, {'a': 'infinity'::date} as one",
+    "select interval 1 year as i, union_value(a := 1) as u",
+]
+
+
+@pytest.mark.parametrize("question", BEYOND)
+def test_a_value_that_python_has_no_word_for_is_told_as_text(root: Path, question: str) -> None:
+    found = ask(root, question)
+
+    assert found.rows.to_pylist()
+    told = answer(root, "sql", {"question": question})
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert len(told["columns"]) == found.rows.num_columns
+    shown = flat(named_once(found.rows))
+    assert csv_bytes(shown)
+    assert parquet_bytes(found.rows)
 
 
 ATTACKS = [

@@ -38,6 +38,11 @@ def _unlike_a_word(value: str) -> bool:
     return not value.startswith("-") and looks_random(value)
 
 
+def _long_and_unlike_a_word(value: str) -> bool:
+    part = value.partition("/")[0]
+    return len(part) > 11 and looks_random(part)
+
+
 def _no_predicate(value: str) -> bool:
     return not is_said_of(value)
 
@@ -53,6 +58,13 @@ def _of_name(name: str) -> Judge | None:
     if sure is None:
         return None
     return _always if sure == "certain" else looks_random
+
+
+def _of_name_above(name: str) -> Judge | None:
+    """Of what stands on the next line: another name of a nested value is none."""
+    if secrecy(name) is None:
+        return None
+    return lambda value: not value.startswith("-") and ":" not in value and looks_random(value)
 
 
 def _of_variable(name: str) -> Judge | None:
@@ -95,8 +107,13 @@ _ANNOUNCEMENTS = (
     ),
     _row(r"\b(sshpass|mysql|mysqldump|docker login|podman login|az login)\b[^\n]{0,80}?\s-p\s*", _always),
     _row(r"\b(redis-cli)\b[^\n]{0,80}?\s-a\s+", _always),
-    _row(r"(?:^|\s)(-u|--user|--proxy-user)[\s=]+[\"']?[^\s:\"']{1,64}:", _no_number),
-    _named(r"\b(?:setenv|ENV|set|SET)\s+(?:-[a-zA-Z]{1,4}\s+){0,3}([A-Za-z_]\w*)\s+", _of_name),
+    _row(r"(?:^|\s)(-[uU]|--user|--proxy-user)[\s=]+[\"']?[^\s:\"']{1,64}:", _no_number),
+    _row(r"\b(curl|wget)\b[^\n]{0,200}?\s-b\s*[\"']?[\w.\-]{1,64}=", _always),
+    _row(r"\b(ldap[a-z]{3,10})\b[^\n]{0,200}?\s-w\s*", _always),
+    _named(r"\b(?:set|with|use)_?([A-Za-z]\w{0,63})\(\s{0,8}\\*[\"']", _of_name),
+    _named(r"([A-Za-z][\w.\-]{0,127})\\*[\"']?\s?[:=][ \t]*(?:\r?\n|\\+n)+\s{0,64}", _of_name_above),
+    _row(r"(?i)/(token|api[_-]?key|secret|password|hook)s?/+", _long_and_unlike_a_word),
+    _named(r"(?i)\b(?:setenv|ENV|setx?)\s+(?:[-/][a-zA-Z]{1,4}\s+){0,3}([A-Za-z_]\w*)\s+", _of_name),
     _named(r"(?:^|\s)(?:-e|--env)[\s=]+[\"']?([A-Z_][A-Z0-9_]*)=", _of_variable),
     _named(
         r"(?i)\b(?:name|key|variable)\\*[\"']?\s{0,8}[:=]\s{0,8}\\*[\"']?([a-z_][\w.\-]{0,127})"

@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _CERTAIN = frozenset(
     {
         "password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets",
-        "credential", "credentials", "authorization", "cookie", "cookies", "bearer", "apikey",
+        "credential", "credentials", "creds", "psk", "authorization", "cookie", "cookies", "bearer", "apikey",
         "apikeys", "webhook", "webhook url", "webhook urls", "notify url", "notify urls",
         "connection string", "api key", "api keys", "access key", "access key id", "access keys",
         "private key", "secret key", "account key", "signing key", "encryption key", "auth key",
@@ -29,7 +29,7 @@ _RUN_TOGETHER = (
     "password", "passwd", "apikey", "secretkey", "accesskey", "privatekey", "clientsecret",
     "authtoken", "accesstoken", "refreshtoken", "apitoken", "hftoken", "bottoken",
 )  # fmt: skip
-_AMBIGUOUS = frozenset({"key", "pass", "pwd", "auth", "pat"})
+_AMBIGUOUS = frozenset({"key", "pass", "pwd", "pw", "auth", "pat"})
 #: What makes a word before ``token`` one of a text, and one before ``key`` one of a table.
 _OF_TEXTS = frozenset(
     {

@@ -13,13 +13,13 @@ import re2
 from warehouse.secrets.announced import announced
 from warehouse.secrets.names import Secrecy, secrecy
 from warehouse.secrets.shapes import COLOUR, scrub_shapes
-from warehouse.secrets.words import REMOVED, is_none, is_said_of, looks_random
+from warehouse.secrets.words import REMOVED, is_drawn, is_none, is_said_of, looks_random
 
 #: Without one of these no name, no announcement and no armour is in a text.
 _MAY_NAME = re2.compile(
-    r"(?i)key|token|auth|bearer|basic|pass|pwd|secret|credential|cookie|webhook|login|:\\*/\\*/|%2f%2f"
+    r"(?i)key|token|auth|bearer|basic|pass|pwd?|secret|cred(?:ential)?s?|psk|cookie|webhook|login|:\\*/\\*/|%2f%2f"
     r"|notify.url|connection.string|[?&](?:amp;)?[a-z\-]+(?:=|%3d)|%3f|%26|-----begin"
-    r"|pat\\*[\"']?[ \t]*[=:]|(?:^|\s)-[eupa]|--env|--user"
+    r"|pat\\*[\"']?[ \t]*[=:]|(?:^|\s)-[eupUabw]|--env|--(?:proxy-)?user"
 )
 _ARMOUR = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
 #: Lines without a space, or long words: what a key that was cut off has left.
@@ -54,6 +54,7 @@ _WHOLE_LINE = ("cookie", "cookies", "authorization")
 #: Between two texts of a list, and no name of a dictionary behind.
 _NEXT = re.compile(r"\\*[\"']\s{0,8},\s{0,8}(\\*[\"'])(?![\w.\-]{1,128}\\*[\"']\s{0,8}[:=])")
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{0,9})?(?:ms|s)?\.?")
+_LONG_WORD, _SPACE = re2.compile(r"[A-Za-z0-9]{20,}"), re.compile(r"\s")
 _QUOTED = 4096
 #: So much of a value tells whether it is a credential; a longer one is not read again and again.
 _HEAD = 512
@@ -72,7 +73,13 @@ def scrub_text(text: str) -> str:
         for spans in (_armoured, _named, _options, _announced):
             text = _without(text, spans(text))
         text = _USER.sub(_without_user, text)
-    return scrub_shapes(text)
+    text = scrub_shapes(text)
+    # Alone it may be somebody's name of a run, by which runs are told apart.
+    return _LONG_WORD.sub(_without_drawn, text) if _SPACE.search(text) else text
+
+
+def _without_drawn(found: Any) -> str:
+    return REMOVED if is_drawn(found[0]) else str(found[0])
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:

@@ -23,6 +23,9 @@ _SAID_OF = frozenset(
         "now", "only", "rather", "authentication",
     }
 )  # fmt: skip
+#: Of a drawn word 62 % of the letters differ in kind from the one before; of names in capitals and
+#: digits, such as Llama4Maverick17B128EInstruct, 35 %.
+_DRAWN = 0.45
 _LETTERS = re.compile(r"[A-Za-z]")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}.*[a-z]|[^\W\d_][!@#$%^&*+=~?]")
 
@@ -46,3 +49,11 @@ def looks_random(value: str) -> bool:
     if not _LETTERS.search(head):
         return False
     return any(letter.isdigit() for letter in head) or _MIXED.search(head) is not None
+
+
+def is_drawn(word: str) -> bool:
+    """Return whether a generator has drawn a word, which nobody writes: of its neighbouring letters many
+    differ in kind (small, capital, digit), and there are all three."""
+    kinds = ["d" if c.isdigit() else "c" if c.isupper() else "s" for c in word[:256]]
+    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False))
+    return len(set(kinds)) == 3 and changes >= _DRAWN * len(kinds)

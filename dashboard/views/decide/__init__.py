@@ -102,6 +102,7 @@ def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
     """Draw what is read first: the sentence, the map, what it is worth, what to paste."""
     st.set_page_config(page_title=f"{TITLE}: {told.overview.name}")
     top.header(plain(_headline(told)))
+    top.caption(plain(told.one.details))
     left, right = st.columns([3, 2])
     with left:
         drawn = details.drawings(shelf, told.question, told.about, told.traffic)
