@@ -57,14 +57,18 @@ def arm_at(one: Decision) -> str:
 
 
 def words_by_load(levels: Sequence[Level]) -> str:
-    """Return what the decision's server does at the loads, ``likely gain 1, 4; open 16``:
-    neighbouring loads of one word together."""
-    grouped = groupby(levels, lambda level: _word(level.own, level.drafts))
+    """Return what the decision's server does at the loads, ``likely gain 1, 4; open 16``, and where
+    another arm is better what that does, ``dspark K=7: gain 1, 8``: neighbouring loads of one word
+    together."""
+    grouped = groupby(levels, _word)
     return "; ".join(f"{word} {loads_short([x.load for x in part])}" for word, part in grouped)
 
 
-def _word(own: Difference | None, drafts: bool) -> str:
-    return (NOT_MEASURED if drafts else NO_DRAFTS) if own is None else own.word
+def _word(level: Level) -> str:
+    if level.served is not None:
+        return f"{level.arm}: {level.difference.word}"
+    own = level.own
+    return (NOT_MEASURED if level.drafts else NO_DRAFTS) if own is None else own.word
 
 
 def _saved(one: Decision) -> str:

@@ -132,8 +132,7 @@ def _open(facts: Facts, arm: str) -> str:
     if facts.why:
         return f"{where}: {facts.why}"
     if facts.once:
-        return f"{where}: {gives}" if facts.k != 0 and level.drafts else (
-            f"{where}: no arm gained there; {best}")  # fmt: skip
+        return f"{where}: {arm} {told}" if level.drafts else f"{where}: no arm gained there; {best}"
     if not level.drafts:
         return f"{where}: no arm is shown to beat the baseline; {best}"
     return f"{where}: {arm} is the best so far, but it is not settled that it pays: {gives}"

@@ -120,7 +120,7 @@ def test_a_gain_at_every_load_is_a_yes_with_its_interval_and_its_saving(
     page = opened("decide")
 
     assert headline(page) == (
-        "Yes: serve with EAGLE-3 with 3 draft tokens, at every load measured (1, 8 and 64 at once)."
+        "Yes at 64 at once: serve with EAGLE-3 with 3 draft tokens; it pays at 1, 8 and 64 at once."
     )
     told = tiles(page)
     assert told["Output throughput at 64 at once"][0].startswith("+25.")
@@ -132,18 +132,26 @@ def test_a_gain_at_every_load_is_a_yes_with_its_interval_and_its_saving(
     assert "Nothing that was measured" in said(unfolded())
 
 
-def test_a_gain_that_ends_is_a_map_of_loads_and_never_a_yes(
+def test_a_gain_that_ends_is_a_no_at_the_largest_load_and_named_at_the_others(
     fill_study: Callable[..., None],
 ) -> None:
     fill_study((0.6, 0.4, -0.1))
 
     page = unfolded()
 
-    assert headline(page) == (
-        "At some loads: EAGLE-3 (3 draft tokens in batches up to 39, then no drafts) pays at 1 and 8 at "
-        "once, loses at 64 at once."
+    assert headline(page).startswith(
+        "No at 64 at once: no arm gains there; the best, eagle3 K=3, gives 10.0"
     )
-    assert "drafting nothing is expected to be best" in said(page)
+    assert "At 1 and 8 at once eagle3 K=3 gains +" in said(page)
+    assert (
+        "One server could do both, with K by batch size (3 draft tokens in batches up to 39, then no "
+        "drafts)" in said(page)
+    )
+    both = opened("decide", at_load="8")
+    assert headline(both).startswith(
+        "Yes at 8 at once: serve with EAGLE-3 (3 draft tokens in batches"
+    )
+    assert "drafts nothing at 64 at once" in headline(both)
 
 
 def test_a_loss_is_a_no(fill_study: Callable[..., None]) -> None:
@@ -151,7 +159,7 @@ def test_a_loss_is_a_no(fill_study: Callable[..., None]) -> None:
 
     page = opened("decide")
 
-    assert headline(page).startswith("No: do not serve with speculation")
+    assert headline(page).startswith("No at 64 at once: no arm gains there")
     assert not page.code
     assert "Nothing to paste: serve without speculation." in said(page)
 
@@ -161,8 +169,8 @@ def test_one_launch_decides_nothing_and_says_what_would(fill_study: Callable[...
 
     page = unfolded()
 
-    assert headline(page).startswith("Open: ")
-    assert "run at least three" in said(page)
+    assert headline(page).startswith("Open (one launch) at 64 at once: EAGLE-3 with 3 draft tokens")
+    assert "set repeats: 3 in the study and run it again" in said(page)
 
 
 def test_several_datasets_are_told_as_a_mix_and_each_by_itself(
@@ -187,7 +195,7 @@ def test_several_datasets_are_told_as_a_mix_and_each_by_itself(
         .startswith("90")
     )
     traffic.set_value("code").run()
-    assert headline(page).startswith("code: No: ")
+    assert headline(page).startswith("code: No at 64 at once: ")
 
 
 def test_a_later_first_token_speaks_against_it(fill_study: Callable[..., None]) -> None:
@@ -227,13 +235,14 @@ def test_the_reader_s_load_objective_and_slo_are_asked(fill_study: Callable[...,
     assert tiles(page)["Output throughput at 8 at once"][0].startswith("+4")
     assert [row["load"] for row in load_map(page) if row["outlined"]] == ["8"]
     nowhere = opened("decide", at_load="500")
-    assert "At a load of 500 nothing is known" in said(nowhere)
-    assert not nowhere.metric
+    assert "nothing is known of 500 at once" in headline(nowhere)
+    assert "Output throughput at 64 at once" in tiles(nowhere)
     page = unfolded(objective="Latency")
     assert "request latency (median)" in said(page)
-    assert "No arm meets the SLO" in said(opened("decide", draft_slo="ttft:p95<1ms"))
+    missed = opened("decide", draft_slo="ttft:p95<1ms")
+    assert "no arm meets ttft:p95<1ms, and the baseline misses it too" in headline(missed)
     assert "is no share of a dataset" in refused("decide", mix="code")
-    assert "A load is a number above 0" in refused("decide", at_load="many")
+    assert "is no load above 0" in refused("decide", at_load="many")
 
 
 def test_arms_compete_and_a_chosen_one_is_judged_alone(fill_study: Callable[..., None]) -> None:
@@ -242,7 +251,7 @@ def test_arms_compete_and_a_chosen_one_is_judged_alone(fill_study: Callable[...,
 
     assert "EAGLE-3 with 3 draft tokens" in headline(opened("decide"))
     alone = headline(opened("decide", Filters(arm=("eagle3 K=7",))))
-    assert alone.startswith("No: do not serve with speculation; the best arm, EAGLE-3 with 7")
+    assert alone.startswith("No at 64 at once: no arm gains there; the best, eagle3 K=7,")
 
 
 def test_one_verdict_is_about_one_model_and_hardware(fill_study: Callable[..., None]) -> None:
@@ -339,7 +348,7 @@ def test_a_link_to_what_is_gone_shows_no_verdict_for_something_else(
     assert not page.code
     box = page.selectbox(key=name)
     box.set_value(box.options[0]).run()
-    assert headline(page).startswith("Yes: serve with EAGLE-3")
+    assert headline(page).startswith("Yes at 64 at once: serve with EAGLE-3")
 
 
 def test_the_charts_say_their_answer_to_who_does_not_see_them(
@@ -349,8 +358,8 @@ def test_the_charts_say_their_answer_to_who_does_not_see_them(
 
     seen, k = (chart.proto.alt for chart in unfolded().get("vega_lite_chart"))
 
-    assert seen == "Load map. code: gain 1, 8; loss 64."
-    assert "Taken: at 1 at once eagle3 K=3 (+" in k
+    assert seen == "Load map. code: eagle3 K=3: gain 1, 8; no drafts 64."
+    assert "Taken: at 1 at once no drafts; better there: eagle3 K=3 +" in k
     assert "at 64 at once no drafts" in k
 
 

@@ -26,7 +26,7 @@ class Question:
 
 QUESTIONS = (
     Question("Should we turn it on, and which method with how many draft tokens?", (),
-             r"(Yes: serve with|At some loads:|Open:) .*draft tokens?"),
+             r"(Yes|At some loads|Open).* at \d+ at once.*draft tokens?"),
     Question("How much more does the same machine serve?", (),
              r"Output throughput at \d+ at once\s+\+\d+\.\d\s?%\s+\w[\w ]*; 95\s?%: "),
     Question("What does it save at our load, and how sure is that?", (),
@@ -34,7 +34,7 @@ QUESTIONS = (
     Question("Does it hurt first-token latency?", ("What speaks against it",),
              r"\d+\.\d\s?% longer time to first token \(P95\)"),
     Question("Up to how many concurrent requests does it pay?", (),
-             r"(pays at [\d, and]+ at once|at every load measured)"),
+             r"pays at [\d, and]+ at once"),
     Question("What speaks against it, and how good is the evidence?", ("What speaks against it",),
              r"What speaks against it: \d+.*\(95\s?%: .*(settled|likely)"),
     Question("What is still open, and what would settle it?", ("What is at stake",),
