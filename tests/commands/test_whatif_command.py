@@ -53,7 +53,6 @@ def test_a_forecast_prints_how_wrong_it_may_be(recorded: tuple[str, str]) -> Non
     ("asked", "words"),
     [
         (("--k", "9", "--concurrency", "8"), "too far"),
-        (("--k", "3"), "Give --k and --concurrency"),
         (("--k", "3", "--concurrency", "8", "--mean-acceptance-length", "5"), "between 1 and 4"),
         (("--k", "3", "--concurrency", "8", "--acceptance-rate", "61"), "between 0 and 1"),
         (("--k", "3", "--concurrency", "8", "--acceptance-rate", "0.6",
@@ -85,3 +84,11 @@ def test_the_textbook_models_need_no_warehouse_and_say_what_they_are() -> None:
     assert "no measurement stands behind these figures" in run(*asked).stdout
     prose = told(*asked, "--text", "natural_language", "--k", "8")
     assert prose["model"]["cap"] == 2.0
+
+
+def test_what_is_not_given_is_what_the_decision_takes(recorded: tuple[str, str]) -> None:
+    printed = run("whatif", *recorded, "--dataset", "code").stdout
+    assert (
+        "K = 3 at 16 at once; what was not given is what draftboard verdict decides on." in printed
+    )
+    assert "K = 3 at concurrency 16" in printed
