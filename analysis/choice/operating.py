@@ -66,18 +66,19 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
     measured = [at for at in range(len(judged.loads)) if judged.there[:, at].any()]
     if asked is None:
         return Spot(judged.loads[measured[-1]], ((measured[-1], 1.0),))
-    by_value = {judged.loads[at].value: at for at in reversed(measured)}
     like = judged.loads[measured[0]]
-    missing = tuple(
-        Load(like.kind, value, like.name) for value, _ in asked.shares if value not in by_value
+    # A rate says nothing of requests at once; a number alone is a rate where only rates were measured.
+    alike = like.value is not None and (like.is_rate or not asked.rate)
+    kind, name = (
+        (like.kind, like.name) if alike else ("constant" if asked.rate else "concurrency", None)
     )
+    by_value = {judged.loads[at].value: at for at in reversed(measured) if alike}
+    missing = tuple(Load(kind, value, name) for value, _ in asked.shares if value not in by_value)
     if not missing:
         shares = tuple((by_value[value], share) for value, share in asked.shares)
         return Spot(_named(judged, shares), shares)
-    if asked.value is not None:
-        wanted = Load(like.kind, asked.value, like.name)
-        if like.value is not None and _between(judged, asked.value):
-            return Spot(wanted, beside=True)
+    if alike and asked.value is not None and _between(judged, asked.value):
+        return Spot(missing[0], beside=True)
     nearest = min(
         measured, key=lambda at: abs(np.log((judged.loads[at].value or 1.0) / asked.shares[-1][0]))
     )

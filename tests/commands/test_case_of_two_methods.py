@@ -85,5 +85,7 @@ def test_files_that_are_dropped_on_decide_say_what_one_launch_of_them_showed() -
     assert mine.held is not None
     (one,) = told_of(mine.held, None, Question()).decisions.decisions
     assert one.arm == "mtp K=2"
-    assert one.headline.startswith("Open (one launch) at 128 at once: mtp K=2 gives 1")
+    assert one.headline.startswith(
+        "Open (one launch) at 128 at once: multi-token prediction with 2 draft tokens gives 1"
+    )
     assert "At 8 at once dspark K=7 gave +14" in one.details

@@ -97,6 +97,15 @@ def test_beyond_all_loads_nothing_is_known() -> None:
     assert "nothing is known" in one.paragraph.lower()
 
 
+def test_a_rate_says_nothing_of_requests_at_once() -> None:
+    (one,) = decided(study((1, 8, 32, 64, 128), LOW_AND_HIGH), load="8/s")
+
+    assert one.answer == "open"
+    assert "nothing is known of 8 requests/s" in one.headline
+    (rate,) = decided(study((1, 4, 8), {EAGLE: (60, 50, 30)}, kind="poisson"), load=4)
+    assert (rate.answer, rate.operating_load) == ("yes", Load("poisson", 4))
+
+
 def test_a_missing_cell_is_no_evidence_for_drafting_nothing() -> None:
     (one,) = decided(study((1, 8, 16, 64), {EAGLE: (60, 50, None, 30), NGRAM: (10, 10, 10, 10)}))
 
