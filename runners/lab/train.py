@@ -17,16 +17,14 @@ import transformers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from runners.lab import models
+from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.lab.training import (
     WINDOW,
     Schedule,
     agreement,
-    corpus_hash,
     distillation_loss,
-    held_out_text,
     text_loss,
     train,
-    training_documents,
     windows,
 )
 from runners.texts.generators import KINDS, Document

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runners.lab.training import corpus_hash, held_out_text, training_documents
+from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
 from runners.texts.generators import KINDS
