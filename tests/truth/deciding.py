@@ -48,6 +48,16 @@ class Decided:
         """Whether it says yes, or that it pays at every load."""
         return self.says_yes or set(self.words) == {GAIN}
 
+    @property
+    def served_words(self) -> tuple[Word, ...]:
+        """What is told of the server at the loads at which it drafts."""
+        return tuple(one.own.word for one in self.decision.levels if one.own is not None)
+
+    @property
+    def drafts(self) -> tuple[bool, ...]:
+        """Whether the server drafts, load by load."""
+        return tuple(level.drafts for level in self.decision.levels)
+
 
 def decided(trials: Drawn) -> Iterator[Decided]:
     """The decision of each study, in order."""

@@ -77,16 +77,20 @@ def rows_of(family: Family, trials: int) -> list[Row]:
 
 
 def _never_beside_a_loss(told: Told) -> Iterator[Row]:
-    hits = sum(one.says_yes and LOSS in one.words for one in told.found)
+    hits = sum(one.says_yes and LOSS in one.served_words for one in told.found)
     yield told.row("yes beside a settled loss", hits, at_most=0.0)
 
 
 def _false_promises(told: Told) -> Iterator[Row]:
-    """A yes, or a gain settled at every load, though a load truly loses."""
-    loses = (told.trials.truth[:, 1:] <= np.log(1 - LOSES)).all(axis=1).any(axis=1)
-    if loses.all():
-        hits = sum(one.promises for one in told.found)
-        yield told.row("yes or 'at every load' though a load loses", hits, at_most=0.03)
+    """A yes, or a gain settled at every load, though the server as it would run truly loses at a
+    load at which it drafts; every arm loses alike there."""
+    loses = (told.trials.truth[:, 1:] <= np.log(1 - LOSES)).all(axis=1)
+    if loses.any(axis=1).all():
+        hits = sum(
+            one.promises and bool((np.array(one.drafts) & lost).any())
+            for one, lost in zip(told.found, loses, strict=True)
+        )
+        yield told.row("yes or 'at every load' though it loses where it drafts", hits, at_most=0.03)
 
 
 def _false_findings(told: Told) -> Iterator[Row]:

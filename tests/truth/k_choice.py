@@ -98,7 +98,10 @@ def _chosen(found: KDrawn, trial: int) -> tuple[Floats, Floats, Floats]:
     gains = expected_gains(field)
     loads = found.family.loads
     every = np.ones(gains.shape, dtype=np.bool_)
-    taken = served(Grounds(field, gains, every, every[0], every, loads, every[:, 0]), 0)
+    known = Grounds(field, gains, every, every[0], every, loads, every[:, 0])
+    best, load = np.unravel_index(int(gains.argmax()), gains.shape)
+    # A server whose every K loses everywhere is none.
+    taken = served(known, int(best) if gains.max() > 0 else None, int(load))
     worth = np.vstack([np.zeros(len(loads)), gains])
     table = np.array([0 if place is None else place + 1 for place in taken.at])
     return worth.argmax(axis=0), table, worth[table, np.arange(len(loads))]
