@@ -43,10 +43,14 @@ def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     lengths = both.groupby(BY)[["tokens_b", "tokens_s"]]
     least = np.maximum(FEWEST, SHARE * lengths.transform("median")["tokens_b"])
     longest = lengths.transform("max").max(axis=1)
+    # Where all answers of an arm are alike long, it was told so: that is no limit they ran into.
+    varied = lengths.transform("min")["tokens_s"] < lengths.transform("max")["tokens_s"]
     return pd.concat(
         [
             _counted(SHORT, both, both["tokens_b"] < least, both["tokens_s"] < least),
-            _counted(ENDLESS, both, both["tokens_b"] >= longest, both["tokens_s"] >= longest),
+            _counted(
+                ENDLESS, both, both["tokens_b"] >= longest, (both["tokens_s"] >= longest) & varied
+            ),
         ],
         ignore_index=True,
     )
