@@ -89,7 +89,7 @@ def flip_test(more: NDArray[np.int64]) -> float:
             gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2)
         )
         chances = np.convolve(chances, sums)
-    return float(chances[more.sum() + np.abs(more).sum() :].sum())
+    return min(float(chances[more.sum() + np.abs(more).sum() :].sum()), 1.0)
 
 
 def settled(p_values: NDArray[np.float64], studies: NDArray[np.int64]) -> NDArray[np.bool_]:
