@@ -93,6 +93,11 @@ class Ground:
         return replace(self, found=flagged(self.found, told), broken=told) if told else self
 
     @cached_property
+    def tells_engines(self) -> bool:
+        """Whether anything is known of what an engine made of its arguments."""
+        return "engine_settings" in self.cells and bool(self.cells["engine_settings"].notna().any())
+
+    @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels

@@ -88,13 +88,6 @@ class Judged:
         low, high = self.plain
         return np.asarray(np.fmin(np.fmax(self._improved(self.gains), low), high))
 
-    @cached_property
-    def saving(self) -> tuple[Floats, Floats, Floats]:
-        """The share of a token's cost that is saved, with its plain interval: 1 - old / new."""
-        half = self.field.tails.reach(1 - LEVEL) * self.error
-        size, low, high = np.log1p(self.expected), self.field.log - half, self.field.log + half
-        return -np.expm1(-size), -np.expm1(-low), -np.expm1(-high)
-
     def _improved(self, log: Floats) -> Floats:
         return as_improvement(log, np.broadcast_to(self.lower, log.shape))
 
@@ -122,6 +115,13 @@ class Judged:
             batches,
             off,
         )
+
+    def best_at(self, load: int) -> int:
+        """Return the place of the arm with the highest expected value at a load, one that may be
+        taken there first."""
+        gains = np.where(self.there[:, load], self.gains[:, load], -np.inf)
+        may = self.grounds.open_to[:, load] & self.there[:, load]
+        return int(max(range(len(gains)), key=lambda place: (may[place], gains[place])))
 
     def better(self, server: Server, load: int) -> int | None:
         """Return the place of the arm that is better than what the server does at a load, by more

@@ -114,18 +114,8 @@ def choice(judged: Judged, spot: Spot) -> Choice:
     load = spot.shares[0][0]
     arm = taken(judged.grounds, load)
     server = served(judged.grounds, arm, load)
-    return Choice(
-        judged, spot, server, _told_of(judged, arm, load), load, _others(judged, server, load)
-    )
-
-
-def _told_of(judged: Judged, arm: int | None, load: int) -> int:
-    """Return the arm taken, else the one with the highest expected value, one that may be taken
-    first."""
-    if arm is not None:
-        return arm
-    gains = np.where(judged.there[:, load], judged.gains[:, load], -np.inf)
-    return int(max(range(len(gains)), key=lambda p: (judged.grounds.open_to[p, load], gains[p])))
+    told = judged.best_at(load) if arm is None else arm
+    return Choice(judged, spot, server, told, load, _others(judged, server, load))
 
 
 def _others(judged: Judged, server: Server, *here: int) -> tuple[int | None, ...]:

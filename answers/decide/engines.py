@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.choice.judged import Judged
@@ -27,8 +26,7 @@ def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[Engine
     """Return in what an arm differs from its baseline: by leave, then what the method brings with
     equal arguments; each field once, as the first pair has it."""
     # Most warehouses say nothing of it, and every decision asks.
-    told = known.cells.get("engine_settings", pd.Series(dtype=object)).notna().any()
-    if not told and not any(known.pairs[setting]["allowed"]):
+    if not known.tells_engines and not any(known.pairs[setting]["allowed"]):
         return ()
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     found: dict[str, EngineDifference] = {}

@@ -75,9 +75,7 @@ class Shown:
         the one that is told of."""
         if at == self.choice.figures and not self.choice.spot.beside:
             return self.choice.best
-        gains = np.where(self.judged.there[:, at], self.judged.gains[:, at], -np.inf)
-        may = self.judged.grounds.open_to[:, at]
-        return int(max(range(len(gains)), key=lambda p: (may[p] & np.isfinite(gains[p]), gains[p])))
+        return self.judged.best_at(at)
 
     def _of(self, place: int, at: int) -> Level:
         one = self.judged.field.candidates[place]
