@@ -61,9 +61,7 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     return _drawn(layers, len(down), names)
 
 
-_SUBTITLE = (
-    "expected gain and how sure it is, or which other arm is better there; outlined: your load"
-)
+_SUBTITLE = "expected improvement, how sure, or which arm is better there; outlined: your load"
 
 
 def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
