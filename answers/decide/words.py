@@ -128,14 +128,14 @@ def _no_gain(level: Level) -> str:
 def _open(facts: Facts, arm: str) -> str:
     where, level = at_load(facts.operating), facts.operating
     told = f"gives {change(level.difference)}, {level.difference.word}"
-    gives, best = f"{level.arm} {told}", f"the best, {level.arm}, {told}"
+    best = f"the best, {level.arm}, {told}"
     if facts.why:
         return f"{where}: {facts.why}"
     if facts.once:
         return f"{where}: {arm} {told}" if level.drafts else f"{where}: no arm gained there; {best}"
     if not level.drafts:
         return f"{where}: no arm is shown to beat the baseline; {best}"
-    return f"{where}: {arm} is the best so far, but it is not settled that it pays: {gives}"
+    return f"{where}: {arm} is the best so far, but it is not settled that it pays there: it {load_map(facts.levels)}"
 
 
 def load_map(levels: Sequence[Level]) -> str:
@@ -218,7 +218,7 @@ def loads_short(loads: Sequence[Load]) -> str:
 
 def brief(one: Decision) -> str:
     """Return the headline and what happens at the operating load."""
-    return " ".join(filter(None, (one.headline, _at_operating(one.answer, one.operating))))
+    return " ".join(filter(None, (one.headline, _at_operating(one.headline, one.operating))))
 
 
 def change(difference: Difference) -> str:
@@ -245,9 +245,10 @@ def paragraph(facts: Facts, extra: Sequence[str]) -> str:
     mind."""
     model = facts.model or "an unknown model"
     first = "".join(f"{one}. " for one in facts.broken if one not in facts.why)
+    said = headline(facts)
     parts = [
-        f"{model} on {facts.traffic.name}: {first}{headline(facts)}",
-        _at_operating(facts.answer, facts.operating),
+        f"{model} on {facts.traffic.name}: {first}{said}",
+        _at_operating(said, facts.operating),
         "" if facts.saving is None else saved(facts.saving),
         *extra,
         EVIDENCE.get(facts.evidence or "", ""),
@@ -255,9 +256,10 @@ def paragraph(facts: Facts, extra: Sequence[str]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _at_operating(answer: str, level: Level) -> str:
-    """Say what happens at the operating load; empty where the headline says it."""
-    if answer in ("no", "open"):
+def _at_operating(said: str, level: Level) -> str:
+    """Say what happens at the operating load; empty where nothing is drafted there, or the headline
+    (``said``) has it."""
+    if not level.drafts or change(level.difference) in said:
         return ""
     plain = level.stands_for is None and level.load.kind != "shares"
     where = f"At {level.load.text}" if plain else "There"

@@ -64,7 +64,7 @@ QUESTIONS = (
 def studied(kept: Page, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A dashboard on a study with repeats, on a GPU that has a price."""
     root = tmp_path_factory.mktemp("studied")
-    fill_study(root)
+    fill_study(root, launches=True)
     with served(root, tmp_path_factory.mktemp("log") / "studied.log") as found:
         yield found
         kept.goto("about:blank")  # Before the server is gone, which the page would complain of.

@@ -83,8 +83,11 @@ def arm(k: int, name: str = "tiny-draft") -> dict[str, Any]:
     return {"spec_method": "draft_model", "num_speculative_tokens": k, "draft_model": name}
 
 
-def fill_study(root: Path, ks: tuple[int, ...] = (0, 1, 2, 3, 4), **changes: Any) -> None:
-    """Add every cell of the study to the warehouse at ``root``."""
+def fill_study(
+    root: Path, ks: tuple[int, ...] = (0, 1, 2, 3, 4), launches: bool = False, **changes: Any
+) -> None:
+    """Add every cell of the study to the warehouse at ``root``. ``launches``: whether it is stated that
+    each repeat of an arm was a server start of its own; without, nothing is more than likely."""
     random = np.random.default_rng(5)
     base: dict[str, Any] = {
         "model": "lab/target", "engine": "vllm", "engine_version": "0.32.0", "gpu": "H200",
@@ -97,7 +100,8 @@ def fill_study(root: Path, ks: tuple[int, ...] = (0, 1, 2, 3, 4), **changes: Any
             origin.source_id,
             index,
             Facts(**base | {"dataset": dataset, "concurrency": load, "repeat": repeat,
-                            "prompt_set_hash": f"{load:032x}"} | arm(k) | changes),
+                            "prompt_set_hash": f"{load:032x}"} | arm(k) | changes
+                  | ({"launch": f"{k} {repeat}"} if launches else {})),
             float(np.exp(random.normal(0, NOISE))),
         )
         for index, (dataset, k, load, repeat) in enumerate(
