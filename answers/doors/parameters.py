@@ -25,6 +25,12 @@ _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 #: A day as it is written; a number would be taken for seconds since 1970.
 _Day = Annotated[date, BeforeValidator(lambda said: _day(said))]
 _Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+#: A load as people write it; a program may say a number.
+_Load = Annotated[_Word, BeforeValidator(lambda said: _text(said))]
+
+
+def _text(said: object) -> object:
+    return str(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
 
 
 def _day(said: object) -> date:
@@ -91,7 +97,7 @@ class Compared(_OfSubject):
 class Decided(_OfSubject):
     """What ``draftboard verdict`` takes."""
 
-    load: _Positive | _Word | None = Field(None, description=f"Your load: {EXAMPLES}.")
+    load: _Load | None = Field(None, description=f"Your load: {EXAMPLES}.")
     slo: _Word | None = Field(None, description="Only arms that meet it: `ttft:p95<200ms`.")
     objective: Literal["throughput", "latency", "cost"] = Field(
         "throughput", description="What the choice is for."
