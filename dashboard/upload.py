@@ -21,8 +21,9 @@ from answers.compare.uploaded import Held, Read, hold
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader, current_generation
 
-#: What may be dropped at once: MB a file, files. A GuideLLM report has about 5 MB per 1,000 requests.
-MOST_MB, MOST_FILES = 50, 8
+#: What may be dropped at once: MB a file, files, MB of all. A GuideLLM report has about 5 MB per 1,000
+#: requests; three launches of three arms at five loads are 45 files.
+MOST_MB, MOST_FILES, MOST_MB_OF_ALL = 50, 64, 400
 ENDINGS = (".json", ".json.gz", ".json.zst")
 #: Where, in a warehouse, the files lie that somebody asked to keep.
 KEPT = "uploads"
@@ -135,10 +136,11 @@ def _written(folder: Path, name: str, report: Report) -> Path:
 
 
 def _check(reports: Sequence[Report]) -> None:
-    if len(reports) > MOST_FILES:
+    megabytes = sum(len(report.data) for report in reports) >> 20
+    if len(reports) > MOST_FILES or megabytes > MOST_MB_OF_ALL:
         raise InvalidInput(
-            f"{len(reports)} files are too many at once; drop at most {MOST_FILES}, or take all of "
-            "them in with: draftboard ingest PATHS"
+            f"{len(reports)} files of {megabytes} MB are too much at once; drop at most {MOST_FILES} "
+            f"of {MOST_MB_OF_ALL} MB in all, or take them in with: draftboard ingest PATHS"
         )
     for report in reports:
         if len(report.data) > MOST_MB << 20:

@@ -15,6 +15,8 @@ from answers.compare.values import Question
 from answers.decide.overview import overviews
 from dashboard import upload
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
+from tests.commands.test_broken_answers import BROKEN
+from tests.commands.test_broken_answers import bench as broken
 from tests.conftest import ROOT, Drop, recorded_drop
 from tests.dashboard.opening import opened
 from tests.ingest.readers.test_sglang import line
@@ -153,8 +155,10 @@ def test_a_wrong_fact_is_one_sentence() -> None:
 def test_too_much_is_refused_before_anything_is_read() -> None:
     with pytest.raises(InvalidInput, match=f"larger than {MOST_MB} MB"):
         take_in([Report("large.json", b" " * ((MOST_MB << 20) + 1))])
-    with pytest.raises(InvalidInput, match=f"at most {MOST_FILES}"):
-        take_in([Report("a.json", b"{}")] * (MOST_FILES + 1))
+    large = Report("a.json", b" " * (MOST_MB << 20))
+    for many in ([Report("a.json", b"{}")] * (MOST_FILES + 1), [large] * 9):
+        with pytest.raises(InvalidInput, match=f"at most {MOST_FILES}"):
+            take_in(many)
 
 
 def test_a_file_that_unpacks_without_end_is_refused() -> None:
@@ -300,6 +304,40 @@ def test_servers_that_differ_are_refused_on_the_page_too_with_the_way_out() -> N
     assert "--allow server_args.max-running-requests" in page.info[0].value.replace("\\", "")
     alone = next(one.value for one in page.dataframe if "why it is not compared" in one.value)
     assert len(alone) == 3
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_the_best_arm_at_the_largest_load_is_taken_on_the_page_too() -> None:
+    folder = ROOT / "tests/fixtures/cases/03-one-arm-below-another-above"
+    page = _dropped(
+        *(
+            ("-".join(path.relative_to(folder).parts), path.read_bytes())
+            for path in sorted(folder.rglob("*.json"))
+        )
+    )
+
+    said = _said(page)
+    assert "Open at 128 at once: multi-token prediction with 2 draft tokens" in said
+    assert "An output token probably costs 13.1\u202f% less there" in said
+    assert "At 1 and 8 at once dspark K=7 is likely better" in said
+    loads = next(one.value for one in page.dataframe if "certainty" in one.value)
+    assert set(loads["K"]) == {"2"}
+    assert loads["better there"].tolist()[2:] == ["–"] * 3
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_an_arm_that_breaks_answers_is_refused_on_the_page_too() -> None:
+    arms = {"baseline": ("base", 0, 0, 0.01), "mtp-k2": ("mtp", 8, 1, 0.007)}
+    page = _dropped(
+        *(
+            (f"{name}-r{launch}.json", broken(arm, launch, *how))
+            for name, (arm, *how) in arms.items()
+            for launch in range(3)
+        )
+    )
+
+    assert f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {BROKEN}" in _said(page)
+    assert "Against it" not in _said(page)
 
 
 def test_files_that_hold_no_result_say_so(warehouse: Any) -> None:

@@ -69,8 +69,9 @@ def _decided(overview: Overview, at: int) -> None:
         pieces.tiles(one)
     pieces.paste(one)
     table(texts(*tables.by_load(one)), "loads")
-    st.markdown("**Against it**")
-    pieces.bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
+    if one.answer != "no":
+        st.markdown("**Against it**")
+        pieces.bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
     pieces.bullets(tables.doubts(one))
     charts_menu(f"own-results-{at}", {"Load map": drawing})
 
