@@ -9,8 +9,7 @@ from pathlib import Path
 
 from benchmarks.result import Result, progress
 from runners.measuring.layout import Layout
-from runners.watching.sampler import COST_SHARE, MachineSampler
-from runners.watching.watch import watching
+from runners.watching.watch import COST_SHARE, MachineSampler, watching
 
 SECONDS, PROCESSES = 60, 40
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from nightly import history, stages
-from nightly.notify import Settings, flush
-from nightly.place import Book, Place, State, date_of, places, read_state
-from nightly.process import end_left_over
-from nightly.stages import Came, Night
+from nightly import stages, words
+from nightly.messages import Settings, flush
+from nightly.nights import Book, Place, State, date_of, places, read_state
+from nightly.stages import Came, Night, end_left_over
 from nightly.words import EXIT, outcome_of
 from warehouse.errors import RunnerError
 from warehouse.nights import STAGES, NightSummary, Stage, StageName
@@ -83,7 +82,7 @@ def _book(place: Place, state: State, settings: Settings) -> Book:
 
 
 def _shown(settings: Settings, night: NightSummary) -> None:
-    history.write(settings.warehouse, night)
+    words.write(settings.warehouse, night)
 
 
 def _new(settings: Settings, study: str, now: datetime) -> Book:

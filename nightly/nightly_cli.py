@@ -13,7 +13,7 @@ from commands.options import judging_options
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from nightly.notify import Settings
+    from nightly.messages import Settings
 
 #: The address of the dashboard, for links in messages.
 LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"
@@ -103,14 +103,14 @@ def _not_kept(error: OSError) -> str:
 
 
 def _status_of(error: Exception) -> int:
-    from nightly.lock import AnotherNight
+    from nightly.nights import AnotherNight
 
     return RUNNING if isinstance(error, AnotherNight) else FAILED
 
 
 def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
     from nightly.conduct import conduct
-    from nightly.lock import one_night
+    from nightly.nights import one_night
     from nightly.words import markdown
 
     name = name_of(study)
@@ -126,7 +126,7 @@ def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
 
 
 def _settings(study: Path, given: dict[str, Any]) -> "Settings":
-    from nightly.notify import Settings
+    from nightly.messages import Settings
     from warehouse.nights import Limits
     from warehouse.store_files import warehouse_path
 

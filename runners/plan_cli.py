@@ -11,27 +11,26 @@ from commands.output import show_table
 from runners.executors.local import fitting
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
-from runners.measuring.guidellm import planned_command
+from runners.measuring.guidellm import Places, planned_command
 from runners.measuring.layout import REPORT, Layout
-from runners.measuring.load_request import Places
 from runners.measuring.resume import Now, unlike
 from runners.measuring.software import software
 from runners.planning.estimate import (
     SECONDS_ALONE,
     Assumed,
     Estimate,
+    Node,
     estimate,
     priced_node,
     read_recorded,
 )
-from runners.planning.packing import Node
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.planning.vllm_command import PORT
 from runners.serving.engines import engine_of
 from runners.surroundings.gpu import Survey, survey, visible
 from runners.surroundings.tools import tool
-from runners.texts.prompt_files import few_prompts
+from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
 

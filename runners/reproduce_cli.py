@@ -12,8 +12,7 @@ from runners.measuring.progress import Count, progress
 from runners.measuring.resume import Now
 from runners.measuring.run import Asked, run_here
 from runners.measuring.software import Software, software
-from runners.repeating.kept_prompts import prompts_again
-from runners.repeating.original import Original, plan_again, read_original
+from runners.repeating.original import Original, plan_again, prompts_again, read_original
 from warehouse.errors import DraftboardError, RunnerError
 
 _EPILOG = """\b

@@ -17,9 +17,8 @@ from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
 from runners.measuring.layout import Layout, results_writable, write_study_copy
-from runners.measuring.next_step import next_step, next_step_elsewhere, reasons
 from runners.measuring.progress import Count, progress
-from runners.measuring.resume import Now
+from runners.measuring.resume import Now, next_step, next_step_elsewhere, reasons
 from runners.measuring.run import (
     Asked,
     by_launch,
@@ -27,15 +26,13 @@ from runners.measuring.run import (
     run_here,
 )
 from runners.measuring.software import software
-from runners.planning.estimate import expected_seconds, read_recorded
-from runners.planning.packing import Node, duration_of
-from runners.planning.plan import Plan, PlannedCell, make_plan
-from runners.planning.selection import select
+from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
+from runners.planning.plan import Plan, PlannedCell, make_plan, select
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
 from runners.serving.target_url import require_one_arm
 from runners.surroundings.gpu import survey
-from runners.texts.prompt_files import PromptFiles, few_prompts
+from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
 _SHOWN = 5

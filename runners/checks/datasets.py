@@ -8,8 +8,7 @@ from runners.planning.datasets import Dataset, Hub
 from runners.planning.plan import Plan
 from runners.planning.study import Study
 from runners.probes import interpreter
-from runners.texts.prompt_files import few_prompts
-from runners.texts.prompts import prompt_sets
+from runners.texts.prompts import few_prompts, prompt_sets
 from warehouse.errors import RunnerError, StudyError
 
 CHECK = "datasets"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments
 from runners.checks.methods import method
-from runners.planning.equal_engine import SWITCHES, Switch
 from runners.planning.plan import Launch
+from runners.planning.study import SWITCHES, Switch
 
 CHECK = "engines alike"
 _WORDS: dict[Switch, str] = {

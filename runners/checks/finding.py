@@ -36,7 +36,7 @@ class Engine:
     suffix_decoding: bool | None = None
     #: the words that a speculative setting takes, where it takes few
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: what a speculative method switches off, by ``runners.planning.equal_engine``: those methods
+    #: what a speculative method switches off, by ``runners.planning.study``: those methods
     switches_off: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: its argument parser's words about each launch's command line, by launch
     refusals: Mapping[str, str] = field(default_factory=dict)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments
-from runners.models.memory import tokens
-from runners.models.model_size import context_length
+from runners.models.model_size import context_length, tokens
 from runners.planning.plan import Launch
 from runners.planning.study import Study
 

@@ -4,9 +4,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments, name_of
-from runners.models.memory import GIB, WORKING_BYTES, Estimate, estimate, gib, serving, tokens
 from runners.models.model_files import ModelFiles
-from runners.models.model_size import text_config
+from runners.models.model_size import (
+    GIB,
+    WORKING_BYTES,
+    Estimate,
+    estimate,
+    gib,
+    serving,
+    text_config,
+    tokens,
+)
 from runners.planning.plan import Launch
 from runners.surroundings import machine
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from runners.checks.finding import Finding, Situation, configurations
 from runners.checks.methods import method
-from runners.models import vocabulary
+from runners.models import model_files
 from runners.models.model_files import ModelFiles
 from runners.models.model_size import text_config
 from runners.planning.plan import Launch
@@ -35,7 +35,7 @@ def _target(study: Study, target: ModelFiles, own: Path | None) -> Iterator[Find
         return  # The memory check says that the model is not here.
     if study.target.engine_args.get("skip-tokenizer-init"):
         return
-    if vocabulary.read(own) is None and target.origin in {"folder", "cache"}:
+    if model_files.read(own) is None and target.origin in {"folder", "cache"}:
         yield Finding(
             CHECK,
             "blocker",
@@ -43,7 +43,7 @@ def _target(study: Study, target: ModelFiles, own: Path | None) -> Iterator[Find
             "Put the tokenizer's files there, or name another under target.tokenizer.",
         )
     chat = study.request.format == "chat_completions"
-    if chat and "chat-template" not in _names(study) and not vocabulary.has_chat_template(own):
+    if chat and "chat-template" not in _names(study) and not model_files.has_chat_template(own):
         yield Finding(
             CHECK,
             "blocker",
@@ -115,10 +115,10 @@ def _sizes(launch: Launch, target: ModelFiles, draft: ModelFiles) -> Iterator[Fi
 def _words(launch: Launch, draft: ModelFiles, own: Path) -> Iterator[Finding]:
     """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
     assert draft.folder is not None
-    ours, theirs = vocabulary.read(own), vocabulary.read(draft.folder)
+    ours, theirs = model_files.read(own), model_files.read(draft.folder)
     if theirs is None or ours is None or _mixes(launch):
         return
-    found = vocabulary.difference(ours, theirs)
+    found = model_files.difference(ours, theirs)
     if found is None:
         yield Finding(
             CHECK,

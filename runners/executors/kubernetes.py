@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from runners.executors import Job, Outcome, Silent, gpus_needed
-from runners.executors.book import KubernetesBook
 from runners.executors.kubernetes_commands import (
+    MOST_STUDY_BYTES,
     Place,
     Seen,
+    Wanted,
     create,
     delete,
+    instance,
     log,
+    manifest,
     objects,
     seen,
 )
-from runners.executors.kubernetes_job import MOST_STUDY_BYTES, Wanted, instance, manifest
 from runners.executors.settings import KubernetesSettings
-from runners.executors.waiting import Waiting
+from runners.executors.waiting import KubernetesBook, Waiting
 from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Plan

@@ -17,7 +17,7 @@ from runners.executors.placement import EXECUTOR, PARALLEL
 from runners.executors.settings import LocalSettings
 from runners.measuring.layout import RECORD, Layout
 from runners.measuring.resume import Now, look
-from runners.planning.packing import Node, allowed, pack
+from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 from runners.serving.processes import Guarded

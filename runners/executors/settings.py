@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from runners.planning.part import Part, Positive
+from runners.planning.loads import Part, Positive
 from warehouse.errors import RunnerError
 
 Seconds = Annotated[float, Field(gt=0)]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runners.executors import Job, Outcome, Silent, gpus_needed, last_line
-from runners.executors.book import SlurmBook
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm_commands import (
     SlurmJob,
@@ -18,7 +17,7 @@ from runners.executors.slurm_commands import (
     jobs_of_mine,
     submit,
 )
-from runners.executors.waiting import Waiting
+from runners.executors.waiting import SlurmBook, Waiting
 from runners.measuring.layout import Layout
 from runners.planning.plan import Plan
 from warehouse.errors import RunnerError

@@ -4,23 +4,32 @@ It is measured in a hidden folder and renamed when it is whole; a failed attempt
 a name of its own. Whatever interrupts this leaves nothing that looks like a result.
 """
 
+import math
+import random
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
+from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from runners.measuring import load, sampler
-from runners.measuring.attempt import Attempt
-from runners.measuring.counted import count, count_before
-from runners.measuring.guidellm import arrival_environment, command, key_environment
-from runners.measuring.keepsakes import Keep, Keepsakes
+from runners.measuring import load
+from runners.measuring.guidellm import (
+    ROUTES,
+    Places,
+    arrival_environment,
+    command,
+    key_environment,
+    load_request,
+    sampling,
+    served_model,
+)
 from runners.measuring.layout import (
     AFTER,
     BEFORE,
@@ -32,23 +41,151 @@ from runners.measuring.layout import (
     put_in_place,
     require_room,
 )
-from runners.measuring.load_request import Places, load_request
+from runners.measuring.load import Stall
 from runners.measuring.progress import Progress
-from runners.measuring.record import Happened, Setting, record, write
-from runners.measuring.serving import Serving
+from runners.measuring.record import Happened, Keep, Keepsakes, Setting, record, write
 from runners.measuring.software import Software
-from runners.measuring.stall import Stall
-from runners.measuring.warm_up import warm_up
 from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.plan import Launch, PlannedCell
-from runners.planning.study import Study
+from runners.planning.study import LEAST_WARM_UP, Study
+from runners.serving.agreement import wrong_arm
 from runners.serving.diagnosis import Diagnosis
-from runners.serving.endpoint import BadStatus, scrub
-from runners.serving.prefix_cache import empty_prefix_cache
-from runners.texts.datasets import origin
-from runners.texts.prompt_files import Prompts
-from runners.watching.sampler import MachineSampler
-from runners.watching.watch import Watch
+from runners.serving.endpoint import BadStatus, empty_prefix_cache, scrub, send
+from runners.texts import prompts
+from runners.texts.datasets import messages_of, origin
+from runners.texts.prompts import PromptFile, Prompts
+from runners.watching.watch import MachineSampler, Watch
+
+# --- One try at a cell, before it is known how it goes.
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a cell: which one it is, when it began, how long its server took to start, what
+    the server says of itself in short and in whole; ``changed`` tells after the load why the server
+    is another one."""
+
+    number: int
+    server_start_s: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    changed: Callable[[], Diagnosis | None] = lambda: None
+    began: float = field(default_factory=time.monotonic)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+# --- What a cell wants of a server.
+
+
+class Serving(Protocol):
+    """A server to measure on: started here, or somebody else's."""
+
+    @property
+    def url(self) -> str:
+        """The server's URL, without a path."""
+        ...
+
+    def alive(self) -> bool:
+        """Return whether the server answers a real request."""
+        ...
+
+    def died(self) -> Diagnosis | None:
+        """Say why the server's process ended; None while it runs. Costs nothing."""
+        ...
+
+    def log_tail(self, lines: int) -> list[str]:
+        """Return the lines that the server printed last."""
+        ...
+
+
+# --- The server's counters before and after a load; before it they must be those of the arm.
+
+
+def keep_counters(url: str, path: Path) -> str:
+    """Keep the counters and return them; an engine without ``/metrics`` leaves no file.
+
+    OSError or HTTPException where the server does not answer.
+    """
+    try:
+        text = load.snapshot(url)
+    except BadStatus as error:
+        if error.unknown_route:
+            return ""
+        raise
+    path.write_text(text, encoding="utf-8")
+    return text
+
+
+def count_before(url: str, path: Path, launch: Launch) -> Diagnosis | None:
+    """Keep the counters, and say why they are not those of this arm; None where they are."""
+    return wrong_arm(keep_counters(url, path), launch)
+
+
+# --- Requests before a level: they fill kernels and caches of the engine, and are not measured.
+#
+# An engine compiles kernels for the sizes of batches that it meets. So prompts as long as the level's come
+# in bursts that double up to as many as the level has in flight, each prompt with a beginning of its
+# own: one that a cache of prefixes remembers would be no prompt to it.
+
+
+_LIMIT_S = 600.0
+_MAX_TOKENS = 64
+#: Where nothing holds requests back, all of a level might be in flight, and hardly ever are.
+_MOST_UNBOUND = 128
+
+
+def warm_up(url: str, study: Study, cell: PlannedCell, given: PromptFile) -> list[int]:
+    """Send the level's warm-up requests and return how many went out at once, burst by burst. Raises
+    OSError or HTTPException.
+
+    The texts belong to no level; where the dataset has none to spare, the words of the level's own
+    are shuffled.
+    """
+    sizes, bodies = bursts(study, cell), _bodies(study, cell, given)
+    route = url + ROUTES[study.request.format]
+    for size in sizes:
+        with ThreadPoolExecutor(size) as pool:
+            list(pool.map(lambda body: send(route, body, _LIMIT_S), islice(bodies, size)))
+    return sizes
+
+
+def bursts(study: Study, cell: PlannedCell) -> list[int]:
+    """Return 1, 2, 4 … and what the level has in flight; where the study states a number, so many
+    and no more."""
+    stated, bound = study.window.warm_up_requests, cell.concurrency or _MOST_UNBOUND
+    most = min(study.window.warm_up_at(bound), bound, cell.most_at_once)
+    if stated is not None:
+        return [min(most, stated - sent) for sent in range(0, stated, most or 1)]
+    smaller = [1 << power for power in range((most - 1).bit_length())]
+    return [*smaller, *[most] * math.ceil(LEAST_WARM_UP / most)]
+
+
+def _bodies(study: Study, cell: PlannedCell, given: PromptFile) -> Iterator[dict[str, Any]]:
+    own = () if given.conversations else prompts.read(given.path)
+    texts = [*given.warm_up] or [*map(_shuffled, own)] or ["Count upwards in words."]
+    most = study.dataset(cell.dataset).max_tokens or study.request.max_tokens or _MAX_TOKENS
+    shared = {
+        "model": served_model(study), "max_tokens": min(most, _MAX_TOKENS), **sampling(study),
+    }  # fmt: skip
+    chat, spoken = study.request.format == "chat_completions", given.conversations and given.warm_up
+    for number in count():
+        text = texts[number % len(texts)]
+        first, *rest = messages_of(text) if spoken else [{"role": "user", "content": text}]
+        # As long as it was, and nowhere cached.
+        mark = f"{cell.dataset} {cell.load} {number}: "
+        marked = mark + first["content"][len(mark) :]
+        messages = [first | {"content": marked}, *rest]
+        yield shared | ({"messages": messages} if chat else {"prompt": marked})
+
+
+def _shuffled(text: str) -> str:
+    words = text.split()
+    random.Random(text).shuffle(words)
+    return " ".join(words)
+
+
+# ---
+
 
 _LOG_LINES = 40
 #: More lines than the megabyte holds that a server's log is read back.
@@ -160,7 +297,7 @@ def _measure(
         )
         problem = problem or _load(bench, server, cell, places, notes)
         if problem is None:
-            count(server.url, folder / AFTER)
+            keep_counters(server.url, folder / AFTER)
     except BadStatus as error:
         return Diagnosis("request_refused", f"The server refuses a request: {error.reason}")
     except _SERVER_GONE as error:
@@ -181,7 +318,7 @@ def _load(
     log = bench.layout.load_log(bench.launch.launch_id)
     invocation = load.Invocation(argv, env, log, study.limits.cell_s, bench.cpus)
     folder = Path(places.report).parent
-    sampling = sampler.Sampler(server.url, folder / SAMPLES, study.sample_every_s)
+    sampling = load.Sampler(server.url, folder / SAMPLES, study.sample_every_s)
     machine = MachineSampler(folder / MACHINE, bench.watch.look())
     stall = Stall(study.limits.cell_s)
     with machine, sampling, notes.phase("load"):

@@ -10,13 +10,11 @@ from runners.executors import Executor, Job, Outcome, Update
 from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
-from runners.measuring.keepsakes import Keep
-from runners.measuring.launch import Failed, holding, run_cells
+from runners.measuring.guidellm import served_model
+from runners.measuring.launch import Failed, find_rates, holding, run_cells, sweeping
 from runners.measuring.layout import Layout
-from runners.measuring.load_request import served_model
 from runners.measuring.progress import Progress
-from runners.measuring.record import Setting, local_setting, remote_setting, used_gpus
-from runners.measuring.sweep import find_rates, sweeping
+from runners.measuring.record import Keep, Setting, local_setting, remote_setting, used_gpus
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.planning.study import Study
 from runners.serving.engines import engine_of
@@ -24,10 +22,10 @@ from runners.serving.processes import end_strays
 from runners.serving.server import ServerSpec
 from runners.serving.target_url import Foreign, meet
 from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
-from runners.surroundings.numa import near_gpus
+from runners.surroundings.machine import near_gpus
 from runners.surroundings.provenance import runs_on_gpu
 from runners.surroundings.tools import tool
-from runners.texts.prompt_files import PromptFiles, Prompts
+from runners.texts.prompts import PromptFiles, Prompts
 from runners.watching.watch import Watch, watching
 from warehouse.errors import RunnerError
 

@@ -5,8 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from runners.planning.loads import LoadLevel, Loads
-from runners.planning.part import Name, Part, Positive, unique
+from runners.planning.loads import LoadLevel, Loads, Name, Part, Positive, unique
 
 
 class Hub(Part):

@@ -10,12 +10,59 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from runners.planning.datasets import Dataset
-from runners.planning.equal_engine import NAME, SWITCHES, Switch
-from runners.planning.k_table import table_problem
-from runners.planning.loads import SWEEP, LoadLevel, Loads
-from runners.planning.part import Name, Part, Positive, Seconds, Share, unique
-from warehouse.arms import TABLE
+from runners.planning.loads import (
+    SWEEP,
+    LoadLevel,
+    Loads,
+    Name,
+    Part,
+    Positive,
+    Seconds,
+    Share,
+    unique,
+)
+from warehouse.arms import TABLE, table_of
 from warehouse.contract import Evidence
+
+# --- What a speculative method switches off in an engine by itself, switched off on the baseline as well.
+
+
+Switch = Literal["async-scheduling", "model-runner"]
+#: The arguments of ``vllm serve`` and the variables that switch something off.
+SWITCHES: dict[Switch, tuple[dict[str, Any], dict[str, str]]] = {
+    "async-scheduling": ({"async-scheduling": False}, {}),
+    "model-runner": ({}, {"VLLM_USE_V2_MODEL_RUNNER": "0"}),
+}
+#: The arm that is served so.
+NAME = "baseline-equal-engine"
+
+
+# --- A table of K by batch size as vLLM reads it: what is wrong with one, before a server is started.
+
+
+def table_problem(config: dict[str, Any]) -> str | None:
+    """Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
+    wrong with it."""
+    stated = config.get(TABLE)
+    if stated is None:
+        return None
+    table = table_of(config)
+    if not table or len(table) != len(stated):
+        return f"{TABLE} wants [[from, to, K], …] in whole numbers, and is {stated!r}"
+    if table[0][0] != 1:
+        return f"{TABLE} begins at batch size {table[0][0]}; begin at 1"
+    before = 0
+    for start, end, _ in table:
+        if start <= before or end < start:
+            return f"{TABLE} has a range {start} to {end} after one that ends at {before}"
+        before = end
+    most, largest = config.get("num_speculative_tokens"), max(k for _, _, k in table)
+    if not isinstance(most, int) or most < max(largest, 1):
+        return f"num_speculative_tokens must be {max(largest, 1)}, the largest K of its table"
+    return None
+
+
+# ---
 
 
 class Target(Part):

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runners.measuring.load_request import served_model
+from runners.measuring.guidellm import served_model
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study
 from runners.serving import agreement, endpoint
+from runners.serving.agreement import Said
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import SILENT, BadStatus, Refused
 from runners.serving.engines import glance, listen
-from runners.serving.says import Said
 from runners.serving.server import Remote
 from warehouse.errors import RunnerError
 

@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from runners.measuring import stall
+from runners.measuring import load
+from runners.measuring.cell import Serving
 from runners.measuring.progress import Progress
-from runners.measuring.serving import Serving
 from runners.planning.plan import Launch
 from runners.planning.study import Study
-from runners.serving.agreement import OTHER_SERVER, not_as_asked, precision_is_stated
+from runners.serving.agreement import (
+    OTHER_SERVER,
+    Resolved,
+    not_as_asked,
+    precision_is_stated,
+    resolved,
+)
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
-from runners.serving.says import Resolved, resolved
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
 from runners.serving.target_url import Foreign
 
@@ -127,7 +132,7 @@ class LocalHost:
             self.given_up = problem
         if self._server is None:
             return
-        if problem.cause == stall.CAUSE or not self._server.alive():
+        if problem.cause == load.CAUSE or not self._server.alive():
             self.stop()
 
     def changed(self) -> Diagnosis | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.executors.book import SlurmBook
+from runners.executors.waiting import SlurmBook
 from tests.commands.test_search_study import ROOT, command
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nightly.budget import Budget
+from nightly.nights import Budget
 from warehouse.errors import RunnerError
 from warehouse.nights import Limits
 

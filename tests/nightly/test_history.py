@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nightly import history
+from nightly import words
 from nightly.words import markdown, outcome_of
 from warehouse import nights
 from warehouse.nights import (
@@ -45,23 +45,23 @@ def night(**changes: object) -> NightSummary:
 def test_what_is_written_is_read_again_newest_first(tmp_path: Path) -> None:
     later = night(started=BEGAN + timedelta(days=1), night="2026-11-22")
     for one in (later, night()):
-        history.write(tmp_path, one)
+        words.write(tmp_path, one)
 
     assert nights.nights(tmp_path) == [later, night()]
     assert (tmp_path / "nights" / "lab" / "2026-11-21T22-00-00Z.json").exists()
 
 
 def test_a_night_that_goes_on_replaces_its_own_entry(tmp_path: Path) -> None:
-    history.write(tmp_path, night(outcome="unfinished", exit_status=None))
+    words.write(tmp_path, night(outcome="unfinished", exit_status=None))
     before = nights.version(tmp_path)
-    history.write(tmp_path, night())
+    words.write(tmp_path, night())
 
     assert [one.outcome for one in nights.nights(tmp_path)] == ["regression"]
     assert nights.version(tmp_path) != before
 
 
 def test_the_markdown_says_when_what_how_long_and_how_bad(tmp_path: Path) -> None:
-    text = history.write(tmp_path, night()).with_suffix(".md").read_text()
+    text = words.write(tmp_path, night()).with_suffix(".md").read_text()
 
     for said in (
         "# lab, night 2026-11-21: regression",
@@ -84,7 +84,7 @@ def test_markup_in_what_a_stage_said_stays_text() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"study": "lab"}', b"\xff\xfe", b"[]"])
 def test_a_damaged_file_is_passed_over_and_named(tmp_path: Path, content: bytes) -> None:
-    history.write(tmp_path, night())
+    words.write(tmp_path, night())
     bad = tmp_path / "nights" / "lab" / "2026-11-20T22-00-00Z.json"
     bad.write_bytes(content)
 
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_passed_over_and_named(tmp_path: Path, content: bytes)
 
 
 def test_other_files_are_not_taken_for_nights(tmp_path: Path) -> None:
-    history.write(tmp_path, night())
+    words.write(tmp_path, night())
     for name in (".outbox.json", ".tmp-2026-11-21T22-00-00Z.json", "notes.json"):
         (tmp_path / "nights" / "lab" / name).write_text("{")
 

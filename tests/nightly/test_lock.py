@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nightly.lock import AnotherNight, one_night
+from nightly.nights import AnotherNight, one_night
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from nightly.lock import one_night
+from nightly.nights import one_night
 with one_night(Path(sys.argv[1]), "laptop-lab"):
     print("held", flush=True)
     time.sleep(60)

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from nightly import delivery, judged
-from nightly.events import digest, events
-from nightly.notify import Settings, flush, notify
-from nightly.outbox import Outbox, queued, read
+from nightly import messages, words
+from nightly.messages import Outbox, Settings, digest, events, flush, notify, queued, read
 from tests.nightly.called import SECRET, Receiver, receiver
 from tests.nightly.test_history import FINE, night, with_stages
 from warehouse.catalogue import METRICS
@@ -49,7 +47,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
     with receiver() as known:
-        monkeypatch.setenv(delivery.VARIABLE, known.address)
+        monkeypatch.setenv(messages.VARIABLE, known.address)
         yield known
 
 
@@ -213,10 +211,10 @@ def test_a_digest_tells_of_a_regression_once() -> None:
     assert events(later, _judged(row()), told.told, "") == []
 
 
-def _judged(*rows: Any) -> judged.Judged:
-    worse = tuple(judged._regression(one) for one in rows)
-    status = {judged._name(one): one["status"] for one in rows}
-    return judged.Judged(FINE, worse, status)
+def _judged(*rows: Any) -> words.Judged:
+    worse = tuple(words._regression(one) for one in rows)
+    status = {words._name(one): one["status"] for one in rows}
+    return words.Judged(FINE, worse, status)
 
 
 def test_a_dry_run_prints_and_neither_sends_nor_remembers(
@@ -233,12 +231,12 @@ def test_a_dry_run_prints_and_neither_sends_nor_remembers(
 def test_without_receivers_nothing_counts_as_told(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(delivery.VARIABLE, raising=False)
+    monkeypatch.delenv(messages.VARIABLE, raising=False)
     assert notify(night(), answer(tmp_path, row()), settings) == 0
 
     with receiver() as later:
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setenv(delivery.VARIABLE, later.address)
+        monkeypatch.setenv(messages.VARIABLE, later.address)
         notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
         assert len(later.got) == 1
 
@@ -260,7 +258,7 @@ def test_one_receiver_that_fails_does_not_make_the_other_hear_it_twice(
 ) -> None:
     with receiver() as broken:
         broken.status = 500
-        monkeypatch.setenv(delivery.VARIABLE, f"{reader.address}\n{broken.address}")
+        monkeypatch.setenv(messages.VARIABLE, f"{reader.address}\n{broken.address}")
         assert notify(night(stages=with_stages()), answer(tmp_path, row()), settings) == 1
         broken.status = 200
         assert flush(settings, "lab") == 0
@@ -273,7 +271,7 @@ def test_an_address_that_apprise_does_not_know_is_said_without_it(
     address: str, settings: Settings, said: list[str],
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setenv(delivery.VARIABLE, address)
+    monkeypatch.setenv(messages.VARIABLE, address)
 
     gate = answer(settings.study.parent, row())
     assert notify(night(stages=with_stages()), gate, settings) == 1
@@ -291,7 +289,7 @@ def test_no_secret_is_kept_or_shown(
     notify(night(stages=with_stages()), answer(tmp_path, row()), settings)
 
     kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
-    shown = "".join(said) + "".join(capfd.readouterr()) + repr(delivery.receivers())
+    shown = "".join(said) + "".join(capfd.readouterr()) + repr(messages.receivers())
     assert "json-" in kept
     assert SECRET not in kept + shown
-    assert SECRET not in json.dumps(delivery.without_addresses())
+    assert SECRET not in json.dumps(messages.without_addresses())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nightly.place import Place, places, read_state
+from nightly.nights import Place, places, read_state
 from tests.nightly.called import SECRET, Nightly, receiver
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import SmallStudy, small_study, wait_for

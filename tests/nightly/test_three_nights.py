@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nightly.place import date_of
+from nightly.nights import date_of
 from runners.executors import PROGRAM
 from tests.dashboard.opening import opened
 from tests.nightly.called import SECRET, Nightly, Receiver, receiver

@@ -12,7 +12,7 @@ import pytest
 
 from ingest.prompts import flatten
 from runners.planning.study import Study
-from runners.texts import dataset_rows, generators
+from runners.texts import datasets, generators
 from runners.texts.datasets import at, prompt_texts
 from runners.texts.prompts import prompt_of
 from tests.runners.conftest import lab_executable
@@ -174,7 +174,7 @@ def test_structured_documents_are_what_they_look_like() -> None:
 
 def test_rows_are_read_by_this_python_where_it_has_the_library(study_of: StudyOf) -> None:
     study = study_of(executables={"guidellm": "./not-there"})
-    assert dataset_rows.python_with(study, "pyarrow") == Path(sys.executable)
+    assert datasets.python_with(study, "pyarrow") == Path(sys.executable)
 
 
 TALK = [

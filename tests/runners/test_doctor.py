@@ -37,7 +37,7 @@ from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.surroundings import gpu
-from runners.surroundings.nvml import NO_BINDING, NO_DRIVER
+from runners.surroundings.gpu import NO_BINDING, NO_DRIVER
 from runners.surroundings.tools import Tool
 from tests.runners import fake_hub
 from tests.runners.conftest import MINIMAL, lab_executable

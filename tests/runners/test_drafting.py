@@ -6,8 +6,7 @@ import pytest
 
 from runners.checks import drafting
 from runners.planning.plan import Launch, make_plan
-from runners.serving.agreement import not_as_asked
-from runners.serving.says import Resolved
+from runners.serving.agreement import Resolved, not_as_asked
 from tests.runners.test_doctor import ENGINE, situation
 from warehouse.arms import TABLE
 from warehouse.errors import StudyError

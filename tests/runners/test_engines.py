@@ -15,8 +15,8 @@ import pytest
 
 from ingest.prometheus import parse_exposition
 from runners.checks import engines as engine_check
+from runners.measuring.load import _kept
 from runners.measuring.record import server_args
-from runners.measuring.sampler import _kept
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.serving.agreement import contradictions

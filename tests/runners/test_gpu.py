@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runners.surroundings import gpu
-from runners.surroundings.nvml import NO_BINDING
+from runners.surroundings.gpu import NO_BINDING
 
 ROOT = Path(__file__).parents[2]
 SAY = """

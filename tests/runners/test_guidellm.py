@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from runners.measuring.guidellm import command, key_environment, planned_command
+from runners.measuring.guidellm import (
+    LoadRequest,
+    Places,
+    command,
+    key_environment,
+    load_request,
+    planned_command,
+)
 from runners.measuring.load import Counts, count
-from runners.measuring.load_request import LoadRequest, Places, load_request
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import make_plan
 from runners.serving.diagnosis import Diagnosis

@@ -6,8 +6,17 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from runners.executors.kubernetes_commands import Objects, Seen, seen
-from runners.executors.kubernetes_job import LAUNCH, Wanted, command, instance, label, manifest
+from runners.executors.kubernetes_commands import (
+    LAUNCH,
+    Objects,
+    Seen,
+    Wanted,
+    command,
+    instance,
+    label,
+    manifest,
+    seen,
+)
 from runners.executors.settings import KubernetesSettings
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.

@@ -10,8 +10,7 @@ import pytest
 from runners.checks import loads as checks
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import Found, freeze, of_report, unknown, with_frozen_rates
-from runners.measuring.guidellm import arrival_environment, command
-from runners.measuring.load_request import Places, load_request
+from runners.measuring.guidellm import Places, arrival_environment, command, load_request
 from runners.measuring.record import asked_for
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study

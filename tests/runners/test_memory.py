@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from runners.models import model_files, model_size
-from runners.models.memory import GIB, Serving, estimate, gib, serving, tokens
 from runners.models.model_files import ModelFiles
+from runners.models.model_size import GIB, Serving, estimate, gib, serving, tokens
 
 
 def gpt_oss(layers: int, experts: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from runners.measuring.launch import Failed
 from runners.measuring.layout import Layout
-from runners.measuring.next_step import next_step, next_step_elsewhere, reasons
+from runners.measuring.resume import next_step, next_step_elsewhere, reasons
 from runners.planning.plan import make_plan
 from runners.serving.diagnosis import Diagnosis
 

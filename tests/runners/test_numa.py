@@ -7,7 +7,7 @@ import pytest
 
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
-from runners.surroundings.numa import Near, listed, near, near_gpus
+from runners.surroundings.machine import Near, listed, near, near_gpus
 
 ALL = frozenset(range(16))
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from runners.measuring.progress import Count, Panel, duration, live_line, progress
-from runners.planning.packing import Node, duration_of
+from runners.planning.estimate import Node, duration_of
 from runners.planning.plan import make_plan
 
 

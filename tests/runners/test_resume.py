@@ -10,14 +10,12 @@ import pytest
 import yaml
 
 from runners.measuring.layout import Layout
-from runners.measuring.measured import differences
-from runners.measuring.resume import Now, bring_back, look, set_aside
+from runners.measuring.resume import Now, bring_back, differences, look, set_aside
 from runners.measuring.software import Software
-from runners.planning.plan import PlannedCell, make_plan
-from runners.planning.selection import select
+from runners.planning.plan import PlannedCell, make_plan, select
 from runners.planning.study import Window
 from runners.planning.study_file import read_study
-from runners.texts.prompt_files import PromptFiles
+from runners.texts.prompts import PromptFiles
 from warehouse.errors import RunnerError
 
 ROOT = Path(__file__).parents[2]

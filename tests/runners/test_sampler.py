@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ingest.samples import read_series
-from runners.measuring.sampler import Sampler, snapshot
+from runners.measuring.load import Sampler, snapshot
 from runners.serving import endpoint
 from runners.serving.server import Server, ServerSpec, start
 

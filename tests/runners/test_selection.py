@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runners.planning.plan import make_plan
-from runners.planning.selection import select
+from runners.planning.plan import make_plan, select
 from runners.planning.study import Study
 from warehouse.errors import RunnerError
 

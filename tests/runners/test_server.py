@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from runners.serving import endpoint
+from runners.serving.endpoint import empty_prefix_cache
 from runners.serving.engines.vllm import ENGINE as VLLM
-from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
 
 pytestmark = pytest.mark.slow

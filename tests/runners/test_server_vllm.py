@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.measuring.sampler import Sampler
+from runners.measuring.load import Sampler
 from runners.serving import endpoint
+from runners.serving.endpoint import empty_prefix_cache
 from runners.serving.engines.vllm import ENGINE as VLLM
-from runners.serving.prefix_cache import empty_prefix_cache
 from runners.serving.server import Server, ServerFailed, ServerSpec, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from runners.cluster_cli import cluster
 from runners.executors import Job, Outcome, Update
-from runners.executors.book import SlurmBook
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm
+from runners.executors.waiting import SlurmBook
 from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study

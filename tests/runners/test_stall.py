@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.measuring.stall import Stall
+from runners.measuring.load import Stall
 
 
 class Clock:

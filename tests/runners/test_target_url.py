@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from runners.measuring.load_request import served_model
+from runners.measuring.guidellm import served_model
 from runners.planning.plan import Launch, make_plan
 from runners.planning.study import Study
 from runners.serving.agreement import (
+    Resolved,
+    Said,
+    Served,
     contradictions,
     contradicts,
+    counters,
     precision_of,
     stated_only,
     wrong_arm,
 )
 from runners.serving.endpoint import read_key, scrub, use_key
-from runners.serving.says import Resolved, Said, Served, counters
 from runners.serving.target_url import meet
 from runners.surroundings.tools import public
 from tests.runners.engine import fake_engine, free_port

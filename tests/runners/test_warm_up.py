@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runners.measuring.warm_up import bursts, warm_up
+from runners.measuring.cell import bursts, warm_up
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
-from runners.texts.prompt_files import PromptFile
+from runners.texts.prompts import PromptFile
 
 StudyOf = Callable[..., Study]
 Heard = tuple[str, list[dict[str, Any]]]

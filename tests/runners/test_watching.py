@@ -13,11 +13,10 @@ import pytest
 
 from ingest.machine import read_machine
 from runners.measuring.layout import Layout
-from runners.surroundings.nvml import NO_BINDING
+from runners.surroundings.gpu import NO_BINDING
 from runners.watching.gpus import GpuWatch
 from runners.watching.node import present
-from runners.watching.sampler import COST_SHARE, MachineSampler
-from runners.watching.watch import watching
+from runners.watching.watch import COST_SHARE, MachineSampler, watching
 
 ROOT = Path(__file__).parents[2]
 LOOK = """

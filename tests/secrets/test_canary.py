@@ -16,8 +16,9 @@ import draftboard
 from analysis.published.claims_file import read_claims
 from ingest.pipeline import Outcome
 from ingest.watch_lines import Lines
-from nightly import history, outbox
-from nightly.events import events
+from nightly import messages
+from nightly.messages import events
+from nightly.words import write as write_night
 from runners.surroundings.tools import public
 from tests.nightly.test_history import night
 from tests.secrets.forms import FORMS, STRUCTURED, ordinary
@@ -184,11 +185,11 @@ def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
         stage = Stage(name="run", status="failed", said=text)
         failed = Failure(cell="c", said=text)
         one = night(stages=(stage,), failures=(failed,), started=datetime.now(UTC))
-        history.write(run.root, one)
-        found = events(one, None, outbox.Outbox().told, "")
-        box = outbox.queued(outbox.Outbox(), found, ["x"], "n")
+        write_night(run.root, one)
+        found = events(one, None, messages.Outbox().told, "")
+        box = messages.queued(messages.Outbox(), found, ["x"], "n")
         assert box.waiting
-        outbox.write(run.root, one.study, box)
+        messages.write(run.root, one.study, box)
         assert found_in(said_in(run.root)) == []
         Lines().batch(Outcome(rejected=[Rejection(text, text)]))
         Lines().trouble(text)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from runners.planning.study import Study
+from runners.serving.agreement import Said, read, resolved
 from runners.serving.engines import llama_cpp, openai_compatible, sglang, vllm
 from runners.serving.engines.engine import Engine
-from runners.serving.says import Said, read, resolved
 from warehouse.series import engine_in
 
 #: By the name that a study gives it.

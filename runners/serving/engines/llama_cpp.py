@@ -9,8 +9,8 @@ from typing import Any
 
 from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import PORT, speculative_config
+from runners.serving.agreement import Said, json_of, models
 from runners.serving.engines.engine import Engine, translated, words
-from runners.serving.says import Said, json_of, models
 from runners.surroundings.tools import executable
 from warehouse.errors import RunnerError
 
@@ -70,4 +70,4 @@ def said(url: str, metrics: str) -> Said:
     )
 
 
-ENGINE = Engine("llama.cpp", _TITLE, "llama_server", command)
+ENGINE: Engine = Engine("llama.cpp", _TITLE, "llama_server", command)

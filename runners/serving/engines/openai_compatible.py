@@ -4,7 +4,7 @@ It is measured with ``--target-url`` alone: nobody knows how it is started, and 
 study's word.
 """
 
-from runners.serving.says import Said, models
+from runners.serving.agreement import Said, models
 
 
 def said(url: str, metrics: str) -> Said:

@@ -8,8 +8,8 @@ from typing import Any
 
 from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import PORT, speculative_config
+from runners.serving.agreement import Said, json_of, models
 from runners.serving.engines.engine import Engine, translated, words
-from runners.serving.says import Said, json_of, models
 from runners.surroundings.tools import executable
 
 _TITLE = "SGLang"
@@ -72,4 +72,4 @@ def said(url: str, metrics: str) -> Said:
     )
 
 
-ENGINE = Engine("sglang", _TITLE, "sglang", command)
+ENGINE: Engine = Engine("sglang", _TITLE, "sglang", command)

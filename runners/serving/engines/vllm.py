@@ -2,8 +2,8 @@
 
 from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import server_command
+from runners.serving.agreement import Said, cache_labels, counters, models, version
 from runners.serving.engines.engine import Engine
-from runners.serving.says import Said, cache_labels, counters, models, version
 from runners.surroundings.tools import tool
 
 #: The first vLLM that takes --per-request-spec-decode-metrics.
@@ -29,4 +29,4 @@ def _numbers(version: str | None) -> tuple[int, ...]:
 
 
 #: Without dev mode vLLM has no route that empties the cache.
-ENGINE = Engine("vllm", "vLLM", "vllm", command, {"VLLM_SERVER_DEV_MODE": "1"})
+ENGINE: Engine = Engine("vllm", "vLLM", "vllm", command, {"VLLM_SERVER_DEV_MODE": "1"})
