@@ -10,8 +10,7 @@ from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.runs.values import OneRun
 from dashboard.access import current_user, may_edit, require_editor
-from dashboard.components import Shown, listing, plain
-from dashboard.refusals import sentence
+from dashboard.components import Shown, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, exclusions
 from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target

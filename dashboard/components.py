@@ -15,6 +15,20 @@ from streamlit.delta_generator import DeltaGenerator
 from dashboard.charts.spec import Drawing
 from warehouse.catalogue import Metric, percentile_label
 
+# --- What is said where something does not work: one sentence, and no folder of the server in it.
+
+
+#: A path from the root, of two parts or more: not a fraction, nor the path of an address.
+_PATH = re.compile(r"(?<![\w.:/~-])(?:~|/[\w.@+~-]+)(?:/[\w.@+~-]+)+/?")
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, of each path only the last part: the others tell where it lies."""
+    return _PATH.sub(lambda found: f"…/{found[0].rstrip('/').rpartition('/')[2]}", str(error))
+
+
+# ---
+
 
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
     """Return title -> chart, in order; a title that occurs twice is numbered."""

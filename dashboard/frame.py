@@ -12,9 +12,8 @@ import streamlit as st
 
 from dashboard import annotating, links, offered
 from dashboard.access import configured_login, current_user
-from dashboard.components import copied, plain, tab
+from dashboard.components import copied, plain, sentence, tab
 from dashboard.filters import DAYS, LABELS, sidebar
-from dashboard.refusals import sentence
 from dashboard.turnover import shown_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS

@@ -22,7 +22,8 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from dashboard.access import configured_limits, configured_login, host_of, user_of
 from dashboard.addresses import HEALTH, LOGIN, UPLOADS, base, is_for_programs, path_of
-from dashboard.api import problems, tokens_door
+from dashboard.api import problems
+from dashboard.api import problems as tokens_door
 from dashboard.user import LoginNeeded, NotAllowed, Refused, User, require_role
 
 #: They tell nothing, or are the way in and out themselves.

@@ -6,9 +6,10 @@ Values come from ``cache_resource`` and are shared between sessions without copi
 from dataclasses import replace
 
 import pandas as pd
+import streamlit as st
 
 from analysis.matching.reference import BASELINE
-from dashboard.components import Shown, shown
+from dashboard.components import Shown, plain, shown, table
 from dashboard.filters import option_values
 from dashboard.shelf import Shelf, cached, frame
 from warehouse import queries
@@ -44,3 +45,19 @@ def combinations(shelf: Shelf) -> Shown:
     known = cells(shelf, Filters())[list(names)].astype(object)
     known = known.where(known.notna(), "unknown").astype(str).rename(columns=names)
     return shown(known.value_counts().rename("cells").reset_index())
+
+
+# --- What a page shows where there is nothing to show: why, and what there is instead.
+
+
+def nothing(shelf: Shelf, sentence: str) -> None:
+    """Say that the warehouse is empty, or ``sentence`` and which combinations have results."""
+    if cells(shelf, Filters()).empty:
+        if not cells(shelf.with_excluded(), Filters()).empty:
+            st.info("Every run is excluded by name; take one back on the page Data.")
+            return
+        st.info("The warehouse is empty. Add results with: draftboard ingest PATHS")
+        return
+    st.info(plain(sentence))
+    st.markdown("These combinations have results:")
+    table(combinations(shelf), "combinations")

@@ -7,8 +7,7 @@ import pandas as pd
 
 from answers.predict.acceptance import Line, Measure, Over
 from dashboard.charts import Chart, nothing
-from dashboard.charts.axes import amounts, colour, loads, tip, title
-from dashboard.charts.ends import ends_apart
+from dashboard.charts.axes import amounts, colour, ends_apart, loads, tip, title
 
 HEIGHT = 280
 _NAMES: dict[Measure, str] = {

@@ -12,9 +12,17 @@ from answers.compare.values import Change, Line, Setting
 from answers.compare.words import ONE_LAUNCH, load_name, sure, word
 from answers.wording import percent
 from dashboard.charts import SIGNED, Chart, nothing
-from dashboard.charts.axes import QUIET, LoadPlaces, colour, load_places, loads, named_loads, tip
+from dashboard.charts.axes import (
+    QUIET,
+    LoadPlaces,
+    apart,
+    colour,
+    load_places,
+    loads,
+    named_loads,
+    tip,
+)
 from dashboard.charts.axes import title as heading
-from dashboard.charts.ends import apart
 from warehouse.catalogue import METRICS
 
 #: Opacity of what was not chosen.

@@ -13,8 +13,7 @@ from answers.cost.words import from_to, per_year, short_usd
 from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
 from dashboard.charts import Chart, nothing
-from dashboard.charts.axes import QUIET, colour, loads, tip, title
-from dashboard.charts.ends import end_names, ends_apart
+from dashboard.charts.axes import QUIET, colour, end_names, ends_apart, loads, tip, title
 from dashboard.charts.pareto import given
 
 HEIGHT = 300

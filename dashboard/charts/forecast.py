@@ -1,20 +1,19 @@
 """Charts of predictions: measured points, the predicted line with its band, where measuring ends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import nan
 
 import altair as alt
 import pandas as pd
 
+from answers.predict.textbook import END_TO_END, ONE_STREAM, Parameters
 from answers.predict.values import Asked, Known, Lines, Measured, Step
 from answers.predict.words import BAND
-from dashboard.charts import Chart
-from dashboard.charts.axes import QUIET, amounts, colour, loads, tip, title
-from dashboard.charts.ends import end_names, ends_apart
+from dashboard.charts import SIGNED, Chart, nothing
+from dashboard.charts.axes import QUIET, amounts, colour, end_names, ends_apart, loads, tip, title
 from warehouse.catalogue import METRICS, Metric
 
-HEIGHT = 300
 #: Room at the right for the names of arms, as a factor of the last load.
 _ROOM = 4.5
 #: What is drawn: what a prediction says and a measured point holds.
@@ -226,3 +225,138 @@ def _question(found: _Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
             ],
         )
     )
+
+
+# --- The chart of how far predictions of measured points were off, each made without that point.
+
+
+HEIGHT = 300
+_LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
+
+
+def withheld(sheet: Sheet) -> Chart:
+    """Draw predicted over measured, minus 1, of each point that was withheld; zero is exact.
+    Filled: other points surround it; hollow: the model had to extrapolate."""
+    label = METRICS[sheet.metric].label
+    mine = [one for one in sheet.known.withheld if one.metric == sheet.metric]
+    if not mine:
+        return nothing(f"Errors of {label}: nothing could be withheld{sheet.note}")
+    rows = pd.DataFrame(
+        [
+            {
+                "arm": sheet.arm(one.k), "concurrency": one.concurrency, "error": one.error,
+                "measured": one.measured, "predicted": one.predicted,
+                "left_out": _LEFT_OUT[one.left_out], "solid": int(one.inside),
+            }
+            for one in mine
+        ]
+    )  # fmt: skip
+    worst = float(rows["error"].abs().max())
+    names = (
+        f"Withheld points met within {worst * 100:.1f} %{sheet.note}",
+        f"{sheet.known.place.dataset}, {label}, mean: predicted / measured − 1; hollow: beyond what "
+        "the others cover",
+    )
+    return _drawn_points(rows, names)
+
+
+def _drawn_points(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
+    reach = max(float(rows["error"].abs().max()) * 1.15, 0.02)
+    y = alt.Y(
+        field="error",
+        type="quantitative",
+        title=None,
+        axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
+        scale=alt.Scale(domain=[-reach, reach], nice=False),
+    )
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+        .encode(y=alt.Y(field="zero", type="quantitative"))
+    )
+    points = (
+        alt.Chart(rows)
+        .mark_point(size=60, strokeWidth=2, opacity=0.9)
+        .encode(
+            x=loads(sorted(rows["concurrency"].unique())),
+            y=y,
+            stroke=colour(rows, "stroke"),
+            fill=colour(rows, "fill"),
+            fillOpacity=alt.FillOpacity(
+                field="solid", type="quantitative", scale=None, legend=None
+            ),
+            shape=alt.Shape(
+                field="left_out",
+                type="nominal",
+                legend=alt.Legend(
+                    title="withheld",
+                    orient="bottom",
+                    symbolFillColor=QUIET,
+                    symbolStrokeColor=QUIET,
+                ),
+            ),
+            tooltip=[
+                tip("arm", "arm"),
+                tip("concurrency", "concurrency", "d"),
+                tip("left_out", "withheld"),
+                tip("measured", "measured", ",.1f"),
+                tip("predicted", "predicted", ",.1f"),
+                tip("error", "error", "+.1%"),
+            ],
+        )
+    )
+    return alt.layer(zero, points).properties(title=title(*names), height=HEIGHT)
+
+
+# --- The chart of two textbook models, which stand on no measurement.
+
+
+_RATES = tuple(step / 20 for step in range(21))
+
+
+def textbook(given: Parameters) -> Chart:
+    """Draw the speedup of both models over the acceptance rate, their names at their lines; a
+    diamond: what is asked."""
+    rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
+    rows = rows.assign(end=rows["model"].where(rows["rate"] == _RATES[-1], ""))
+    names = (
+        "Textbook models, not measured: speedup",
+        f"times as fast as without drafts, higher is better; K = {given.k}",
+    )
+    x = alt.X(
+        field="rate",
+        type="quantitative",
+        title="acceptance rate",
+        axis=alt.Axis(
+            format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1], grid=False, titleAnchor="start"
+        ),
+        scale=alt.Scale(domain=[0, 1.45], nice=False),
+    )
+    y = amounts("speedup", float(rows["speedup"].max()) * 1.1)
+    base = alt.Chart(rows).encode(x=x, y=y)
+    even = (
+        alt.Chart(alt.InlineData(values=[{"even": 1}]))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+        .encode(y=alt.Y(field="even", type="quantitative"))
+    )
+    dashes = alt.StrokeDash(field="model", type="nominal", legend=None)
+    ends = base.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, color=QUIET)
+    tips = [
+        tip("model", "model"),
+        tip("rate", "acceptance rate", ".0%"),
+        tip("speedup", "speedup", ".2f"),
+    ]
+    point = alt.Chart(asked).mark_point(shape="diamond", size=190, strokeWidth=2.5, color=QUIET)
+    return alt.layer(
+        even,
+        base.mark_line(strokeWidth=2, color=QUIET).encode(strokeDash=dashes, tooltip=tips),
+        ends.encode(text=alt.Text(field="end", type="nominal")),
+        point.encode(x=x, y=y, tooltip=tips),
+    ).properties(title=title(*names), height=HEIGHT)
+
+
+def _speedups(given: Parameters, rates: Iterable[float]) -> pd.DataFrame:
+    found = [given.found(rate) for rate in rates]
+    rows = [(END_TO_END, one.acceptance_rate, one.end_to_end_gain) for one in found]
+    rows += [(ONE_STREAM, one.acceptance_rate, one.single_stream_speedup) for one in found]
+    return pd.DataFrame(rows, columns=["model", "rate", "speedup"])

@@ -11,8 +11,7 @@ from answers.cost.tables import MET, why
 from answers.cost.trade import Point
 from answers.wording import bracketed, known
 from dashboard.charts import Chart
-from dashboard.charts.axes import NARROW, QUIET, colour, loads, tip, title
-from dashboard.charts.ends import end_names, ends_apart
+from dashboard.charts.axes import NARROW, QUIET, colour, end_names, ends_apart, loads, tip, title
 
 HEIGHT = 360
 #: Height of one arm in the strips, px.

@@ -1,12 +1,124 @@
 """Figures of a published study: bars of what was printed, hollow, beside what was measured here."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
-from answers.compare.words import short_name
+from analysis.verdicts.finding import Finding
+from answers.compare.words import counted, short_name
+from answers.published import checked
 from answers.published.values import BADGE, MEAN, Plot
+from answers.wording import badge, bracketed
 from dashboard.charts import Chart
-from dashboard.charts.axes import colour, tip, title
+from dashboard.charts.axes import QUIET, colour, tip, title
+from dashboard.charts.pareto import given
+
+# --- Published figures beside what their own rows give, and beside our own measurements.
+
+
+#: Height of one figure, px.
+_ROW = 46
+#: Title, legend, axis and its name: what a chart needs beside its rows, px.
+_AROUND_BARS = 150
+PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured here"
+_SHAPES = {PUBLISHED: "square", RECOMPUTED: "diamond", MEASURED: "circle"}
+
+
+#: Figures that are drawn; the others stand in the table.
+MOST_DRAWN = 24
+#: What the marks without an arm are coloured as.
+_NO_ARM = "baseline"
+
+
+def claimed(findings: Sequence[Finding], source: str) -> Chart:
+    """Draw each figure in a row of its own, improvements in percent, positive is better."""
+    rows = claim_rows(findings)
+    flagged = sum(finding.flagged for finding in findings)
+    badges = {badge(told["evidence"]) for finding in findings for told in finding.measured} - {""}
+    told = f"{flagged} of {counted(len(findings), 'improvement')} here printed otherwise than they follow"
+    notes = bracketed(*sorted({"published", *badges}))
+    name = (told + notes, f"{source}; bars: what rounding in print, or the repeats, allow")
+    places = rows.drop_duplicates("place")["place"].tolist()
+    y = alt.Y(field="place", type="nominal", sort=places, axis=None)
+    x = alt.X(
+        field="value",
+        type="quantitative",
+        title="improvement, % (positive is better)",
+        axis=alt.Axis(tickCount=6),
+        scale=alt.Scale(zero=True, nice=True),
+    )
+    base = alt.Chart(rows).encode(x=x, y=y)
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+        .encode(x=alt.X(field="zero", type="quantitative"))
+    )
+    ranges = base.mark_rule(strokeWidth=4, opacity=0.35).encode(
+        x=alt.X(field="low", type="quantitative"), x2=alt.X2(field="high"), color=colour(rows)
+    )
+    points = base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
+        stroke=colour(rows, "stroke"),
+        fill=colour(rows, "fill"),
+        fillOpacity=given(alt.FillOpacity, "solid"),
+        shape=alt.Shape(
+            field="kind",
+            type="nominal",
+            title=None,
+            legend=alt.Legend(orient="top", symbolStrokeColor=QUIET),
+            scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+        ),
+        tooltip=[
+            tip("label", "figure"),
+            tip("kind", "this mark"),
+            tip("value", "%", "+.1f"),
+            tip("low", "lowest, %", "+.1f"),
+            tip("high", "highest, %", "+.1f"),
+            tip("told", "why"),
+        ],
+    )
+    names = (
+        alt.Chart(rows[rows["label"] != ""])
+        .mark_text(align="left", dy=-15, fontSize=12, color=QUIET)
+        .encode(x=alt.value(0), y=y, text=alt.Text(field="label", type="nominal"))
+    )
+    height = _ROW * len(places) + _AROUND_BARS
+    return alt.layer(zero, ranges, points, names).properties(title=title(*name), height=height)
+
+
+def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
+    """Return one row per mark: ``place`` (the figure, in order), ``label`` (once per figure),
+    ``kind``, ``arm`` (``baseline`` for marks that have no arm's colour), ``value``, ``low`` and
+    ``high`` (%), ``solid`` (0: hollow, a single launch or a printed figure), ``told``."""
+    return pd.DataFrame([mark for at, one in enumerate(findings) for mark in _marks(at, one)])
+
+
+def _marks(at: int, finding: Finding) -> Iterator[dict[str, Any]]:
+    where = checked.place(finding)
+    label = f"{where}: {finding.kind}" if finding.kind else where
+    exact = (finding.published, finding.published, finding.published)
+    spans = [
+        (RECOMPUTED, _NO_ARM, (finding.recomputed, finding.low, finding.high)),
+        (PUBLISHED, _NO_ARM, exact),
+        *((MEASURED, str(told["arm"]), _span(told)) for told in finding.measured),
+    ]
+    for number, (kind, arm, (value, low, high)) in enumerate(spans):
+        yield {
+            "place": f"{at:03d} {where}", "label": label if number == 0 else "", "kind": kind,
+            "arm": arm, "value": value, "low": min(low, high), "high": max(low, high),
+            "solid": int(kind == RECOMPUTED or low != high),
+            "told": finding.reason if kind != MEASURED else "",
+        }  # fmt: skip
+
+
+def _span(told: dict[str, Any]) -> tuple[float, float, float]:
+    value = told["improvement"]
+    return (value, *(value if told[end] is None else told[end] for end in ("low", "high")))
+
+
+# ---
+
 
 #: Height of a bar, of title and axis, and of a line below the title, px.
 _BAR, _AROUND, _LINE = 28, 100, 14

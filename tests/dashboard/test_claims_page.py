@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from answers.published import checked
 from commands.claims import claims
-from dashboard.charts import claims as charts_claims
+from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.data import claims as part
 from dashboard.views.data.claims import MOST_MB, Table

@@ -26,8 +26,7 @@ from dashboard.charts.spec import specification
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
 from dashboard.published import kept
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.compare.measured import FIGURES
-from dashboard.views.compare.tables import pair_rows
+from dashboard.views.compare.measured import FIGURES, pair_rows
 from tests.commands.asking import run
 from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import encoded, opened

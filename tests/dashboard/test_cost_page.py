@@ -24,7 +24,7 @@ from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
 from dashboard.links import cell_link
 from dashboard.shelf import Shelf, ask, open_shelf
-from dashboard.views.cost.paying import LISTED, OWN, paying
+from dashboard.views.cost.folds import LISTED, OWN, paying
 from tests.dashboard.opening import opened, page_of, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters

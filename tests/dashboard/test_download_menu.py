@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def _page(titles):  # type: ignore[no-untyped-def]  # its text alone becomes a script
-    from dashboard.download_menu import charts_menu
+    from dashboard.downloads import charts_menu
 
     charts_menu("all", {title: {"mark": "point"} for title in titles})
 

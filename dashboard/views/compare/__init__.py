@@ -13,8 +13,8 @@ from answers.published.values import Study
 from dashboard import offered as there
 from dashboard.chosen import Offer, offer, one_of, opens_on
 from dashboard.components import plain
-from dashboard.empty import nothing
 from dashboard.links import lost
+from dashboard.offered import nothing
 from dashboard.published import kept
 from dashboard.shelf import Shelf, ask
 from dashboard.views.compare import controls, measured, printed

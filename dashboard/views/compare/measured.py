@@ -1,29 +1,106 @@
 """A measured subject on the Compare page: the study's figures of each dataset and size."""
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import words
-from answers.compare.answer import compare
+from answers.compare.answer import compare, pair_lines
 from answers.compare.subjects import Answer, Compared, answer
-from answers.compare.values import Comparison, Line, Question, Setting
+from answers.compare.values import Comparison, Line, PairLine, Question, Setting
 from answers.decide.answer import decide
 from answers.decide.values import Question as Decide
 from answers.wording import bracketed
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.compare import answer as said_by
 from dashboard.charts.spec import Drawing, specification
-from dashboard.components import explanation, plain
-from dashboard.empty import nothing
+from dashboard.components import explanation, plain, shown, table
+from dashboard.downloads import rows_menu
 from dashboard.links import follow_first, lost
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
-from dashboard.views.compare import controls, pair, tables
+from dashboard.views.compare import controls, pair
 from dashboard.views.compare.pair import files, grid
 from warehouse.catalogue import METRICS
+
+# --- Tables of the Compare page: the study's means, every load, what has no partner.
+
+
+_LEVELS = (
+    "arm", "load", "metric", "reference", "this arm", "improvement", "95 % interval",
+    "study-adjusted", "word", "launches",
+)  # fmt: skip
+_COLUMNS = {
+    name: st.column_config.TextColumn(name, alignment="right")
+    for name in ("reference", "this arm", "improvement", "95 % interval", "study-adjusted")
+}
+
+
+def means(setting: Setting, arm: str, reference: str) -> None:
+    """Draw the study's table: geometric means of one arm beside the reference."""
+    chosen = next(one for one in setting.arms if one.name == arm)
+    st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
+    st.caption(plain(words.means_over(chosen)))
+    rows = [words.mean_row(mean)[:-1] for mean in chosen.means]
+    header = ["metric, geometric mean", "reference", "this arm", "improvement"]
+    table(shown(pd.DataFrame(rows, columns=header)), "rows", _COLUMNS)
+    if not chosen.launches_stated:
+        st.caption(plain(words.CAPPED))
+
+
+def levels(shelf: Shelf, question: Question, setting: Setting) -> None:
+    """Draw every arm at every load, folded, and offer all pairs as a file."""
+    with st.expander("Every arm and load, with interval and word"):
+        rows = [
+            (arm.name, *words.level_row(change)) for arm in setting.arms for change in arm.changes
+        ]
+        table(shown(pd.DataFrame(rows, columns=list(_LEVELS))), "rows", _COLUMNS)
+        make = functools.partial(ask, shelf, pair_lines, question)
+        rows_menu("pairs", lambda: pair_rows(make()))
+
+
+def left_out_table(found: Comparison) -> None:
+    """Draw what has no partner, and what is shown but decides nothing."""
+    lonely, excluded = len(found.unmatched), len(found.excluded)
+    if not lonely and not excluded:
+        st.caption("Every cell has a partner.")
+        return
+    told = f"Without a partner: {words.counted(lonely, 'cell')}"
+    if excluded:
+        told += f"; shown, but deciding nothing: {words.counted(excluded, 'cell')}"
+    with st.expander(told, expanded=not found.settings):
+        names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
+        rows = [[getattr(cell, name) for name in names] for cell in found.unmatched]
+        if rows:
+            table(shown(pd.DataFrame(rows, columns=list(names))), "cells")
+        why = [(cell.cell, cell.why) for cell in found.excluded]
+        if why:
+            header = ["cell", "why it decides nothing"]
+            table(shown(pd.DataFrame(why, columns=header)), "cells")
+
+
+def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
+    """Return one row per pair and line, values unrounded, for a file."""
+    return pd.DataFrame(
+        {
+            "setting": line.setting, "arm": line.arm,
+            "load": None if line.pair.load is None else line.pair.load.text,
+            "repeat": line.pair.repeat, "metric": line.metric, "statistic": line.statistic,
+            "reference": line.reference, "value": line.value, "improvement": line.improvement,
+            "allowed": ", ".join(line.allowed), "flags": ", ".join(line.pair.flags),
+            "reference_cell": line.pair.reference_cell, "cell": line.pair.arm_cell,
+        }
+        for line in lines
+    )  # fmt: skip
+
+
+# ---
+
 
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
@@ -101,13 +178,13 @@ def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
         _one_metric(shelf, shown)
     else:
         _draw(shelf, shown, figure)
-    tables.means(setting, arm, found.reference)
-    tables.levels(shelf, chosen.question, setting)
+    means(setting, arm, found.reference)
+    levels(shelf, chosen.question, setting)
 
 
 def left_out(found: Comparison) -> None:
     """Draw what has no partner, and what decides nothing."""
-    tables.left_out(found)
+    left_out_table(found)
 
 
 def _setting(subject: Compared) -> Setting | None:

@@ -13,7 +13,7 @@ from dashboard import downloads
 from dashboard.charts import pair as drawn_pair
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import copied, plain, shown, table
-from dashboard.download_menu import file_button
+from dashboard.downloads import file_button
 from dashboard.links import address, cell_link, follow_first
 from dashboard.shelf import Shelf, ask
 from warehouse.catalogue import METRICS

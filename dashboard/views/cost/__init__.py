@@ -16,7 +16,6 @@ from answers.decide.subjects import Named
 from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
 from dashboard import links, offered
-from dashboard.cells import LINK_COLUMNS
 from dashboard.charts import cost as charts_cost
 from dashboard.charts import pareto as charts_pareto
 from dashboard.charts.pareto import CHOSEN, POINT
@@ -36,11 +35,12 @@ from dashboard.chosen import (
     traffics,
 )
 from dashboard.components import plain, table, titled
-from dashboard.download_menu import charts_menu
-from dashboard.empty import nothing
+from dashboard.downloads import charts_menu
+from dashboard.links import LINK_COLUMNS
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.cost import folds
-from dashboard.views.cost.paying import terms
+from dashboard.views.cost.folds import terms
 from warehouse.filters import Filters
 
 TITLE = "Cost & capacity"

@@ -10,7 +10,7 @@ from dashboard.charts.requests import acceptance_by_position, distribution
 from dashboard.charts.server import CHARTS, over_time, sampled
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import folded, listing, table, titled
-from dashboard.download_menu import charts_menu
+from dashboard.downloads import charts_menu
 from dashboard.palette import arm_colour
 from dashboard.shelf import Shelf, ask, cached
 

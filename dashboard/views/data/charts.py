@@ -11,12 +11,12 @@ from answers.compare.words import metric_name
 from answers.explore import read, words
 from answers.explore.question import marks_sql
 from answers.explore.values import AGGREGATIONS, KEYS, Amount, Behind, Clicked, Key, Panel, Pick
-from dashboard.cells import LINK_COLUMNS, linked
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import TABLE_ROWS, Shown, copied, explanation, plain, table
-from dashboard.download_menu import charts_menu, rows_menu
-from dashboard.empty import nothing
+from dashboard.downloads import charts_menu, rows_menu
+from dashboard.links import LINK_COLUMNS, linked
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.filters import Filters

@@ -11,8 +11,8 @@ from answers.runs import read, words
 from answers.runs.values import CellRow, OneRun, Run, Runs
 from dashboard import annotating, links
 from dashboard.components import Shown, copied, folded, listing, plain, table
-from dashboard.download_menu import rows_menu
-from dashboard.empty import nothing
+from dashboard.downloads import rows_menu
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.data import cell as one_cell
 from warehouse.filters import Filters

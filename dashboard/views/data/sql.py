@@ -10,9 +10,8 @@ import streamlit as st
 from answers.compare.words import counted
 from dashboard import turns
 from dashboard.access import client
-from dashboard.components import folded, plain, shown, table
-from dashboard.download_menu import rows_menu
-from dashboard.refusals import sentence
+from dashboard.components import folded, plain, sentence, shown, table
+from dashboard.downloads import rows_menu
 from dashboard.shelf import Shelf
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters

@@ -23,11 +23,12 @@ from dashboard.chosen import (
     say_gone,
 )
 from dashboard.components import plain, table, texts
-from dashboard.empty import nothing
 from dashboard.filters import keep
+from dashboard.offered import nothing
 from dashboard.report_button import report_button
 from dashboard.shelf import Shelf, ask
-from dashboard.views.decide import adding, details, pieces
+from dashboard.views.decide import adding, details
+from dashboard.views.decide.details import load_map, paste, tiles
 from warehouse.filters import UNKNOWN, Filters
 
 TITLE = "Decide"
@@ -106,9 +107,9 @@ def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
     left, right = st.columns([3, 2])
     with left:
         drawn = details.drawings(shelf, told.question, told.about, told.traffic)
-        pieces.load_map(drawn[details.LOAD_MAP], told.overview, "load_map")
+        load_map(drawn[details.LOAD_MAP], told.overview, "load_map")
     with right:
-        pieces.tiles(told.one)
+        tiles(told.one)
         with st.container(horizontal=True):
             report_button(shelf, told.question, told.overview.name)
             if not told.alone:
@@ -116,7 +117,7 @@ def _show(shelf: Shelf, told: Told, top: DeltaGenerator) -> None:
                     "Only this on all pages", on_click=keep, args=(_kept(told.overview),), key="only",
                     type="tertiary",
                 )  # fmt: skip
-    pieces.paste(told.one)
+    paste(told.one)
 
 
 def _headline(told: Told) -> str:

@@ -22,8 +22,8 @@ from dashboard.charts.forecast import DRAWN, Sheet
 from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import Offer, offer, one_of
 from dashboard.components import plain, titled
-from dashboard.download_menu import charts_menu
-from dashboard.empty import nothing
+from dashboard.downloads import charts_menu
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views.predict import folds
 from dashboard.views.predict.folds import asked

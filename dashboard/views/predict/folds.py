@@ -14,12 +14,11 @@ from answers.predict.read import Subject
 from answers.predict.textbook import Parameters
 from answers.predict.values import Answer, Asked, Known, Offer, Table
 from answers.predict.words import numbers, prompts_unknown
-from dashboard.charts.forecast import Sheet
+from dashboard.charts.forecast import Sheet, withheld
+from dashboard.charts.forecast import textbook as draw_textbook
 from dashboard.charts.spec import specification
-from dashboard.charts.textbook import textbook as draw_textbook
-from dashboard.charts.withheld import withheld
 from dashboard.components import explanation, plain, shown, table
-from dashboard.download_menu import rows_menu
+from dashboard.downloads import rows_menu
 from warehouse.catalogue import METRICS
 
 

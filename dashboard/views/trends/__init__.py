@@ -8,8 +8,8 @@ from answers.runs import read as read_runs
 from answers.trend import read
 from answers.trend.answer import Trend
 from dashboard.components import folded, listing, plain, table
-from dashboard.download_menu import rows_menu
-from dashboard.empty import nothing
+from dashboard.downloads import rows_menu
+from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask
 from dashboard.views.trends import nights, releases, searches, series
 from dashboard.views.trends.series import Asked, trend_of

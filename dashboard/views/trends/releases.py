@@ -7,7 +7,7 @@ from answers.trend.releases import Release, comparable, release
 from dashboard.charts.spec import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest
 from dashboard.components import folded, plain, titled
-from dashboard.download_menu import charts_menu
+from dashboard.downloads import charts_menu
 from dashboard.links import follow_first
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.filters import Filters

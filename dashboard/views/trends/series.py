@@ -20,10 +20,9 @@ from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts.spec import Drawing, specification
 from dashboard.charts.trends import run_chart
-from dashboard.components import Shown, folded, plain, shown, table, titled
-from dashboard.download_menu import charts_menu
+from dashboard.components import Shown, folded, plain, sentence, shown, table, titled
+from dashboard.downloads import charts_menu
 from dashboard.links import cell_link, follow_first
-from dashboard.refusals import sentence
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters

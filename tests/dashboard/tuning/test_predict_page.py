@@ -21,9 +21,7 @@ from answers.predict.textbook import Parameters
 from answers.predict.values import Asked, Lines
 from dashboard.charts import forecast
 from dashboard.charts.acceptance import acceptance
-from dashboard.charts.forecast import Sheet
-from dashboard.charts.textbook import textbook
-from dashboard.charts.withheld import withheld
+from dashboard.charts.forecast import Sheet, textbook, withheld
 from dashboard.shelf import ask, open_shelf
 from draftboard import cli
 from tests.dashboard.opening import encoded, opened, page_of
