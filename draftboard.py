@@ -109,7 +109,7 @@ def cli(context: click.Context) -> None:
 def _say_what_is_not_fresh(began: float) -> None:
     """Say of which bucket a command has read only this machine's copy, because it could not be
     reached."""
-    from warehouse.store_follow import not_fresh_since
+    from warehouse.store_remote import not_fresh_since
 
     if isinstance(sys.exception(), WarehouseUnreachable):
         return  # The command ends with this sentence, and has shown nothing.

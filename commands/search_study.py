@@ -280,7 +280,7 @@ def _ingest(drops: Path, warehouse: Path) -> None:
 
 def _outlived(warehouse: Path) -> bool:
     """Return whether a warehouse holds something of which the drop is gone, or two of one place."""
-    from warehouse.store_known import known_sources
+    from warehouse.store_old import known_sources
 
     paths = [one.path for one in known_sources(warehouse)]
     return len(set(paths)) < len(paths) or not all(path.exists() for path in paths)

@@ -18,7 +18,7 @@ from dashboard.turnover import shown_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
-from warehouse.store_follow import not_fresh
+from warehouse.store_remote import not_fresh
 
 _logger = logging.getLogger("draftboard.dashboard")
 

@@ -29,7 +29,7 @@ from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
 from warehouse.store_cache import read_at, url_of
-from warehouse.store_follow import not_fresh
+from warehouse.store_remote import not_fresh
 from warehouse.watch_health import Health, complaint, read_health
 
 #: What tells the series of a night apart.

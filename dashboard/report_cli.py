@@ -36,8 +36,7 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report.values import Wanted
     from dashboard.report import html, library
     from warehouse.store import Reader, warehouse_path
-    from warehouse.store_files import publish
-    from warehouse.store_private import private_beside
+    from warehouse.store_files import private_beside, publish
 
     library()
     wanted = Wanted(

@@ -8,7 +8,7 @@ from ingest.discovery import Unit, find_units
 from ingest.pipeline import Intake, Options, Outcome, Store
 from ingest.settings import checked_facts
 from warehouse.errors import InvalidInput
-from warehouse.store_known import Known
+from warehouse.store_old import Known
 
 _NAMED = 3
 

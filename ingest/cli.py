@@ -11,7 +11,7 @@ from commands.progress import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
 from warehouse.json_text import json_text
-from warehouse.store_inbox import inbox
+from warehouse.store_cache import inbox
 
 if TYPE_CHECKING:
     from ingest.guess_cli import Told
@@ -190,7 +190,7 @@ def _run(
     from ingest.guess_cli import with_told
     from ingest.pipeline import ingest_each
     from warehouse.store import open_writer, warehouse_path
-    from warehouse.store_known import known_sources
+    from warehouse.store_old import known_sources
 
     root = warehouse_path(given["warehouse"])
     known = () if paths else known_sources(root)

@@ -27,9 +27,8 @@ from ingest.watch_stop import Stop
 from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store import current_generation, open_writer
-from warehouse.store_cache import name_of
+from warehouse.store_cache import bring_in, name_of
 from warehouse.store_files import full_disk_explained
-from warehouse.store_inbox import bring_in
 from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
 
 #: The pause between two looks doubles while nothing happens, up to so many times the shortest.

@@ -12,7 +12,7 @@ from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
 from warehouse.nights import STAMP, Changed, NightSummary, Regression, Verdict, folder
 from warehouse.secrets.values import scrub
-from warehouse.store_aside import changed_aside
+from warehouse.store_cache import changed_aside
 
 # --- What `draftboard gate --json` said, as a summary keeps it and a message tells it.
 

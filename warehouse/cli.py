@@ -8,7 +8,9 @@ import click
 
 from commands.interrupts import working
 from commands.progress import progress
-from warehouse import annotations, compaction, export, maintenance, store_convert
+from warehouse import annotations, export, maintenance
+from warehouse import maintenance as compaction
+from warehouse import store_write as store_convert
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
 from warehouse.json_text import json_text

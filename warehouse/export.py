@@ -13,12 +13,11 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.exclusions import annotations_table
-from warehouse.store_connection import sql_text
-from warehouse.store_files import REQUESTS, full_disk_explained, publish
-from warehouse.store_private import private_beside
+from warehouse.store_files import REQUESTS, full_disk_explained, private_beside, publish
 from warehouse.store_read import Opened, Reader, excluded_table, open_newest
 from warehouse.store_remote import have
 from warehouse.store_rows import BATCHES
+from warehouse.store_tables import sql_text
 
 TABLES: tuple[str, ...] = (
     "sources", "cells", "measurements", "acceptance", "acceptance_by_position", "flags", "samples",

@@ -7,11 +7,11 @@ from typing import TypeVar
 import msgspec
 
 from warehouse.errors import WarehouseBusy
-from warehouse.store_aside import append as append_remote
+from warehouse.store_cache import append as append_remote
 from warehouse.store_cache import is_copy
 from warehouse.store_files import full_disk_explained, refuse_bundle, sync
-from warehouse.store_follow import follow
 from warehouse.store_list import current_generation, no_current
+from warehouse.store_remote import follow
 
 #: Nobody holds the lock for longer than a few lines take to write.
 _WAIT = 10.0

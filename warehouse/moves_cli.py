@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from commands.interrupts import working
-from warehouse import retention
+from warehouse import maintenance as retention
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.store import open_writer
 from warehouse.store_cache import name_of

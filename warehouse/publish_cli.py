@@ -12,8 +12,7 @@ from warehouse.cli_options import WAREHOUSE
 from warehouse.errors import DraftboardError, InvalidInput
 
 if TYPE_CHECKING:
-    from warehouse.lakes.content import Content
-    from warehouse.lakes.target import Order
+    from warehouse.lakes.content import Content, Order
 
 _PYTHON = Path(".lab/ducklake/bin/python")
 
@@ -40,8 +39,7 @@ def publish(root: Path, iceberg: str | None, ducklake: str | None, **given: Any)
 
     Example: draftboard warehouse publish --iceberg sqlite:////lake/catalogue.db --location /lake
     """
-    from warehouse.lakes.content import newest
-    from warehouse.lakes.target import Order, require_name, target_of
+    from warehouse.lakes.content import Order, newest, require_name, target_of
 
     if (iceberg is None) == (ducklake is None):
         raise InvalidInput("Name one catalogue: --iceberg TARGET or --ducklake TARGET.")

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.secrets.shapes import REMOVED
 from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.words import REMOVED
-from warehouse.store_aside import changed_aside
+from warehouse.store_cache import changed_aside
 from warehouse.store_files import PUBLISHED, full_disk_explained
 
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.

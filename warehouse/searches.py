@@ -7,7 +7,7 @@ say (``answers/search/board.py``).
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.store_aside import changed_aside
+from warehouse.store_cache import changed_aside
 from warehouse.store_files import PRIVATE, publish
 
 FOLDER = "searches"

@@ -22,18 +22,12 @@ from warehouse.errors import InvalidInput, UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
 from warehouse.store_cache import name_of
-from warehouse.store_files import (
-    BUNDLE,
-    REQUESTS,
-    full_disk_explained,
-    publish,
-)
+from warehouse.store_draft import RequestFile
+from warehouse.store_files import BUNDLE, REQUESTS, full_disk_explained, private_beside, publish
 from warehouse.store_list import Generation
-from warehouse.store_private import private_beside
-from warehouse.store_publish import Batch, publish_generation
 from warehouse.store_read import Reader, open_newest
-from warehouse.store_requests import RequestFile
 from warehouse.store_rows import as_table
+from warehouse.store_write import Batch, publish_generation
 
 #: Texts of a request. An error often quotes the prompt that caused it.
 _TEXTS = ("prompt", "output", "error")

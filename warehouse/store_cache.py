@@ -6,6 +6,7 @@ have the names that they have there, which never change, so nothing in it can be
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import DraftboardError, InvalidInput
-from warehouse.store_files import PRIVATE, REMOTE, REQUESTS
+from warehouse.store_files import PRIVATE, PUBLISHED, REMOTE, REQUESTS, split_url
 
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
@@ -192,3 +193,121 @@ def replace_file(path: Path, content: bytes) -> None:
     private = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     private.write_bytes(content)
     private.replace(path)
+
+
+# --- What lies beside the generations of a warehouse in an object store, and changes: lines that people
+#
+# add, published tables, the history of nights, how searches stand.
+
+
+#: Files that lines are added to.
+LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "tokens.jsonl")
+#: Folders of small files that are replaced whole; looked at once in so many seconds.
+ASIDE, _ASIDE_S = (PUBLISHED, "nights", "searches"), 30.0
+_looked: dict[Path, float] = {}
+
+
+def append(root: Path, name: str, lines: bytes) -> None:
+    """Add lines to a file that several machines add to; here it then holds theirs too."""
+    store = store_of(root)
+    with turning(root):
+        while True:
+            found = store.get(name)
+            held = b"" if found is None else found.content
+            if lines in held:  # An answer that was cut: it had been written.
+                break
+            text = held + (b"\n" if held and not held.endswith(b"\n") else b"") + lines
+            if store.replace(name, text, None if found is None else found.tag):
+                held = text
+                break
+        replace_file(root / name, held)
+        keep_tags(root, {n: tag for n, tag in tags_of(root).items() if n != name})
+
+
+def changed_aside(root: Path, written: Iterable[Path], removed: Iterable[Path] = ()) -> None:
+    """Tell the store of files that were written or removed beside the generations; nothing for a
+    folder that is no copy."""
+    if is_copy(root):
+        store = store_of(root)
+        for path in written:
+            store.send(path, path.relative_to(root).as_posix())
+        store.remove([path.relative_to(root).as_posix() for path in removed])
+
+
+def pull_aside(root: Path, store: "ObjectStore", tags: dict[str, str], moved: bool) -> None:
+    """Fetch those files that changed, and remove those that are gone; ``tags`` gets their tags.
+
+    Not at every call, unless the generation ``moved``.
+    """
+    now = time.monotonic()
+    if not moved and now - _looked.get(root, -math.inf) < _ASIDE_S:
+        return
+    for folder, entries in each(store.entries, ASIDE):
+        there = {one.name: one.tag for one in entries}
+        for path in (p for p in (root / folder).rglob("*") if p.is_file()):
+            if path.relative_to(root).as_posix() not in there and not path.name.startswith("."):
+                path.unlink()
+        for name, tag in there.items():
+            found = store.get(name) if tags.get(name) != tag else None
+            if found is not None and ".." not in Path(name).parts:
+                replace_file(root / name, found.content)
+                tags[name] = tag
+    _looked[root] = now
+
+
+# --- An inbox in an object store: what nodes drop there lies in a folder here, as if they had copied it.
+
+
+_FILES = "files"
+
+
+def inbox(given: Path) -> Path:
+    """Return the folder that holds what lies at a URL now, for anything else the path itself.
+
+    Raises InvalidInput for a URL that can be none, and WarehouseUnreachable.
+    """
+    url = split_url(given)
+    if url is None:
+        return given
+    place = folder_of(*url, kind="inbox")
+    if url[0] == "file":
+        return place
+    (place / _FILES).mkdir(exist_ok=True)
+    bring_in(place / _FILES)
+    return place / _FILES
+
+
+def bring_in(folder: Path) -> None:
+    """Fetch what came into an inbox or changed there, and remove what is gone; nothing for a folder
+    that is none."""
+    place = folder.parent
+    if folder.name != _FILES or not (place / REMOTE).exists():
+        return
+    store = store_of(place)
+    with turning(place):
+        there = {
+            f"{_FILES}/{one.name}": one
+            for one in store.entries(None)
+            if not one.name.endswith("/") and not {"", ".", ".."} & set(one.name.split("/"))
+        }
+        held = tags_of(place)
+        for name in held.keys() - there.keys():
+            (place / name).unlink()
+        new = [name for name, one in there.items() if held.get(name) != one.tag]
+        came = {name for name, whole in each(lambda n: _fetch(place, store, n), new) if whole}
+        kept = {n: one.tag for n, one in there.items() if n not in new or n in came}
+        keep_tags(place, kept)
+
+
+def _fetch(place: Path, store: "ObjectStore", name: str) -> bool:
+    """Fetch a file whole; its time is now, so that a watcher waits for what belongs to it."""
+    final = place / name
+    final.parent.mkdir(parents=True, exist_ok=True)
+    private = place / f".{os.getpid()}-{secrets.token_hex(4)}.part"
+    try:
+        if not store.fetch(name.removeprefix(f"{_FILES}/"), private):
+            return False
+        private.replace(final)
+    finally:
+        private.unlink(missing_ok=True)
+    return True

@@ -17,13 +17,19 @@ from typing import TYPE_CHECKING
 
 from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.store_cache import each, store_of
-from warehouse.store_collecting import COLLECTING, Turn, turn_to_collect
 from warehouse.store_files import REQUESTS, TABLES, pointer_here
 from warehouse.store_list import Generation, current_name, is_old, load, no_current, number_of
 from warehouse.store_old import require_our_schema
 from warehouse.store_remote import have_files, pull
-from warehouse.store_turn import requests_named, require_conditions
-from warehouse.store_turnover import KEPT_GENERATIONS, save
+from warehouse.store_turnover import (
+    COLLECTING,
+    KEPT_GENERATIONS,
+    Turn,
+    requests_named,
+    require_conditions,
+    save,
+    turn_to_collect,
+)
 
 if TYPE_CHECKING:
     from warehouse.store_object import Entry, ObjectStore

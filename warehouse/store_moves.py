@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.errors import InvalidInput, UnknownKey
-from warehouse.store_aside import ASIDE, LINES
-from warehouse.store_cache import each, is_copy, name_of, store_of
+from warehouse.store_cache import ASIDE, LINES, each, is_copy, name_of, store_of
 from warehouse.store_files import (
     CURRENT,
     REQUESTS,
@@ -27,8 +26,7 @@ from warehouse.store_list import (
 )
 from warehouse.store_lock import WriterLock
 from warehouse.store_remote import fetch_generation, have
-from warehouse.store_turn import listed_requests, require_conditions
-from warehouse.store_turnover import save
+from warehouse.store_turnover import listed_requests, require_conditions, save
 
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore

@@ -18,12 +18,12 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.errors import InvalidInput
-from warehouse.store_connection import quoted, sql_text
 from warehouse.store_files import TABLES
-from warehouse.store_follow import stay
 from warehouse.store_list import current_name, no_current
 from warehouse.store_old import require_our_schema
 from warehouse.store_read import Opened, leave_out, open_newest
+from warehouse.store_remote import stay
+from warehouse.store_tables import quoted, sql_text
 
 #: The views that a question may name.
 VIEWS: tuple[str, ...] = (

@@ -19,7 +19,6 @@ from warehouse import annotations
 from warehouse.errors import WarehouseDamaged
 from warehouse.kept import Kept
 from warehouse.store_cache import name_of
-from warehouse.store_connection import confine, sql_text
 from warehouse.store_files import REQUESTS, TABLES, pin
 from warehouse.store_list import (
     File,
@@ -32,7 +31,7 @@ from warehouse.store_list import (
 )
 from warehouse.store_old import require_our_schema
 from warehouse.store_remote import have
-from warehouse.store_tables import attach_parts, unreadable
+from warehouse.store_tables import attach_parts, confine, sql_text, unreadable
 
 _ATTEMPTS = 5
 _EXCLUDED = pa.schema([

@@ -1,7 +1,10 @@
 """Tables as Parquet files: rows are checked, sorted and written once, and read as views."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -10,10 +13,56 @@ import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged
 from warehouse.store_cache import name_of, said_of
-from warehouse.store_connection import memory_connection, quoted, sql_text
 from warehouse.store_files import COMPRESSION, PRIVATE, TABLES, put
 from warehouse.store_list import File, Generation, Segment
 from warehouse.store_rows import BATCHES, REJECTIONS
+
+# --- Connections to DuckDB with our settings, and the text of our queries.
+
+
+SQL = Path(__file__).parent / "sql"
+THREADS = min(4, os.cpu_count() or 1)
+
+
+@cache
+def sql_text(name: str) -> str:
+    """Return the text of ``warehouse/sql/<name>.sql``."""
+    return (SQL / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def memory_connection() -> duckdb.DuckDBPyConnection:
+    """Open an in-memory connection: UTC, few threads, nothing fetched from the net.
+
+    It keeps the footers of Parquet files, which never change under their names.
+    """
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": THREADS,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    connection.execute(
+        "load icu; set global TimeZone = 'UTC'; set global parquet_metadata_cache = true"
+    )
+    return connection
+
+
+def quoted(path: Path) -> str:
+    """Return a path as a literal, where no parameter is taken."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def confine(connection: duckdb.DuckDBPyConnection, paths: Iterable[Path]) -> None:
+    """Let a connection reach no file but those in these folders, and no network, from now on."""
+    folders = ", ".join(quoted(path.absolute()) for path in paths)
+    connection.execute(f"set allowed_directories = [{folders}]")
+    connection.execute("set enable_external_access = false")
+
+
+# ---
+
 
 _ROW_GROUP = 65_536
 #: In what order rows lie in a file, so that a page's query reads few row groups.
@@ -145,3 +194,35 @@ def write_table(root: Path, name: str, rows: pa.Table) -> File:
     finally:
         private.unlink(missing_ok=True)
     return File(path.name, rows.num_rows, path.stat().st_size)
+
+
+# --- What a writer needs to know of the generation that it goes on from.
+
+
+@dataclass
+class Base:
+    """The sources of a generation by their ids, and its rejections by their paths."""
+
+    sources: set[str] = field(default_factory=set)
+    rejections: dict[str, str] = field(default_factory=dict)
+    rejected_at: dict[str, datetime] = field(default_factory=dict)
+
+
+def read_base(root: Path, generation: Generation) -> Base:
+    """Return what a generation holds."""
+    with attach_parts(root, generation) as connection:
+        known = connection.sql("select source_id from sources").to_arrow_table()
+        rejected = connection.sql("from rejections").to_arrow_table().to_pylist()
+    return Base(
+        sources=set(known.column("source_id").to_pylist()),
+        rejections={row["path"]: row["reason"] for row in rejected},
+        rejected_at={row["path"]: row["rejected_at"] for row in rejected},
+    )
+
+
+def moved(before: Base, ours: Mapping[str, str], now: Base) -> dict[str, str]:
+    """Return the rejections where another machine changed them too: theirs, with what we changed
+    since ``before``."""
+    old = before.rejections
+    left = {path: why for path, why in now.rejections.items() if path in ours or path not in old}
+    return left | {path: why for path, why in ours.items() if old.get(path) != why}

@@ -1,24 +1,32 @@
 """How one generation follows another: a list is published, and what nobody needs any more goes."""
 
 import hashlib
+import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import secrets
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow.parquet as pq
 
-from warehouse.errors import WarehouseDamaged
-from warehouse.store_cache import is_copy, name_of, turning
+from warehouse.errors import DraftboardError, LostRace, WarehouseBusy, WarehouseDamaged
+from warehouse.store_cache import each, is_copy, keep_tags, name_of, store_of, tags_of, turning
 from warehouse.store_files import (
+    CURRENT,
     PRIVATE,
     REQUESTS,
     TABLES,
+    point,
     pointer_here,
     publish,
     remove_unpinned,
 )
-from warehouse.store_follow import reach
 from warehouse.store_list import (
     Generation,
     current_name,
@@ -30,7 +38,226 @@ from warehouse.store_list import (
     no_current,
     number_of,
 )
-from warehouse.store_turn import requests_named, turn
+from warehouse.store_remote import have, reach
+
+if TYPE_CHECKING:
+    from warehouse.store_object import ObjectStore
+
+
+# --- The machine that removes what an object store does not need: one at a time, and everybody can see what.
+#
+# It holds the object ``collecting.json``, which names what is about to go. A writer that is about to list
+# one of these names waits until it has gone, and uploads it again.
+
+
+COLLECTING = "collecting.json"
+#: In a copy: by what its store knows it, so that it goes on where it was killed.
+_NAME = "remote-name"
+#: Who has not shown for so long that it is at work was killed.
+_DEAD = timedelta(minutes=15)
+#: Seconds for which a writer waits for a name to go.
+_PATIENCE_S = 60.0
+
+
+@dataclass
+class Turn:
+    """The right to remove objects, for as long as nobody takes it away; ``tag``: of the object."""
+
+    store: "ObjectStore"
+    machine: str
+    tag: str
+
+    def announce(self, names: Collection[str]) -> None:
+        """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy where
+        another one took over."""
+        content = _content(self.machine, names)
+        tag = self.store.replace(COLLECTING, content, self.tag)
+        if tag is None:
+            # Where the answer was cut it was asked again, and met itself.
+            found = self.store.get(COLLECTING)
+            if found is None or found.content != content:
+                raise _busy(self.store)
+            tag = found.tag
+        self.tag = tag
+
+
+@contextmanager
+def turn_to_collect(root: Path, store: "ObjectStore") -> Iterator[Turn]:
+    """Be the one machine that removes. Only under the writer's lock of the copy.
+
+    Raises WarehouseBusy where another one is at work. What this machine left when it was killed is taken
+    over at once, what another one left after a quarter of an hour.
+    """
+    place = root / _NAME
+    if not place.exists():
+        place.write_text(secrets.token_hex(8), encoding="utf-8")
+    machine = place.read_text(encoding="utf-8")
+    # Made on a condition: what is there is somebody's.
+    tag = store.replace(COLLECTING, _content(machine, ()), None) or _taken_over(store, machine)
+    turn = Turn(store, machine, tag)
+    try:
+        yield turn
+    finally:
+        if _holder(store) == machine:
+            store.remove([COLLECTING])
+
+
+def wait_for(store: "ObjectStore", names: Collection[str]) -> None:
+    """Wait until none of these names is about to be removed. Raises WarehouseBusy where that takes too
+    long."""
+    until = time.monotonic() + _PATIENCE_S
+    while not _read(store)[1].isdisjoint(names):
+        if time.monotonic() > until:
+            raise _busy(store)
+        time.sleep(1)
+
+
+def _taken_over(store: "ObjectStore", machine: str) -> str:
+    found = store.get(COLLECTING)
+    if found is None or (_holder(store) != machine and not _is_dead(store)):
+        raise _busy(store)
+    tag = store.replace(COLLECTING, _content(machine, ()), found.tag)
+    if tag is None:
+        raise _busy(store)
+    return tag
+
+
+def _is_dead(store: "ObjectStore") -> bool:
+    """Return whether the holder was killed, by the clock of the store alone."""
+    probe = f"{PRIVATE}{secrets.token_hex(8)}"
+    store.replace(probe, b"", None)
+    times: dict[str, datetime] = {one.name: one.modified for one in store.entries()}
+    store.remove([probe])
+    return COLLECTING not in times or times[probe] - times[COLLECTING] > _DEAD
+
+
+def _holder(store: "ObjectStore") -> str | None:
+    return _read(store)[0]
+
+
+def _read(store: "ObjectStore") -> tuple[str | None, frozenset[str]]:
+    found = store.get(COLLECTING)
+    try:
+        said = {} if found is None else json.loads(found.content)
+        return said.get("machine"), frozenset(said.get("going", ()))
+    except (ValueError, AttributeError, TypeError):
+        return None, frozenset()
+
+
+def _content(machine: str, names: Collection[str]) -> bytes:
+    return json.dumps({"machine": machine, "going": sorted(names)}).encode()
+
+
+def _busy(store: "ObjectStore") -> WarehouseBusy:
+    return WarehouseBusy(
+        f"Another machine is removing what {store.url} does not need any more, or was killed while it "
+        "did; nothing was changed: run the same command again, and draftboard warehouse gc where that "
+        "does not help within a quarter of an hour."
+    )
+
+
+# --- Publishing into an object store: everything new is uploaded, then CURRENT is replaced on a condition.
+#
+# That one write decides: a generation is there for everybody, or it never was.
+
+
+#: In a copy: its store was seen to keep to the conditions of a write.
+_PROVEN = "remote-proven"
+
+
+def turn(root: Path, name: str) -> None:
+    """Publish the generation whose list is at ``root / name``: for everybody, or for nobody.
+
+    Raises LostRace where another one was published since the one that it goes on from, and
+    WarehouseUnreachable. What was not published has no list afterwards.
+    """
+    if not is_copy(root):
+        point(root, name)
+        return
+    try:
+        _turn(root, store_of(root), name)
+    except DraftboardError:
+        (root / name).unlink(missing_ok=True)
+        raise
+
+
+def _turn(root: Path, store: "ObjectStore", name: str) -> None:
+    now = store.get(CURRENT)
+    before = None if now is None else _named(now.content)
+    if before != name:
+        number = number_of(before or "")
+        # Where CURRENT names nothing that could be gone on from, everything is uploaded.
+        if number is not None and load(root / name).number != number + 1:
+            raise LostRace(_overtaken(store))
+        require_conditions(root, store)
+        upload(root, store, before, name)
+    with turning(root):
+        tag = None if now is None else now.tag
+        if before != name:
+            tag = _swung(store, name, tag)
+        point(root, name)
+        keep_tags(root, tags_of(root) | {CURRENT: str(tag)})
+
+
+def _swung(store: "ObjectStore", name: str, tag: str | None) -> str:
+    won = store.replace(CURRENT, f"{name}\n".encode(), tag)
+    if won is not None:
+        return won
+    # Where the answer was cut it was asked again, and met itself.
+    now = store.get(CURRENT)
+    if now is None or _named(now.content) != name:
+        store.remove([name])
+        raise LostRace(_overtaken(store))
+    return now.tag
+
+
+def _named(content: bytes) -> str:
+    return content.decode("utf-8", "replace").strip()
+
+
+def require_conditions(root: Path, store: "ObjectStore") -> None:
+    """Raise WarehouseUnreachable where the store does not keep to the conditions of a write; tried
+    once."""
+    if not (root / _PROVEN).exists():
+        store.require_conditions()
+        (root / _PROVEN).touch()
+
+
+def upload(root: Path, store: "ObjectStore", before: str | None, name: str) -> None:
+    """Write what a generation lists beyond the one before into the store, the list last."""
+    new = load(root / name)
+    is_here = before is not None and number_of(before) and (root / before).exists()
+    base = load(root / str(before)) if is_here else Generation(0)
+    tables = {file.file for file in new.files()} - {file.file for file in base.files()}
+    requests = listed_requests(root, new) - listed_requests(root, base)
+    have(root, requests)
+    names = [*(f"{REQUESTS}/{one}" for one in requests), *(f"{TABLES}/{one}" for one in tables)]
+    if names:
+        wait_for(store, {name, *names})
+    each(lambda one: store.send(root / one, one), sorted(names))
+    store.send(root / name, name)
+
+
+def listed_requests(root: Path, generation: Generation) -> set[str]:
+    """Return the request files that a generation lists."""
+    tables = (file.file for file in generation.of("request_files"))
+    return {name for table in tables for name in requests_named(root, table)}
+
+
+def requests_named(root: Path, table: str) -> set[str]:
+    """Return the request files that one file of the table ``request_files`` names."""
+    return set(pq.read_table(root / TABLES / table, columns=["file"]).column("file").to_pylist())
+
+
+def _overtaken(store: "ObjectStore") -> str:
+    return (
+        f"Another machine published into {store.url} meanwhile; nothing was changed: run the same "
+        "command again."
+    )
+
+
+# ---
+
 
 KEPT_GENERATIONS = 2
 """Old generations that stay, for readers still at work."""

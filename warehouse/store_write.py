@@ -1,26 +1,201 @@
 """Writing the warehouse: one writer at a time, batches, published whole or not at all."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse import published
-from warehouse.errors import LostRace
+from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.rows import Cell, Rejection, Source
-from warehouse.store_base import moved, read_base
 from warehouse.store_draft import Draft, write_draft
-from warehouse.store_files import REQUESTS, full_disk_explained, refuse_bundle, remove_private
-from warehouse.store_list import Generation, current_name, load, number_of
+from warehouse.store_files import (
+    PRIVATE,
+    REQUESTS,
+    database_explained,
+    full_disk_explained,
+    refuse_bundle,
+    remove_private,
+    sync,
+)
+from warehouse.store_list import (
+    Generation,
+    Segment,
+    current_name,
+    is_old,
+    load,
+    no_current,
+    number_of,
+)
 from warehouse.store_lock import WriterLock
-from warehouse.store_old import require_our_schema
-from warehouse.store_placing import placed, take_back
-from warehouse.store_publish import Batch, publish_generation
+from warehouse.store_old import CONVERTIBLE, old_tables, require_our_schema, schema_version
+from warehouse.store_read import listed_files
 from warehouse.store_remote import pull
 from warehouse.store_rows import BATCHES, REJECTIONS
-from warehouse.store_turnover import start_writing
+from warehouse.store_tables import (
+    merged,
+    moved,
+    read_base,
+    without,
+    write_rejections,
+    write_segment,
+)
+from warehouse.store_turnover import save, start_writing
+
+# --- One new generation: the last one's files, those of what came, and nothing copied.
+
+
+#: So many segments of like size become one, so that a reader opens few files and a row is written
+#: again only a few times: 8 segments of up to 7 cells, of up to 63, and so on.
+CROWD = 8
+#: Segments of more cells are left alone.
+LARGE = 8192
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Everything that one commit changes; ``rejections``: all of them, None where they stay."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    forgotten: Sequence[str] = ()
+    rejections: pa.Table | None = None
+
+
+def publish_generation(root: Path, base: Generation, number: int, batch: Batch) -> Generation:
+    """Publish generation ``number``: ``base`` changed by ``batch``."""
+    try:
+        found = _changed(root, base, number, batch)
+    except duckdb.Error as error:
+        raise database_explained(error, root) from error
+    save(root, found)
+    return found
+
+
+def _changed(root: Path, base: Generation, number: int, batch: Batch) -> Generation:
+    segments, next_cell = list(base.segments), base.next_cell
+    if batch.forgotten:
+        left = [without(root, segment, batch.forgotten) for segment in segments]
+        segments = [segment for segment in left if segment is not None]
+    if batch.tables:
+        segments.append(write_segment(root, batch.tables))
+        next_cell = max(next_cell, _highest(batch.tables["cells"]) + 1)
+    rejections = base.rejections
+    if batch.rejections is not None:
+        rejections = write_rejections(root, batch.rejections)
+    return Generation(number, next_cell, tuple(settled(root, segments)), rejections)
+
+
+def _highest(cells: pa.Table) -> int:
+    found = pc.max(cells.column("cell")).as_py()
+    return -1 if found is None else int(found)
+
+
+def settled(root: Path, segments: list[Segment]) -> list[Segment]:
+    """Merge segments of like size until there are few; return them, with the same rows."""
+    while True:
+        tiers: dict[int, list[Segment]] = {}
+        for segment in segments:
+            if segment.cells < LARGE:
+                tiers.setdefault(_tier(segment.cells), []).append(segment)
+        crowd = next((alike for alike in tiers.values() if len(alike) >= CROWD), None)
+        if crowd is None:
+            return segments
+        segments = [*(one for one in segments if one not in crowd), merged(root, crowd)]
+
+
+def _tier(cells: int) -> int:
+    tier = 0
+    while cells >= CROWD:
+        cells, tier = cells // CROWD, tier + 1
+    return tier
+
+
+# --- Request files get their names with the list that names them; what a kill in between left goes.
+#
+# A request file is private until its generation is published. Before it gets its name, that name is
+# noted in a journal; whoever finds the journal later removes those of them that no list holds.
+
+
+_JOURNAL = "placing.json"
+
+
+@contextmanager
+def placed(root: Path, files: Mapping[Path, str]) -> Iterator[None]:
+    """Give private request files their names; the caller publishes the list that holds them.
+
+    Only under the writer's lock. Where that fails, ``take_back`` removes them.
+    """
+    if not files:
+        yield
+        return
+    folder = root / REQUESTS
+    private = root / f"{PRIVATE}{_JOURNAL}"
+    private.write_text(json.dumps(sorted(files.values())), encoding="utf-8")
+    private.replace(root / _JOURNAL)
+    for path, name in files.items():
+        # After a lost race it has its name.
+        if path.exists() or not (folder / name).exists():
+            path.replace(folder / name)
+    sync(folder)
+    yield
+    (root / _JOURNAL).unlink()
+
+
+def take_back(root: Path) -> None:
+    """Remove the request files of a publication that did not come to its end.
+
+    Only under the writer's lock. Where it cannot be said what is listed, nothing is removed.
+    """
+    journal = root / _JOURNAL
+    try:
+        names = json.loads(journal.read_bytes())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        names = []
+    with suppress(WarehouseDamaged):
+        for name in set(names) - listed_files(root):
+            (root / REQUESTS / Path(name).name).unlink(missing_ok=True)
+        journal.unlink()
+
+
+# --- A warehouse of schema version 3 becomes one of ours, without its raw files.
+
+
+#: Tables that are read, and the generation that is written.
+STEPS = len(BATCHES) + 2
+
+
+def convert(root: Path, advance: Callable[[int], None] = lambda done: None) -> Generation | None:
+    """Publish what the warehouse holds as the next generation; None where it is ours already.
+
+    Only under the writer's lock. The old database stays until ``gc``; killed before the end, the
+    warehouse is what it was. ``advance`` gets 1 for each of ``STEPS``. Raises WarehouseMissing, and WarehouseOutdated for versions below 3.
+    """
+    remove_private(root)
+    name = start_writing(root, rebuild=False)
+    take_back(root)
+    if name is None:
+        raise no_current(root)
+    if not is_old(name):
+        return None
+    if schema_version(root, name) != CONVERTIBLE:
+        require_our_schema(root, name)
+    tables, rejections = old_tables(root / name, advance)
+    with full_disk_explained(root):
+        batch = Batch(tables, rejections=rejections)
+        made = publish_generation(root, Generation(0), (number_of(name) or 0) + 1, batch)
+    advance(1)
+    return made
+
+
+# ---
 
 
 @contextmanager

@@ -26,8 +26,7 @@ from warehouse.filters import Filters
 from warehouse.secrets.texts import scrub_text
 from warehouse.store import Reader
 from warehouse.store_bundle import bundle
-from warehouse.store_files import publish
-from warehouse.store_private import private_beside
+from warehouse.store_files import private_beside, publish
 
 DATA, CLAIMS = "data", "claims.json"
 _HERE = Path(__file__).parent

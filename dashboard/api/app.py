@@ -29,7 +29,7 @@ from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, published
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.store import Reader
-from warehouse.store_follow import not_fresh
+from warehouse.store_remote import not_fresh
 
 # --- One address of the API: words in, an answer out, in pages, known by its generation.
 

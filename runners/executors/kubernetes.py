@@ -27,7 +27,7 @@ from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Plan
 from warehouse.errors import RunnerError
-from warehouse.secrets.names import is_secret_name
+from warehouse.secrets.shapes import is_secret_name
 
 _LOG_LINES = 2000
 

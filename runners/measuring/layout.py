@@ -18,9 +18,8 @@ from pathlib import Path
 from runners.planning.study import Study
 from warehouse.attempts import failed_name, failed_of
 from warehouse.errors import RunnerError
-from warehouse.secrets.names import is_secret_name
+from warehouse.secrets.shapes import REMOVED, is_secret_name
 from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.words import REMOVED
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
 from runners.planning.study import Study, Variant
 from runners.surroundings.tools import public
-from warehouse.secrets.names import is_secret_name
+from warehouse.secrets.shapes import is_secret_name
 
 #: Where files lie, who is told, what is written: a result does not depend on it.
 _IDLE = re.compile(

@@ -19,7 +19,7 @@ from runners.texts import prompts
 from runners.texts.prompts import PromptFile, PromptFiles, Prompts
 from warehouse.errors import RunnerError
 from warehouse.prompt_hash import prompt_set_hash
-from warehouse.secrets.words import REMOVED
+from warehouse.secrets.shapes import REMOVED
 
 _REPEAT = re.compile(r"-r\d+$")
 _RUN_ID = re.compile(r"(?P<study>[^/]+)/(?P<key>.+)#\d+")

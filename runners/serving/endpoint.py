@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from runners.surroundings.tools import hide
 from warehouse.errors import RunnerError
-from warehouse.secrets.words import REMOVED
+from warehouse.secrets.shapes import REMOVED
 
 _LONGEST = 8192
 

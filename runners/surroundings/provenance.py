@@ -19,8 +19,7 @@ from runners.serving.engines import engine_of
 from runners.surroundings import gpu, machine
 from runners.surroundings.tools import Kind, public, tool
 from warehouse.contract import Evidence
-from warehouse.secrets.names import is_secret_name, may_be_written
-from warehouse.secrets.words import REMOVED
+from warehouse.secrets.shapes import REMOVED, is_secret_name, may_be_written
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ingest.discovery import Unit, find_units
 from ingest.pipeline import Options, Outcome, ingest_units
 from warehouse.errors import WarehouseBusy
 from warehouse.store import current_generation, open_writer
-from warehouse.store_known import known_sources
+from warehouse.store_old import known_sources
 
 MANY = 24
 

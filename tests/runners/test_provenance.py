@@ -16,7 +16,7 @@ from runners.surroundings import gpu, machine, provenance
 from runners.surroundings.tools import public, tool
 from tests.runners.conftest import lab_executable
 from warehouse.errors import RunnerError
-from warehouse.secrets.words import REMOVED
+from warehouse.secrets.shapes import REMOVED
 
 StudyOf = Callable[..., Study]
 

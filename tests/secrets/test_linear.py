@@ -9,7 +9,7 @@ from ingest.clean import clean_text
 from ingest.not_a_number import decoded
 from runners.surroundings.tools import public
 from tests.secrets.forms import FORMS
-from warehouse.secrets.names import secrecy
+from warehouse.secrets.shapes import secrecy
 from warehouse.secrets.texts import scrub_text
 
 #: Repeated, each of these keeps one of the patterns, or the cursor, busy.

@@ -10,9 +10,9 @@ from filelock import FileLock
 
 from warehouse import annotations, exclusions, lines, maintenance, queries
 from warehouse.annotations import Annotation, Target, add, annotation, excluded_runs, read
-from warehouse.compaction import compact
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy, WarehouseMissing
 from warehouse.filters import Filters
+from warehouse.maintenance import compact
 from warehouse.store import Reader, open_writer
 from warehouse.store_question import ask
 

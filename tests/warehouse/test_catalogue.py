@@ -17,8 +17,8 @@ from warehouse.catalogue import (
 from warehouse.contract import FACT_KEYS
 from warehouse.queries import REQUEST_METRICS
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_connection import sql_text
 from warehouse.store_rows import BATCHES
+from warehouse.store_tables import sql_text
 
 
 @pytest.mark.parametrize("key", METRICS)

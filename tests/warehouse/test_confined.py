@@ -12,10 +12,10 @@ from warehouse.errors import WarehouseDamaged
 from warehouse.export import export
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_convert import convert
 from warehouse.store_list import File, current_name, load
 from warehouse.store_tables import write_table
 from warehouse.store_turnover import save
+from warehouse.store_write import convert
 
 
 @pytest.mark.parametrize("name", ["../../secret.parquet", "/etc/passwd", "cells-x.parquet"])

@@ -18,8 +18,8 @@ from warehouse.export import export
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.store import Reader, current_generation, open_writer
-from warehouse.store_placing import placed
-from warehouse.store_requests import private_requests
+from warehouse.store_draft import private_requests
+from warehouse.store_write import placed
 
 HOURS_AGO = time.time() - 7200
 

@@ -14,11 +14,10 @@ from warehouse.maintenance import check, collect_garbage
 from warehouse.rows import Rejection
 from warehouse.store import Reader, current_generation, open_writer, warehouse_path
 from warehouse.store_cache import url_of
-from warehouse.store_follow import POLL_S
 from warehouse.store_list import SCHEMA_VERSION, current_name, load
 from warehouse.store_moves import clone, push, restore
 from warehouse.store_object import ObjectStore
-from warehouse.store_remote import pull
+from warehouse.store_remote import POLL_S, pull
 from warehouse.store_turnover import save
 
 

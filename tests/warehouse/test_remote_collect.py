@@ -15,10 +15,10 @@ from warehouse.errors import WarehouseBusy, WarehouseUnreachable
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.store import Reader, current_generation, open_writer
-from warehouse.store_collecting import COLLECTING, turn_to_collect
 from warehouse.store_moves import restore
 from warehouse.store_object import ObjectStore
 from warehouse.store_remote import pull
+from warehouse.store_turnover import COLLECTING, turn_to_collect
 
 Put = Callable[..., None]
 
@@ -158,7 +158,7 @@ def test_who_waits_in_vain_is_told_and_nothing_is_changed(
     put("writer", "one")
     put("writer", "two", forget="one")
     store = ObjectStore(bucket.url)
-    monkeypatch.setattr("warehouse.store_collecting._PATIENCE_S", 0)
+    monkeypatch.setattr("warehouse.store_turnover._PATIENCE_S", 0)
     with turn_to_collect(bucket.at("tidy"), store) as turn:
         turn.announce(_there(bucket, "requests"))
         with pytest.raises(WarehouseBusy, match=rf"{bucket.url} does not need any more"):

@@ -10,9 +10,8 @@ from click.testing import CliRunner, Result
 
 from warehouse import queries
 from warehouse.cli import warehouse
-from warehouse.compaction import compact
 from warehouse.filters import Filters
-from warehouse.maintenance import check
+from warehouse.maintenance import check, compact
 from warehouse.store import Reader, open_writer
 
 NOW = datetime.now(UTC)

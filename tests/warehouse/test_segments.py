@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from warehouse import queries
-from warehouse.compaction import compact
 from warehouse.filters import Filters
-from warehouse.maintenance import check
+from warehouse.maintenance import check, compact
 from warehouse.store import Reader, current_generation, open_writer
 from warehouse.store_list import current_name, generations, load
-from warehouse.store_publish import CROWD
+from warehouse.store_write import CROWD
 
 Add = Callable[..., None]
 

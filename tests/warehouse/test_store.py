@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from warehouse import queries
-from warehouse.compaction import compact
 from warehouse.errors import (
     DraftboardError,
     InvalidInput,
@@ -20,12 +19,12 @@ from warehouse.errors import (
     WarehouseOutdated,
 )
 from warehouse.filters import Filters
-from warehouse.maintenance import check
+from warehouse.maintenance import check, compact
 from warehouse.rows import Measurement, Rejection
 from warehouse.store import Reader, current_generation, open_writer
-from warehouse.store_connection import sql_text
 from warehouse.store_files import full_disk_explained
 from warehouse.store_list import current_name, generations, load
+from warehouse.store_tables import sql_text
 from warehouse.store_turnover import save
 
 

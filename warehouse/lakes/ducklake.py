@@ -20,13 +20,16 @@ from warehouse.lakes.content import (
     NAMES,
     Content,
     Held,
+    Order,
     Progress,
+    foreign,
     is_new,
+    nothing_of,
+    place_of,
+    raced,
     request_schema,
 )
-from warehouse.lakes.target import Order, foreign, nothing_of, place_of, raced
-from warehouse.store_files import REQUESTS
-from warehouse.store_private import private_beside
+from warehouse.store_files import REQUESTS, private_beside
 
 _SCRIPT = Path(__file__).with_name("ducklake_script.py")
 _MAKE = (

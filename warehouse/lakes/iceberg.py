@@ -31,11 +31,16 @@ from warehouse.lakes.content import (
     NAMES,
     Content,
     Held,
+    Order,
     Progress,
+    Target,
+    foreign,
     is_new,
+    nothing_of,
+    place_of,
+    raced,
     request_schema,
 )
-from warehouse.lakes.target import Order, Target, foreign, nothing_of, place_of, raced
 from warehouse.store_files import REQUESTS
 
 CATALOGUE = "draftboard"

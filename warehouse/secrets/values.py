@@ -4,9 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from warehouse.errors import InvalidInput
-from warehouse.secrets.names import is_variable, may_be_written, secrecy
+from warehouse.secrets.shapes import (
+    REMOVED,
+    is_none,
+    is_variable,
+    looks_random,
+    may_be_written,
+    secrecy,
+)
 from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.words import REMOVED, is_none, looks_random
 
 #: No record and no configuration is nested so deep.
 _DEEPEST = 100

@@ -14,8 +14,9 @@ import pytest
 from click.testing import Result
 
 from tests.warehouse.lakes.conftest import ROOT, assert_refused
-from warehouse import annotations, compaction
+from warehouse import annotations
 from warehouse.lakes import ducklake
+from warehouse.maintenance import compact
 from warehouse.store import open_writer
 
 pytestmark = pytest.mark.slow
@@ -152,7 +153,7 @@ def test_requests_of_files_that_were_merged_are_there_once(
 ) -> None:
     publish(*in_file.words)
     with open_writer(filled):
-        assert compaction.compact(filled)
+        assert compact(filled)
     assert "Published generation 2" in publish("--ducklake", in_file.target).output
     assert counts(in_file) == [6, 120, 1, 2]
 

@@ -14,8 +14,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from tests.warehouse.lakes.conftest import ROOT, assert_refused, rows_of
-from warehouse import annotations, compaction
+from warehouse import annotations
 from warehouse.lakes import iceberg
+from warehouse.maintenance import compact
 from warehouse.store import open_writer
 
 Publish = Callable[..., Result]
@@ -131,7 +132,7 @@ def test_requests_of_files_that_were_merged_are_there_once(
 ) -> None:
     publish(*lake.words)
     with open_writer(filled):
-        assert compaction.compact(filled)
+        assert compact(filled)
     assert "Published generation 2" in publish(*lake.words).output
     assert lake.rows("requests") == exported()["requests"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from warehouse.errors import InvalidInput
-from warehouse.lakes.target import Target, place_of, require_name, target_of
+from warehouse.lakes.content import Target, place_of, require_name, target_of
 
 
 @pytest.mark.parametrize(
