@@ -14,10 +14,10 @@ from analysis.choice.gather import DECIDING
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
-from analysis.flags.pair_flags import JUDGED_ACROSS
+from analysis.flags.lints_across import JUDGED_ACROSS
 from analysis.frames import among, listed, objects, records
+from analysis.matching.arms import ATTAINED
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
-from analysis.matching.kept_up import ATTAINED
 from analysis.matching.reference import BASELINE, against
 from answers.broken import Broken, broken, flagged, suspects
 from answers.decide.values import Excluded

@@ -12,7 +12,7 @@ from commands.price_options import paying_from, price_list, price_options
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from analysis.money.demand import Demand
+    from analysis.money.cost import Demand
     from answers.cost.values import Costs, Terms
 
 _OPTIONS = (
@@ -80,7 +80,7 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 
 def _one(given: Mapping[str, Any], as_json: bool) -> None:
     from analysis.money.cost import cost as cost_of
-    from analysis.money.demand import fleet
+    from analysis.money.cost import fleet
     from analysis.money.paying import Hardware, basis_or_raise
     from commands.output import show_table
 
@@ -102,7 +102,7 @@ def _one(given: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _demand(given: Mapping[str, Any]) -> "Demand | None":
-    from analysis.money.demand import Demand
+    from analysis.money.cost import Demand
 
     daily = given["tokens_per_day"]
     return None if daily is None else Demand(daily, given["peak_to_mean"])

@@ -117,7 +117,7 @@ def accept(
 def _judge(
     warehouse: Path | None, max_regression: tuple[str, ...], given: dict[str, Any]
 ) -> "Trend":
-    from analysis.nightly.budgets import budgets
+    from analysis.nightly.regressions import budgets
     from answers.trend import read
     from answers.trend.answer import trend
     from warehouse.store import Reader, warehouse_path

@@ -68,8 +68,7 @@ def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:
 def _arm(launch: dict[str, Any], usual: list[str]) -> Any:
     """An arm by the command line of its server; ``usual``: the baseline's. Raises InvalidInput where K
     is not fixed."""
-    from analysis.search.family import family_of
-    from analysis.search.space import Arm
+    from analysis.search.space import Arm, family_of
 
     words = list(launch["command"])
     if "--speculative-config" not in words:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.choice.wish import EXAMPLES, wish
+from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
 from answers.decide.asked import mix_from
 from answers.decide.overview import Overview

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
-from analysis.nightly.budgets import budgets
+from analysis.nightly.regressions import budgets
 from answers.trend import read
 from answers.trend.answer import Line, Trend, watch
 from dashboard.api.problems import refused

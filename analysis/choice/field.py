@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.evidence.tails import Tails
+from analysis.evidence.launches import Tails
 from warehouse.arms import Chooser, Entry, steps_of
 
 Floats = NDArray[np.float64]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from analysis.choice.candidates import candidates
 from analysis.choice.field import Candidate, Field, Floats
 from analysis.choice.judged import Judged, Line, with_gains
-from analysis.drafts.acceptance_tables import believed
+from analysis.drafts.acceptance import believed
 from analysis.evidence.effects import Effects
-from analysis.evidence.tails import Tails
+from analysis.evidence.launches import Tails
+from analysis.matching.arms import THROUGHPUTS, kept_up
 from analysis.matching.comparison import Comparison
-from analysis.matching.kept_up import THROUGHPUTS, kept_up
 from analysis.service.slo import Slo
 from warehouse.catalogue import METRICS
 from warehouse.loads import Load

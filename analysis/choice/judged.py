@@ -11,7 +11,7 @@ from analysis.choice.expected import expected_gains
 from analysis.choice.field import Candidate, Field, Floats
 from analysis.choice.pick import Grounds, Server
 from analysis.evidence.effects import LEVEL, as_improvement
-from analysis.evidence.tails import Tails
+from analysis.evidence.launches import Tails
 from analysis.evidence.words import GAIN, LIKELY, LIKELY_GAIN, OPEN, SETTLED, words
 from warehouse.loads import Load
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from analysis.evidence.launches import (
     Residuals,
     Spread,
+    Tails,
     balanced_residuals,
+    error_rates,
     loose_residuals,
     spread,
 )
-from analysis.evidence.multiplicity import error_rates
 from analysis.evidence.repeats import BASELINE, Launches, launches_of
-from analysis.evidence.tails import Tails
 from analysis.evidence.words import words
 from analysis.matching.comparison import Comparison
 

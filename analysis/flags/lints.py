@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis.flags import agreeing, machine, numbers, validity
-from analysis.flags.drifting import drifting
-from analysis.flags.spread import spread
+from analysis.flags.numbers import drifting, spread
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from warehouse.loads import Load, load_of
 from warehouse.rows import Cell, Flag, Severity

@@ -1,5 +1,12 @@
 """Doubts that need both cells of a pair."""
 
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import pandas as pd
+
+from analysis.frames import records
+from warehouse.catalogue import METRICS
 from warehouse.rows import Flag
 
 #: Clocks of two arms may be so far apart, as a share of the baseline's.
@@ -80,3 +87,103 @@ def hits_differ(baseline: float | None, speculative: float | None) -> Flag | Non
         f"{baseline:.1%} of the baseline's prompt tokens came from the prefix cache and "
         f"{speculative:.1%} of the other arm's: part of the difference is the cache's.",
     )
+
+
+# --- The doubts about a pair: from its matching, from its values, from each of its cells.
+
+
+def pair_flags(
+    pairs: pd.DataFrame, long: pd.DataFrame, refused: pd.DataFrame, flags: pd.DataFrame | None
+) -> list[tuple[Flag, ...]]:
+    """Return the flags of each pair: of its matching, of its values and of each of its cells."""
+    of_cell: dict[str, list[Flag]] = {}
+    for row in [] if flags is None else records(flags):
+        flag = Flag(row["name"], row["severity"], row["sentence"])
+        of_cell.setdefault(row["cell_id"], []).append(flag)
+    of_pair = _merged(_across(long), _cache_flags(long), _definition_flags(refused))
+    # Most pairs share their doubts with others: each is kept once.
+    said: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
+    found = []
+    for row in records(pairs[["baseline_id", "speculative_id", "flags"]]):
+        told = (
+            *row["flags"],
+            *of_pair.get(row["speculative_id"], ()),
+            *(_of("baseline", f) for f in of_cell.get(row["baseline_id"], ())),
+            *(_of("speculative", f) for f in of_cell.get(row["speculative_id"], ())),
+        )
+        found.append(said.setdefault(told, told))
+    return found
+
+
+def _merged(*found: dict[str, tuple[Flag, ...]]) -> dict[str, tuple[Flag, ...]]:
+    cells = dict.fromkeys(cell for one in found for cell in one)
+    return {cell: tuple(f for one in found for f in one.get(cell, ())) for cell in cells}
+
+
+def _cache_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    """Return the flags about room in the KV cache, in requests as long as the baseline's, where the
+    engines state it."""
+    names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
+    if not (long["metric"] == names[0]).any():
+        return {}
+    rows = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
+    values: dict[str, dict[str, tuple[float, float]]] = {}
+    for row in records(rows[["speculative_id", "metric", "baseline", "speculative"]]):
+        told = values.setdefault(str(row["speculative_id"]), {})
+        told[str(row["metric"])] = (row["baseline"], row["speculative"])
+    flags = {cell: _of_cache(told) for cell, told in values.items()}
+    return {cell: (flag,) for cell, flag in flags.items() if flag is not None}
+
+
+def _of_cache(told: dict[str, tuple[float, float]]) -> Flag | None:
+    sizes = told.get("kv_cache_tokens", (None, None))
+    lengths = [told[name][0] for name in ("prompt_tokens", "output_tokens") if name in told]
+    return less_cache(sizes[0], sizes[1], sum(lengths) if len(lengths) == 2 else None)
+
+
+@lru_cache(10_000)
+def _of(arm: str, flag: Flag) -> Flag:
+    return Flag(flag.name, flag.severity, f"{arm}: {flag.sentence}")
+
+
+#: What is judged by both values of a metric: metric, statistic, and the judge; the first doubt of a
+#: name counts.
+_JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | None]], ...] = (
+    ("output_tokens", "p50", lengths_differ),
+    ("output_tokens", "mean", partial(lengths_differ, what="Mean outputs")),
+    ("output_tokens", "p05", partial(lengths_differ, what="The shortest outputs (P5)", most=0.5)),
+    (
+        "prompt_tokens",
+        "mean",
+        partial(lengths_differ, what="Mean prompts", name="prompt_lengths_differ"),
+    ),
+    ("gpu_clock", "mean", partial(clocks_differ, "GPU")),
+    ("cpu_clock", "mean", partial(clocks_differ, "processor")),
+    ("launches_beside", "mean", company_differs),
+    ("prefix_cache_hit_rate", "mean", hits_differ),
+)
+#: The metrics that a comparison must hold for these flags.
+JUDGED_ACROSS: tuple[str, ...] = tuple(dict.fromkeys(metric for metric, _, _ in _JUDGES))
+
+
+def _across(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    found: dict[str, dict[str, Flag]] = {}
+    for metric, statistic, judge in _JUDGES:
+        rows = long[(long["metric"] == metric) & (long["statistic"] == statistic)]
+        for row in records(rows[["speculative_id", "baseline", "speculative"]]):
+            if (flag := judge(row["baseline"], row["speculative"])) is not None:
+                found.setdefault(row["speculative_id"], {}).setdefault(flag.name, flag)
+    return {cell: tuple(told.values()) for cell, told in found.items()}
+
+
+def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
+    found: dict[str, tuple[Flag, ...]] = {}
+    for cell, rows in refused.groupby("speculative_id"):
+        names = ", ".join(sorted({METRICS[m].label for m in rows["metric"] if m in METRICS}))
+        first = rows.iloc[0]
+        sentence = (
+            f"Not compared, since the definitions differ or are unknown ({first['means']} and "
+            f"{first['means_s']}): {names}."
+        )
+        found[str(cell)] = (Flag("definition_differs", "warning", sentence),)
+    return found

@@ -3,11 +3,14 @@
 What cannot be at all is rejected at ingest (``ingest/checks.py``). All limits stand in the catalogue.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warehouse.catalogue import METRICS
+from analysis.evidence.drift import Drift, drift
+from warehouse.catalogue import METRICS, QUANTILES, percentile_label
 from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Origin
 
 Flags = Iterator[Flag]
@@ -203,3 +206,140 @@ def _of_counts(one: Acceptance) -> Iterator[tuple[str, float | None, float | Non
 
 
 CHECKS = (unusual, counts, tokens, recomputed, rates, acceptance)
+
+
+# --- Doubts about the statistics of one metric: those of one set of values have to fit one another.
+
+
+#: Sample standard deviations reach 0.71 of the range, those of a population half of it.
+_WIDEST_STD = 0.75
+
+
+def spread(cell: Cell) -> Flags:
+    """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
+    values."""
+    for (origin, key), values in _distributions(cell).items():
+        # Of what is recomputed some means weigh requests by their tokens, and medians do not.
+        why = _at_odds(values) or (_off_centre(values) if origin == "reported" else "")
+        if why:
+            metric = METRICS[key]
+            yield Flag(
+                "statistics_disagree",
+                "error",
+                f"The {origin} {metric.label} cannot be of one set of values: {why} {metric.unit}.",
+            )
+
+
+def _distributions(cell: Cell) -> dict[tuple[Origin, str], Values]:
+    found: dict[tuple[Origin, str], Values] = {}
+    for one in cell.measurements:
+        if METRICS[one.metric].distribution:
+            found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
+    return found
+
+
+def _at_odds(values: Values) -> str:
+    low, high, mean, std = (values.get(name) for name in ("min", "max", "mean", "std"))
+    if mean is not None and low is not None and mean < low - _slack(low):
+        return f"a mean of {mean:g} is below the lowest, {low:g}"
+    if mean is not None and high is not None and mean > high + _slack(high):
+        return f"a mean of {mean:g} is above the highest, {high:g}"
+    if std is not None and low is not None and high is not None:
+        widest = _WIDEST_STD * (high - low)
+        if std > widest + _slack(high):
+            return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
+    return ""
+
+
+def _off_centre(values: Values) -> str:
+    """Say which percentile the mean cannot have: of values from ``low`` to ``high`` the part 1 - q
+    is not below the percentile q (Markov), which is at most so many deviations away (Cantelli)."""
+    mean, std, high = (values.get(name) for name in ("mean", "std", "max"))
+    low = values.get("min", 0.0)
+    if mean is None:
+        return ""
+    for name, q in QUANTILES.items():
+        value = values.get(name)
+        if value is None:
+            continue
+        least, most = q * low + (1 - q) * value, math.inf
+        if high is not None:
+            most = q * value + (1 - q) * high
+        if std is not None:
+            wide = std * (1 + ROUNDED)
+            least = max(least, value - wide * math.sqrt(q / (1 - q)))
+            most = min(most, value + wide * math.sqrt((1 - q) / q))
+        slack = _slack(max(mean, value))
+        if not least - slack <= mean <= most + slack:
+            deviation = "" if std is None else f" with a deviation of {std:g}"
+            return f"a mean of {mean:g} and a {percentile_label(name)} of {value:g}{deviation}"
+    return ""
+
+
+def _slack(value: float) -> float:
+    return max(ROUNDED * abs(value), 0.01)
+
+
+# --- Whether acceptance or speed changes while a cell lasts: a doubt about long ones.
+
+
+Floats = NDArray[np.float64]
+_ACCEPTED, _DRAFTED = (
+    "spec_decode_num_accepted_tokens",
+    "spec_decode_num_draft_tokens",
+)
+
+
+def drifting(cell: Cell) -> Iterator[Flag]:
+    """Yield a flag for acceptance and one for the time per token, where they drift."""
+    acceptance = _of_acceptance(cell)
+    if acceptance is not None and acceptance.named:
+        yield _flag("acceptance_drifts", "Acceptance", acceptance)
+    speed = _of_time_per_token(cell)
+    if speed is not None and speed.named:
+        yield _flag("speed_drifts", "The time per output token (ITL)", speed)
+
+
+def _flag(name: str, what: str, found: Drift) -> Flag:
+    does = "falls" if found.per_hour < 0 else "rises"
+    size = f"{abs(found.per_hour) * 100:.1f} %"
+    low, high = sorted(abs(end) * 100 for end in (found.low, found.high))
+    return Flag(
+        name,
+        "warning",
+        f"{what} {does} by {size} an hour (95 %: {low:.1f} to {high:.1f} %) over {found.hours:.1f} h, "
+        "so its mean says little of the hours that follow; see whether a restart brings it back.",
+    )
+
+
+def _of_acceptance(cell: Cell) -> Drift | None:
+    """Return the drift of accepted over drafted tokens, between samples of the server's counters;
+    where the server restarted, the counters start from there."""
+    counters = [_counter(cell, name) for name in (_ACCEPTED, _DRAFTED)]
+    if counters[0].shape != counters[1].shape or len(counters[0]) < 2:
+        return None
+    grown = [np.diff(values[:, 1]) for values in counters]
+    kept = (grown[0] >= 0) & (grown[1] >= 0)
+    at = counters[0][1:, 0]
+    return drift(at[kept], grown[0][kept], grown[1][kept])
+
+
+def _counter(cell: Cell, name: str) -> Floats:
+    """Return the moments (unix s) and values of a counter, in order of time."""
+    found = [(one.at, one.value) for one in cell.samples if one.name.removeprefix("vllm:") == name]
+    return np.array(sorted(found), dtype=np.float64).reshape(-1, 2)
+
+
+def _of_time_per_token(cell: Cell) -> Drift | None:
+    """Return the drift of the milliseconds between a request's tokens, by when it began; each
+    request weighs by its tokens."""
+    if cell.requests is None or not cell.requests_complete:
+        return None
+    rows = cell.requests
+    start, gap, tokens = (
+        rows[name].to_numpy().astype(np.float64) for name in ("start", "itl", "output_tokens")
+    )
+    kept = (rows["status"].to_numpy() == COMPLETED) & rows["in_window"].to_numpy()
+    kept &= np.isfinite(start) & np.isfinite(gap) & (tokens > 1)
+    gaps = tokens[kept] - 1
+    return drift(start[kept], gap[kept] * gaps, gaps)

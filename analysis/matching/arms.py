@@ -6,14 +6,81 @@ over all datasets and output limits, a *family* one method with one draft, whate
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.frames import listed, numbered, plain
-from analysis.matching.comparison import SETTING
+from analysis.matching.comparison import SETTING, Comparison
+from analysis.matching.fields import ARM, numbered_loads
 from warehouse.arms import EQUAL_ENGINE, Chooser, chooser
+from warehouse.loads import Load
+
+# --- Every arm on its own: what each measured at each load, repeat by repeat.
+#
+# For questions that need no partner: the largest load within an SLO, the Pareto front. Improvements
+# come from ``comparison``, which pairs.
+
+
+#: What tells one setting from another here, where nothing is paired.
+_APART = (*SETTING, "comparable_as", "load_kind")
+
+
+@dataclass(frozen=True)
+class ArmLevels:
+    """What every arm measured at every load. ``values``: setting, arm_id, load, cell_id, metric,
+    statistic, value: a row for each repeat; ``load`` is a place in ``loads``, the larger load of a
+    kind has the larger place. ``keys``: index (setting, arm_id), the fields behind the numbers,
+    ``spec_method`` and ``load_kind``."""
+
+    values: pd.DataFrame
+    keys: pd.DataFrame
+    loads: tuple[Load, ...] = ()
+
+
+def arm_levels(cells: pd.DataFrame, measurements: pd.DataFrame) -> ArmLevels:
+    """Place the measurements of every good cell with a known load in its setting and arm.
+
+    ``cells`` and ``measurements`` as the queries of those names return them. Settings and arms
+    are those of ``comparison``: cells that differ in more than prompts, seed and load are apart.
+    So are loads of different kinds: requests at once and requests a second are no one ladder.
+    """
+    loads, load = numbered_loads(cells)
+    kept = cells.assign(load=load)[(cells["status"] == "good") & (load >= 0)]
+    kept = kept.sort_values("cell_id", ignore_index=True)
+    kept = kept.assign(load_kind=[loads[place].kind for place in kept["load"]])
+    setting = numbered(kept, _APART)
+    placed = kept.assign(setting=setting, arm_id=numbered(kept, (*ARM, "spec_method")))
+    names = ["setting", "arm_id", "load"]
+    values = measurements.merge(placed[["cell_id", *names]], on="cell_id")
+    known = [name for name in (*_APART, *ARM, "spec_method") if name in placed]
+    keys = placed.drop_duplicates(["setting", "arm_id"]).set_index(["setting", "arm_id"])[known]
+    columns = [*names, "cell_id", "metric", "statistic", "value"]
+    # Names that stand in many rows are kept as numbers, in the order of their letters.
+    values = values[columns].astype(dict.fromkeys(("cell_id", "metric", "statistic"), "category"))
+    return ArmLevels(values.sort_values(columns, ignore_index=True), keys.sort_index(), loads)
+
+
+def means(values: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per setting, arm, load, metric and statistic: ``value`` over the repeats.
+
+    Geometric where every repeat is above zero, as in a comparison; else arithmetic (an error rate
+    of 0 is a value too). ``repeats`` counts them.
+    """
+    by = ["setting", "arm_id", "load", "metric", "statistic"]
+    grouped = values.groupby(by, sort=True)["value"]
+    table = grouped.agg(["mean", "min", "size"]).reset_index()
+    logs = values.assign(log=np.log(values["value"].where(values["value"] > 0)))
+    geometric = np.exp(logs.groupby(by, sort=True)["log"].mean().to_numpy(dtype=np.float64))
+    table["value"] = np.where(table["min"] > 0, geometric, table["mean"])
+    return table.rename(columns={"size": "repeats"}).drop(columns=["mean", "min"])
+
+
+# ---
+
 
 #: What may differ between the datasets of one system.
 _OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
@@ -118,3 +185,85 @@ def _draft_tokens(cells: pd.DataFrame) -> pd.Series:
 
 def _column(cells: pd.DataFrame, name: str) -> pd.Series:
     return cells[name] if name in cells else pd.Series(None, index=cells.index, dtype=object)
+
+
+# --- What was measured at each K and load: one row per arm and level, the input of every prediction.
+
+
+#: The measurements (their means) that a load point holds.
+METRICS_READ: tuple[str, ...] = (
+    "output_throughput", "itl", "ttft", "prompt_tokens", "output_tokens", "achieved_concurrency",
+    "mean_acceptance_length",
+)  # fmt: skip
+_NEEDED = ["output_throughput", "itl", "ttft", "prompt_tokens", "output_tokens"]
+_POINT = ["system", "dataset", "family", "k", "concurrency"]
+
+
+def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per system, dataset, family, k (0: baseline) and concurrency, means over the
+    repeats.
+
+    Columns: those, ``repeats``, METRICS_READ in the catalogue's units, ``length`` (tokens per
+    verification step, 1 for a baseline) and ``step`` (ms per step: itl x length, since a step
+    yields ``length`` tokens). Means are geometric. ``measurements``: cell_id, metric, statistic,
+    value. Cells without one of the measurements, or speculative ones without a mean acceptance
+    length, are left out. Where a method drafts only in some steps (n-gram, suffix), ``length`` is
+    that of the steps which drafted, as the server counts them, and ``step`` is longer to match.
+    Arms whose engine chooses K in each step say nothing of any one K and are left out.
+    """
+    means = measurements[
+        (measurements["statistic"] == "mean") & measurements["metric"].isin(METRICS_READ)
+    ]
+    wide = means.pivot_table(index="cell_id", columns="metric", values="value").reindex(
+        columns=list(METRICS_READ)
+    )
+    placed = place_arms(cells)
+    rows = placed[~placed["chooser"].isin(ENGINE_CHOOSES)].join(wide, how="inner")
+    baseline = rows["family"] == BASELINE
+    rows["length"] = rows["mean_acceptance_length"].mask(baseline, 1.0)
+    rows = rows[(rows[[*_NEEDED, "length"]] > 0).all(axis=1)]
+    values = [*METRICS_READ, "length"]
+    grouped = rows[values].apply(np.log).join(rows[_POINT]).groupby(_POINT, sort=True)
+    points: pd.DataFrame = grouped.mean().apply(np.exp).assign(repeats=grouped.size())
+    points = points.reset_index()
+    batch = points["achieved_concurrency"].fillna(points["concurrency"])
+    return points.assign(
+        achieved_concurrency=np.minimum(batch, points["concurrency"]),
+        step=points["itl"] * points["length"],
+    )
+
+
+def of_family(points: pd.DataFrame, system: int, family: str) -> pd.DataFrame:
+    """Return the points of one system's baseline and one family, all datasets."""
+    mine = (points["system"] == system) & points["family"].isin([BASELINE, family])
+    return points[mine].reset_index(drop=True)
+
+
+# --- Open loads that the servers keep up with: there every arm serves what is offered.
+#
+# At such a load, a rate or a trace, latency and attainment are compared; throughput is what was offered
+# and says nothing.
+
+
+#: Below this share of the offered rate an arm no longer keeps up.
+KEEPS_UP = 0.95
+#: The metric and statistic that say which share of the offered rate was served.
+ATTAINED = ("request_attainment", "mean")
+#: What only says what was offered where all arms keep up.
+THROUGHPUTS: tuple[str, ...] = ("output_throughput", "total_throughput", "request_throughput")
+
+
+def kept_up(found: Comparison) -> frozenset[tuple[int, int]]:
+    """Return (setting, place of the load) of each open load that no arm falls short of.
+
+    Where nobody measured the share that was served, it counts as kept up with.
+    """
+    rates = {place for place, load in enumerate(found.loads) if load.is_open}
+    rows = found.levels[found.levels["load"].isin(rates)]
+    attained = rows[(rows["metric"] == ATTAINED[0]) & (rows["statistic"] == ATTAINED[1])]
+    short = attained[(attained[["baseline", "speculative"]] < KEEPS_UP).any(axis=1)]
+    there, fall_short = (
+        set(zip(part["setting"].tolist(), part["load"].tolist(), strict=True))
+        for part in (rows, short)
+    )
+    return frozenset(there - fall_short)

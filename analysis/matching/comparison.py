@@ -8,19 +8,102 @@ first over the repeats of a level, then over the levels that both arms have.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
+from math import exp, log
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
-from analysis.flags.pair_flags import pair_flags
+from analysis.flags.lints_across import pair_flags
 from analysis.frames import numbered, objects
 from analysis.matching.fields import ARM, MATCH_FIELDS, filled, numbered_loads
-from analysis.matching.improvement import improvements
-from analysis.matching.measured import MISSING, grid
 from analysis.matching.pairing import match
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import METRICS, Better
 from warehouse.loads import Load
+
+# --- The one definition of improvement, and the mean that suits ratios.
+
+
+def improvements(baseline: ArrayLike, new: ArrayLike, better: ArrayLike) -> NDArray[np.float64]:
+    """Return how much better each ``new`` is, as a ratio; positive is better, always.
+
+    Higher is better: new / baseline - 1. Lower is better: 1 - new / baseline. NaN where neither
+    direction is better, or where the baseline is not above zero. ``better``: words of the
+    catalogue, one for all or one for each.
+    """
+    known = np.asarray(baseline, dtype=np.float64)
+    ratio = np.asarray(new, dtype=np.float64) / np.where(known > 0, known, np.nan)
+    direction: NDArray[Any] = np.asarray(better, dtype=object)
+    signed = np.where(direction == "lower", 1 - ratio, np.nan)
+    return np.where(direction == "higher", ratio - 1, signed)
+
+
+def improvement(baseline: float, new: float, better: Better) -> float | None:
+    """Return how much better ``new`` is, as ``improvements``; None where that says NaN."""
+    found = float(improvements(baseline, new, better))
+    return None if np.isnan(found) else found
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """Return exp(mean(log(values))); None for no values or where one is not above zero."""
+    given = list(values)
+    if not given or not all(value > 0 for value in given):
+        return None
+    return exp(sum(map(log, given)) / len(given))
+
+
+# --- Measurements as arrays, a row per cell and a column per metric and statistic.
+#
+# Pairs find both values by their place: joining tables on names costs many times more.
+
+
+#: Where a cell has no value; below the code of a definition that is not known.
+MISSING = -2
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Measurements as arrays (cells, lines): ``values``; ``means``, what their definition is in
+    ``words`` (-1: not known); ``origin``, whose name is in ``origins``. ``lines``: metric and
+    statistic."""
+
+    cells: "pd.Index[Any]"
+    lines: pd.DataFrame
+    values: NDArray[np.float64]
+    means: NDArray[np.int64]
+    words: NDArray[Any]
+    origin: NDArray[np.int64]
+    origins: "pd.Index[Any]"
+
+
+def grid(cells: pd.DataFrame, measurements: pd.DataFrame) -> Grid:
+    """Arrange the measurements as arrays. A cell has at most one value of a line. ``cells`` and
+    ``measurements`` as ``compare`` takes them; values of other cells are left out."""
+    ids = pd.Index(cells["cell_id"])
+    row = ids.get_indexer(measurements["cell_id"])
+    rows = measurements[row >= 0]
+    row = row[row >= 0]
+    line = numbered(rows, ("metric", "statistic"))
+    lines = rows[["metric", "statistic"]].assign(line=line).drop_duplicates("line")
+    lines = lines.sort_values("line", ignore_index=True).drop(columns="line")
+    definitions, words = pd.factorize(cells["reported_definition"])
+    every = pd.Index([*words, "canonical"]).drop_duplicates()
+    origin, origins = pd.factorize(rows["origin"])
+    canonical = list(every).index("canonical")
+    means = np.where((rows["origin"] == "canonical").to_numpy(), canonical, definitions[row])
+    shape = (len(ids), len(lines))
+    made = Grid(
+        ids, lines, np.full(shape, np.nan), np.full(shape, MISSING),
+        np.array([*every, None], dtype=object), np.zeros(shape, dtype=np.int64), origins,
+    )  # fmt: skip
+    made.values[row, line] = rows["value"].to_numpy(dtype=np.float64)
+    made.means[row, line], made.origin[row, line] = means, origin
+    return made
+
+
+# ---
+
 
 #: The lines of the table that the published study prints.
 STUDY_TABLE: tuple[tuple[str, str], ...] = (

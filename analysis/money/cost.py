@@ -1,8 +1,11 @@
 """What tokens cost, always with the basis: which price, for how many GPUs, how busy they are."""
 
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from warehouse.errors import InvalidInput
 
@@ -170,4 +173,137 @@ def break_even(
         investment_usd,
         None if not usd_saved_per_million > 0 else investment_usd / usd_saved_per_million * MILLION,
         None if not usd_saved_per_hour > 0 else investment_usd / usd_saved_per_hour,
+    )
+
+
+# --- Energy per token, where the power of the GPUs was recorded during the load.
+
+
+#: What the runners' sampler calls it: watts of each GPU, or of all of them added up.
+POWER = "gpu_power_watts"
+JOULES_PER_KWH = 3_600_000
+#: ``draftboard:gpu_power_watts{gpu="0"}`` and the bare name are one series.
+_NAME = r"^(?:[^{]*:)?([^:{]+)"
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energy of the GPUs over the measured window; the rest of the machine is not in it."""
+
+    joules: float
+    mean_watts: float
+    joules_per_output_token: float
+    kwh_per_million_output_tokens: float
+
+
+def energy(
+    samples: pd.DataFrame, window: tuple[float, float], output_tokens: float
+) -> Energy | None:
+    """Return the energy of a load: trapezoids under the power curve inside ``window`` (unix s),
+    also divided by the output tokens.
+
+    None where no power was recorded before, in and after the window: half a curve is no energy.
+    """
+    names = samples["name"].astype("str").str.extract(_NAME, expand=False)
+    rows = samples[names == POWER]
+    power = rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
+    begin, end = window
+    at, watts = power["at"].to_numpy(), power["watts"].to_numpy()
+    covered = len(at) >= 2 and _covers(at, begin, end)
+    if not covered or not end > begin or not output_tokens > 0:
+        return None
+    inside = (at > begin) & (at < end)
+    times = np.concatenate([[begin], at[inside], [end]])
+    joules = float(np.trapezoid(np.interp(times, at, watts), times))
+    per_token = joules / output_tokens
+    return Energy(joules, joules / (end - begin), per_token, per_token * MILLION / JOULES_PER_KWH)
+
+
+def _covers(at: "np.ndarray[tuple[int], np.dtype[np.float64]]", begin: float, end: float) -> bool:
+    """Return whether the samples reach over the window, give or take their own spacing."""
+    gap = float(np.median(np.diff(at)))
+    return bool(at[0] <= begin + gap and at[-1] >= end - gap)
+
+
+# --- From tokens a day to replicas, GPUs and money.
+#
+# A replica is one server on ``basis.gpus_used`` GPUs; only whole ones can be rented, enough of them
+# for the busiest moment, and they are paid around the clock. So how busy they are follows from the
+# demand: a utilisation that somebody states is no part of it, or the same idle time would be paid
+# twice. A month is a twelfth of a year of 365 days.
+
+
+SECONDS_PER_DAY = 86_400
+DAYS_PER_YEAR = 365
+HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
+MONTHS_PER_YEAR = 12
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Output tokens asked for on an average day; ``peak_to_mean``: the busiest moment over the
+    mean, for which the replicas must suffice. Raises InvalidInput for what cannot be."""
+
+    tokens_per_day: float
+    peak_to_mean: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.tokens_per_day) and self.tokens_per_day > 0):
+            raise InvalidInput(f"A demand must be above zero: {self.tokens_per_day:g} is not.")
+        if not (isfinite(self.peak_to_mean) and self.peak_to_mean >= 1):
+            raise InvalidInput(f"The peak cannot be below the mean: {self.peak_to_mean:g} < 1.")
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The output tokens per second that must be served at the busiest moment."""
+        return self.tokens_per_day / SECONDS_PER_DAY * self.peak_to_mean
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What a demand takes: whole replicas, and what they cost around the clock (USD). ``busy``: the
+    share of the paid time in which they serve (0-1), over an average day."""
+
+    replicas: int
+    gpus: int
+    instances: int | None
+    """Whole instances rented; None where single GPUs of an instance can be."""
+    usd_per_hour: float
+    usd_per_day: float
+    usd_per_month: float
+    usd_per_year: float
+    busy: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as a dict for JSON."""
+        return dict(vars(self))
+
+
+def fleet(
+    demand: Demand, tokens_per_second: float, basis: Basis, whole_instances: bool = False
+) -> Fleet:
+    """Return the replicas that serve ``demand`` at ``tokens_per_second`` (output) each.
+
+    ``whole_instances``: GPUs can only be rented by the instance. Raises InvalidInput for a rate
+    that is not above zero.
+    """
+    if not (isfinite(tokens_per_second) and tokens_per_second > 0):
+        raise InvalidInput(f"A server that makes {tokens_per_second:g} tokens/s serves no demand.")
+    # What three replicas serve must not take a fourth by a rounding error.
+    replicas = max(ceil(demand.tokens_per_second / tokens_per_second - 1e-9), 1)
+    gpus = replicas * basis.gpus_used
+    instances = ceil(gpus / basis.gpus_per_instance) if whole_instances else None
+    per_hour = (
+        basis.usd_per_gpu_hour * gpus if instances is None else basis.usd_per_hour * instances
+    )
+    per_year = per_hour * HOURS_PER_YEAR
+    return Fleet(
+        replicas,
+        gpus,
+        instances,
+        per_hour,
+        per_hour * 24,
+        per_year / MONTHS_PER_YEAR,
+        per_year,
+        demand.tokens_per_day / SECONDS_PER_DAY / (replicas * tokens_per_second),
     )

@@ -6,22 +6,78 @@ of nights on which anything is falsely called worse is kept at 1 % (Benjamini an
 The gain of each arm over its baseline is judged with them, as a series of its own (``gains``).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import sqrt
 from typing import Literal
 
 import numpy as np
 
-from analysis.evidence.multiplicity import settled
+from analysis.evidence.launches import settled
 from analysis.matching.difference import Change, differences
 from analysis.nightly.acceptance import Acceptance, reference
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.drift import Slope, slope
 from analysis.nightly.gains import gains
 from analysis.nightly.levels import Levels, levels
 from analysis.nightly.nights import Night, Series, as_improvement, as_log_loss
 from analysis.nightly.standing import FALSE_ALARMS, Reference, Standing, Step, compare, stand
+from warehouse.catalogue import METRICS, STATISTICS
+from warehouse.errors import UnknownKey
+
+# --- How much worse a metric may become before a gate stops: ``itl=3%``, ``ttft.p95=10%``, ``5%``.
+
+
+_BUDGET = re.compile(r"(?:(?P<key>[^=]+)=)?(?P<number>\d+(?:\.\d+)?)(?P<percent>%?)")
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """By how much a line may become worse, as ratios (0.03 is 3 %). ``of`` holds them by metric key or by
+    ``key.statistic``; ``default`` holds for the other lines."""
+
+    default: float = 0.05
+    of: tuple[tuple[str, float], ...] = ()
+
+    def allowed(self, metric: str, statistic: str) -> float:
+        """Return the budget of one line; the most specific word wins."""
+        known = dict(self.of)
+        return known.get(f"{metric}.{statistic}", known.get(metric, self.default))
+
+
+def budgets(texts: Iterable[str]) -> Budgets:
+    """Read budgets as a person writes them; one without a metric is for all the others.
+
+    Raises UnknownKey for a metric or statistic that the catalogue lacks, or for another form.
+    """
+    default, of = Budgets().default, []
+    for text in texts:
+        match = _BUDGET.fullmatch(text.replace(" ", ""))
+        if match is None:
+            raise UnknownKey(f"{text!r} is no budget; write itl=3%, ttft.p95=10% or 5%.")
+        size = float(match["number"]) / (100 if match["percent"] else 1)
+        if match["key"] is None:
+            default = size
+        else:
+            of.append((_known(match["key"]), size))
+    return Budgets(default, tuple(of))
+
+
+def _known(key: str) -> str:
+    metric, _, statistic = key.partition(".")
+    directed = [name for name, known in METRICS.items() if known.better != "neither"]
+    if metric not in directed:
+        raise UnknownKey(
+            f"{metric!r} is no metric with a budget; use one of {', '.join(directed)}."
+        )
+    if statistic and statistic not in STATISTICS:
+        raise UnknownKey(f"{statistic!r} is no statistic; use one of {', '.join(STATISTICS)}.")
+    return key
+
+
+# ---
+
 
 Status = Literal["fine", "regression", "not enough evidence"]
 Reason = Literal[
@@ -208,3 +264,68 @@ def _drift(found: Slope, series: Series) -> Drift:
         as_improvement(found.per_night * count, series.metric) for count in (1, nights)
     )
     return Drift(found.first, per_night, total)
+
+
+# --- A series over nights as a run chart: its levels, the noise around them, and what changed when.
+#
+# The band is that of an individuals chart (Shewhart; Wheeler, "Understanding Variation", 1993): the
+# level plus or minus three standard deviations of a night, the same noise by which the gate judges.
+
+
+SIGMAS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One night in the metric's own unit. ``value``: geometric mean of the repeats; ``part``: the
+    number of its ``level``; ``low`` and ``high``: the noise band, None where nothing tells the noise;
+    ``changed``: the configuration against the night before; ``cell_id``: its first cell."""
+
+    night: str
+    at: datetime
+    value: float
+    repeats: int
+    part: int
+    level: float
+    low: float | None
+    high: float | None
+    changed: tuple[Change, ...]
+    cell_id: str | None
+
+
+def points(one: Assessment) -> tuple[Point, ...]:
+    """Return the nights of a series as points, oldest first."""
+    known, nights = one.known, one.series.nights
+    parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
+    levels = np.array([known.means[parts == part].mean() for part in parts])
+    noise = known.noise()
+    room = None if noise is None else SIGMAS * sqrt(noise.variance)
+    lows, highs = (None, None) if room is None else _ends(one.series, levels, room)
+    values, middles = (_natural(logs, one.series) for logs in (known.means, levels))
+    return tuple(
+        Point(
+            night.label, night.at.to_pydatetime(), float(values[place]), night.repeats,
+            int(parts[place]), float(middles[place]), None if lows is None else float(lows[place]),
+            None if highs is None else float(highs[place]), changed, night.cell.get("cell_id"),
+        )
+        for place, (night, changed) in enumerate(zip(nights, steps(one.series), strict=True))
+    )  # fmt: skip
+
+
+def steps(series: Series) -> list[tuple[Change, ...]]:
+    """Return what changed with each night against the one before it; nothing with the first."""
+    nights = series.nights
+    later = zip(nights, nights[1:], strict=False)
+    return [(), *(differences(before.cell, after.cell) for before, after in later)]
+
+
+def _ends(series: Series, levels: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
+    ends = [_natural(levels + side * room, series) for side in (-1, 1)]
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def _natural(logs: np.ndarray, series: Series) -> np.ndarray:
+    """Convert turned logs (more is better) back to the metric's unit."""
+    sign = -1.0 if METRICS[series.metric].better == "lower" else 1.0
+    natural: np.ndarray = np.exp(sign * logs)
+    return natural

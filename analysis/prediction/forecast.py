@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from analysis.matching.improvement import improvement
+from analysis.matching.comparison import improvement
 from analysis.prediction.reach import Question
 from analysis.prediction.whatif import Model, Prediction
 from warehouse.catalogue import METRICS

@@ -7,14 +7,179 @@ Madigan, Raftery and Volinsky 1999, doi:10.1214/ss/1009212519); one with a negat
 where no other does. The forms are those of O'Hagan and Forster, Kendall's Advanced Theory 2B, 2004.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import gammaln, ndtr, stdtrit
 
-from analysis.prediction.laws import Law, choices
-from analysis.prediction.mixture import EDGE, LEVEL, Mixture
 from analysis.prediction.rows import Floats, Mask, Numbers, Rows
+
+# --- Many candidates' predictions as one distribution, and what it holds between two bounds.
+
+
+#: How many of a hundred measurements a band is meant to hold.
+LEVEL = 0.9
+#: The quantile of a normal distribution at the upper end of a band.
+EDGE = 1.6448536269514722
+_HALVINGS = 14
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The middle of a band and its ends, one value a row."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+
+    def times(self, factor: Floats | float) -> "Spread":
+        """Return low, middle and high multiplied by a factor."""
+        return Spread(self.low * factor, self.middle * factor, self.high * factor)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Normal distributions with their weights, candidates × rows; weights of a row add up to 1."""
+
+    means: Floats
+    deviations: Floats
+    weights: Floats
+
+    def mean(self) -> Floats:
+        """Return the weighted mean of each row."""
+        return np.asarray((self.weights * self.means).sum(axis=0))
+
+    def spread(self) -> Spread:
+        """Return the median of each row and the ends of its band; above zero, as times are."""
+        tail = (1 - LEVEL) / 2
+        quantiles = self._quantiles(np.array([tail, 0.5, 1 - tail]))
+        low, middle, high = np.maximum(quantiles, 1e-9)
+        return Spread(low, middle, high)
+
+    def _quantiles(self, levels: Floats) -> Floats:
+        """Return quantiles, levels × rows, by halving the interval in which they must lie."""
+        reach = 4 * EDGE * self.deviations
+        shape = (len(levels), self.means.shape[1])
+        low = np.broadcast_to((self.means - reach).min(axis=0), shape)
+        high = np.broadcast_to((self.means + reach).max(axis=0), shape)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            below = self._below(middle) < levels[:, None]
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def _below(self, values: Floats) -> Floats:
+        """Return the chance of less than each value; levels × rows."""
+        chances = ndtr((values[:, None, :] - self.means) / self.deviations)
+        weights = np.broadcast_to(self.weights, self.means.shape)
+        return np.asarray(np.einsum("cr,lcr->lr", weights, chances))
+
+
+def mixed(parts: Sequence[tuple[float, Mixture]]) -> Mixture:
+    """Join several mixtures of the same rows into one, each with its weight."""
+    return Mixture(
+        np.concatenate([part.means for _, part in parts]),
+        np.concatenate([part.deviations for _, part in parts]),
+        np.concatenate([weight * part.weights for weight, part in parts]),
+    )
+
+
+# --- Two laws of a step's time: which parts it may consist of, as columns that a fit weighs.
+#
+# ``PARTS`` is a sum of parts that grow with the load and K, ``ROOFLINE`` is flat while reading the
+# weights takes longest and linear in the tokens in flight once computing does (Williams, Waterman and
+# Patterson 2009, doi:10.1145/1498765.1498785). What drafting costs comes on top in both.
+#
+#     PARTS     T = a + g·(1 - exp(-n/τ)) + q·n² + b·[K > 0] + d·K + e·B + f·B·K
+#     ROOFLINE  T = a·bend(n/n₀) + b·[K > 0] + d·K + e·B        n = B·(K + 1)
+#
+# bend(x) is max(1, x); √(1 + x²) where reading and computing do not quite overlap; 1 + s·max(0, x - 1)
+# where the slope s is its own. g: a mixture of experts reads more of them the more tokens a batch
+# holds, until it reads all (about τ tokens).
+# Where the data hold several prompt lengths, parts for these come on top of both.
+
+
+#: Tokens in a batch after which a mixture of experts has read most of its experts.
+EXPERT_SCALES = np.array([16.0, 32.0, 64.0])
+#: A bend is looked for from the fewest measured tokens in flight to so many times the most.
+BEND_BEYOND = 4.0
+#: Bends that are tried for each doubling of the tokens in flight.
+BENDS_A_DOUBLING = 3
+
+Column = Callable[[Rows], Floats]
+_DRAFTING: tuple[Column, ...] = (lambda rows: np.where(rows.k > 0, 1.0, 0.0), lambda rows: rows.k)
+_SEQUENCE: tuple[Column, ...] = (lambda rows: rows.batch,)
+_DRAFTED: tuple[Column, ...] = (lambda rows: rows.batch * rows.k,)
+#: The cache that a step reads, and the prompts taken in meanwhile.
+STEP_LENGTHS: tuple[Column, ...] = (
+    lambda rows: rows.batch * (rows.prompt_tokens + rows.output_tokens / 2),
+    lambda rows: rows.batch * rows.length * rows.prompt_tokens / rows.output_tokens,
+)
+#: A first token waits for its own prompt, those of the batch, and the draft's.
+FIRST_TOKEN_LENGTHS: tuple[Column, ...] = (
+    lambda rows: rows.prompt_tokens,
+    lambda rows: rows.batch * rows.prompt_tokens,
+    lambda rows: (rows.k > 0) * rows.prompt_tokens,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A law as the columns that a fit weighs. ``shaped``: rows to columns that exist in several
+    shapes (shapes × rows × columns), of which the first is in every candidate; ``plain``: columns
+    that have one shape."""
+
+    name: str
+    shaped: Callable[[Rows], Floats]
+    plain: tuple[Column, ...]
+
+    def columns(self, rows: Rows) -> Floats:
+        """Return the columns at the rows: shapes × rows × columns."""
+        shaped = self.shaped(rows)
+        plain = np.stack([np.broadcast_to(c(rows), shaped.shape[:2]) for c in self.plain], axis=-1)
+        return np.concatenate([shaped, plain], axis=-1)
+
+
+def choices(columns: int) -> Mask:
+    """Return every choice of columns, candidates × columns: with and without each column but the
+    first."""
+    some = list(product((False, True), repeat=columns - 1))
+    return np.column_stack([np.ones(len(some), dtype=bool), np.array(some, dtype=bool)])
+
+
+def parts(lengths: tuple[Column, ...]) -> Law:
+    """Return the law that is a sum of parts; ``lengths``: columns for prompts of several
+    lengths."""
+    return Law("sum of parts", _experts, (*_DRAFTING, *_SEQUENCE, *_DRAFTED, *lengths))
+
+
+def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
+    """Return the roofline, with its bend anywhere among the tokens in flight of ``rows`` or just
+    beyond."""
+    low, high = float(rows.tokens.min()), float(rows.tokens.max()) * BEND_BEYOND
+    steps = np.arange(0, np.log2(high / low) * BENDS_A_DOUBLING + 1)
+    bends = low * 2 ** (steps / BENDS_A_DOUBLING)
+    return Law("roofline", lambda asked: _bent(asked, bends), (*_DRAFTING, *_SEQUENCE, *lengths))
+
+
+def _experts(rows: Rows) -> Floats:
+    read = 1 - np.exp(-rows.tokens / EXPERT_SCALES[:, None])
+    return np.stack(
+        [np.ones_like(read), read, np.broadcast_to(rows.tokens**2, read.shape)], axis=-1
+    )
+
+
+def _bent(rows: Rows, bends: Floats) -> Floats:
+    x = rows.tokens / bends[:, None]
+    none, flat = np.zeros_like(x), np.ones_like(x)
+    bent = [(np.maximum(x, 1), none), (np.sqrt(1 + x**2), none), (flat, np.maximum(x - 1, 0))]
+    return np.concatenate([np.stack(pair, axis=-1) for pair in bent])
+
+
+# ---
+
 
 #: The noise of a measurement that is expected before any, and how many measurements that is worth.
 EXPECTED_NOISE = 0.04

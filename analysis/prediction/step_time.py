@@ -1,6 +1,6 @@
 """T(B, K) and TTFT(B, K): how long a verification step and a first token take.
 
-Measured steps are ITL x mean acceptance length. Two laws compete (``analysis.prediction.laws``):
+Measured steps are ITL x mean acceptance length. Two laws compete (``analysis.prediction.posterior``):
 each is fitted without every measured K and without every measured load, and the better it predicts
 what was withheld, the more it counts.
 """
@@ -10,9 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.prediction.laws import FIRST_TOKEN_LENGTHS, STEP_LENGTHS, Column, Law, parts, roofline
-from analysis.prediction.mixture import Mixture, mixed
-from analysis.prediction.posterior import Posterior, posterior
+from analysis.prediction.posterior import (
+    FIRST_TOKEN_LENGTHS,
+    STEP_LENGTHS,
+    Column,
+    Law,
+    Mixture,
+    Posterior,
+    mixed,
+    parts,
+    posterior,
+    roofline,
+)
 from analysis.prediction.rows import Floats, Mask, Numbers, Rows
 from warehouse.errors import InvalidInput
 

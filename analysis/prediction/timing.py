@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.prediction.mixture import EDGE, Spread
+from analysis.prediction.posterior import EDGE, Spread
 from analysis.prediction.rows import Floats
 from analysis.prediction.usual import Asked
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.prediction.mixture import Spread
+from analysis.prediction.posterior import Spread
 from analysis.prediction.reach import Question, Reach, reach_of
 from analysis.prediction.rows import Floats, Mask, Points, Positions, Rows
 from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
 from analysis.prediction.timing import PREDICTED, Timing, timing, widened
-from analysis.prediction.trials import groups_of, trial
+from analysis.prediction.trials import Withheld, groups_of, trial, widening, withheld
 from analysis.prediction.usual import Asked, Usual, asked_of
-from analysis.prediction.withheld import Withheld, widening, withheld
 from warehouse.errors import InvalidInput
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis.matching.improvement import geometric_mean
+from analysis.matching.comparison import geometric_mean
 from analysis.metric_words import read_metric
 from analysis.published.claims_file import Row, number, positive
 from analysis.published.conventions import NAMED, Convention, Printed, convention_of, gains, told

@@ -8,8 +8,8 @@ import pandas as pd
 
 from analysis.evidence.effects import Effects
 from analysis.frames import objects, plain, records
+from analysis.matching.arms import THROUGHPUTS, kept_up
 from analysis.matching.comparison import Comparison
-from analysis.matching.kept_up import THROUGHPUTS, kept_up
 from analysis.metric_words import Named, read_metric
 from analysis.verdicts.finding import Finding
 from warehouse.loads import Load

@@ -5,6 +5,7 @@ it is expected. What they will say is then drawn from the belief (the preposteri
 Raiffa and Schlaifer 1961, chapter 5), and it is counted how often that decides.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,10 +13,160 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from analysis.search.belief import Belief
-from analysis.search.settling import after, standing_at
+from analysis.search.proof import Standing
 from analysis.search.space import Aim, Floats, Seen, Space
-from analysis.search.standing import Standing
-from analysis.search.worth import guess, options, weighed
+
+# --- What one more launch would tell, for the minutes that it takes.
+
+
+Places = NDArray[np.bool_]
+#: Rivals less likely than this to matter are not counted when a launch is weighed.
+_FAINT = 1e-6
+
+
+@dataclass(frozen=True)
+class Option:
+    """A launch that could be next: ``worth`` is the open chance that it is expected to remove for
+    each minute."""
+
+    arm: int
+    places: Places
+    minutes: float
+    worth: float
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The belief as one normal distribution: means and covariance over the sizes of the noise, and
+    the covariance of a launch's values."""
+
+    cov: Floats
+    launch: Floats
+
+
+def guess(belief: Belief) -> Guess:
+    """Return the mixture's mean covariance and noise."""
+    noise = belief.weight @ belief.noise
+    shared = float(belief.weight @ belief.shared)
+    cov = np.tensordot(belief.weight, belief.cov, 1)
+    return Guess(cov, np.diag(noise) + shared)
+
+
+def options(space: Space, seen: Seen, now: Standing, aim: Aim) -> Iterator[tuple[int, Places]]:
+    """Yield every launch that is worth a thought: an arm that may still win, at all open places or
+    at one load of them."""
+    open_now = now.open_places(aim.error)
+    loads = np.array([place.load for place in space.places])
+    groups = [open_now, *(open_now & (loads == x) for x in np.unique(loads[open_now]))]
+    dropped, shut = now.dropped(aim.error), seen.shut
+    for arm in range(len(space.arms)):
+        if arm not in seen.out | seen.closed and not dropped[arm]:
+            mine = (group & ~shut[arm] for group in groups[: 1 if len(groups) == 2 else None])
+            yield from ((arm, group) for group in mine if group.any())
+
+
+def weighed(
+    space: Space, known: Guess, now: Standing, aim: Aim, each: Iterator[tuple[int, Places]]
+) -> list[Option]:
+    """Return the launches with what each is worth, the best first."""
+    contrast, behind, risk = _contrasts(known.cov, now)
+    before = np.maximum((contrast[1] ** 2), 1e-12)
+    found = []
+    for arm, places in each:
+        cells = arm * len(space.places) + np.flatnonzero(places)
+        told = contrast[0][:, cells]
+        inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
+        gone = np.minimum((told @ np.linalg.inv(inner) * told).sum(axis=1), before)
+        worth = float((risk * _removed(behind, before, gone, aim)).sum())
+        minutes = space.minutes(places)
+        found.append(Option(arm, places, minutes, worth / minutes))
+    return sorted(found, key=lambda one: -one.worth)
+
+
+def _contrasts(cov: Floats, now: Standing) -> tuple[tuple[Floats, Floats], Floats, Floats]:
+    """Return of every rival that matters: its covariances with all states less those of its lead,
+    and the standard deviation of their distance; how far it is behind; its risk."""
+    places = now.risk.shape[1]
+    arm, place = np.nonzero(now.risk > _FAINT)
+    rival, lead = arm * places + place, now.lead[place] * places + place
+    rows = cov[rival] - cov[lead]
+    spread = rows[np.arange(len(arm)), rival] - rows[np.arange(len(arm)), lead]
+    return (rows, np.sqrt(np.maximum(spread, 0))), now.behind[arm, place], now.risk[arm, place]
+
+
+def _removed(behind: Floats, before: Floats, gone: Floats, aim: Aim) -> Floats:
+    """Return the share of a rival's risk that goes when ``gone`` of the variance ``before`` goes
+    and its mean stays: a normal tail falls as exp(-distance^2 / (2 variance))."""
+    far = behind - np.log1p(aim.stake)
+    after = np.maximum(before - gone, 1e-12)
+    return np.asarray(-np.expm1(-0.5 * far**2 * (1 / after - 1 / before)))
+
+
+# --- What would settle what is open: the launches still needed if every speed is as expected.
+
+
+#: More launches than this are not counted: look into the noise instead.
+MOST = 60
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What it still takes to settle a search: ``launches`` and ``minutes``; None for more than
+    MOST."""
+
+    launches: int | None
+    minutes: float | None
+
+
+def settling(space: Space, seen: Seen, belief: Belief, now: Standing, aim: Aim) -> Settling:
+    """Return what is still needed if every mean stays where it is expected.
+
+    Each launch takes away variance as the belief says; the noise is taken at its mean size. It is at
+    least one launch: give what is still open.
+    """
+    known, minutes = guess(belief), 0.0
+    for count in range(MOST + 1):
+        then = standing_at(known.cov, now, aim)
+        if count and then.risk.sum() <= aim.error:
+            return Settling(count, minutes)
+        every = weighed(space, known, then, aim, options(space, seen, then, aim))
+        if not every or not every[0].worth > 0:
+            break
+        known, minutes = after(known, every[0]), minutes + every[0].minutes
+    return Settling(None, None)
+
+
+def after(known: Guess, one: Option) -> Guess:
+    """Return what would be known after a launch: its variance goes, the means stay."""
+    places = one.places
+    cells = one.arm * len(places) + np.flatnonzero(places)
+    seen = known.cov[:, cells]
+    inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
+    return Guess(known.cov - seen @ np.linalg.solve(inner, seen.T), known.launch)
+
+
+def standing_at(cov: Floats, now: Standing, aim: Aim) -> Standing:
+    """Return the standing if what is known has this covariance and the means of now; ``open`` is as it
+    was."""
+    risk = _risk_at(cov, now, aim)
+    return replace(now, risk=risk, of_place=risk.sum(axis=0))
+
+
+def _risk_at(cov: Floats, now: Standing, aim: Aim) -> Floats:
+    """Return (arms, places): the chance that an arm beats the lead by more than the stake, if what is
+    known has this covariance and the means of now."""
+    arms, places = now.risk.shape
+    at = np.arange(arms * places).reshape(arms, places)
+    best = at[now.lead, np.arange(places)]
+    variance = cov[at, at] + cov[best, best][None] - 2 * cov[at, best[None]]
+    far = now.behind - np.log1p(aim.stake)
+    risk = np.where(np.isfinite(far), ndtr(far / np.sqrt(np.maximum(variance, 1e-12))), 0.0)
+    risk[now.lead, np.arange(places)] = 0.0
+    return np.asarray(risk)
+
+
+# ---
+
 
 #: So many futures are drawn for each of so many sizes of the noise, always from the same numbers.
 _FUTURES, _SIZES = 16, 20

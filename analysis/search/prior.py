@@ -14,13 +14,149 @@ place, this much is taken for granted, and all of it gives way to what is measur
 * Datasets share nine tenths of all that.
 """
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.space import BASELINE, Arm, Floats, Place, Space
+from analysis.search.space import BASELINE, Arm, Floats, Launch, Lengths, Place, Seen, Space
+
+# --- Mean acceptance lengths: what the arms that were measured tell of those that were not.
+
+
+#: How far a length that is derived from a longer draft may be off (standard deviation of its
+#: logarithm) before anything shows it: drafts near the end of an answer are cut short.
+_DERIVED = 0.01
+#: How far a length may be off that nothing tells, and what it is then taken for.
+_UNTOLD, _GUESS = 0.35, 2.0
+
+
+def lengths(space: Space, own: Floats, by_position: Floats, measured: Collection[int]) -> Lengths:
+    """Return the acceptance lengths as far as the ``measured`` arms tell them.
+
+    ``own`` (arms, places): as each arm counted it; ``by_position`` (arms, places, positions): share
+    of drafts whose token there was accepted; NaN where not counted. Where drafts are made one after
+    the other, a draft of K tokens holds those of all smaller K: its first positions are theirs. A
+    place that nobody counted has what the same dataset has at the nearest load. How far that is off
+    is seen at the arms that were measured themselves.
+    """
+    mean = np.full(own.shape, np.nan)
+    doubt = np.zeros(own.shape)
+    mean[BASELINE] = 1.0
+    for family in space.families().values():
+        counted = [arm for arm in family if arm in measured]
+        derived = {arm: _derived(space, own, by_position, arm, counted) for arm in family}
+        off = _off([np.log(own[arm] / derived[arm]) for arm in counted])
+        for arm in family:
+            mean[arm] = _near(space, own[arm]) if arm in counted else derived[arm]
+            doubt[arm] = 0.0 if arm in counted else off
+    untold = ~np.isfinite(mean)
+    return Lengths(np.where(untold, _GUESS, mean), np.where(untold, _UNTOLD, doubt))
+
+
+def _derived(
+    space: Space, own: Floats, by_position: Floats, arm: int, counted: list[int]
+) -> Floats:
+    """Return the lengths (places,) of an arm by the positions of the measured arms that draft
+    more."""
+    k = space.arms[arm].k
+    told = np.full(own.shape[1], np.nan)
+    for longer in (x for x in reversed(counted) if space.arms[x].k > k):
+        first = 1 + by_position[longer][:, :k].sum(axis=1)
+        told = np.where(np.isfinite(told), told, first)
+    return _near(space, told)
+
+
+def _off(found: list[Floats]) -> float:
+    """Return the standard deviation by which derived lengths are off, judged by those of measured
+    arms; what is assumed counts as one of these."""
+    squares = [float(np.nanmean(one**2)) for one in found if np.isfinite(one).any()]
+    return float(np.sqrt((_DERIVED**2 + sum(squares)) / (1 + len(squares))))
+
+
+def _near(space: Space, told: Floats) -> Floats:
+    """Fill gaps (places,) with what the same dataset has at the nearest load."""
+    load = np.log([place.load for place in space.places])
+    traffic = np.array([place.traffic for place in space.places])
+    filled = told.copy()
+    for place in np.flatnonzero(~np.isfinite(told)):
+        there = np.flatnonzero(np.isfinite(told) & (traffic == traffic[place]))
+        if len(there):
+            filled[place] = told[there[np.abs(load[there] - load[place]).argmin()]]
+    return filled
+
+
+# --- Several datasets as one traffic: what is known of each, put together by its share.
+#
+# As for a decision (``analysis.choice.judged.mixed``): the time of a token in the mix is the mean of the
+# datasets' times, each counting by its share of the output tokens.
+
+
+NAME = "mix"
+
+
+@dataclass(frozen=True)
+class Mix:
+    """``share``: dataset -> its share of the output tokens; they add up to 1. ``relative``: the times
+    of the datasets count against the baseline's own, so that long answers do not count for more."""
+
+    share: Mapping[str, float]
+    relative: bool = False
+
+
+def mixed(space: Space, seen: Seen, mix: Mix) -> tuple[Space, Seen]:
+    """Return the space whose places are the loads that all datasets of the mix have, and what is known
+    there. A launch that lacks a dataset says nothing of the mix at that load."""
+    at = _places(space, mix)
+    share = np.array(list(mix.share.values()))
+    loads = tuple(Place(NAME, space.places[column[0]].load) for column in at.T)
+    blend = Space(space.arms, loads, space.start_min, space.cell_min[at].sum(axis=0))
+    level = _level(space, seen, mix)[at]
+    launches = tuple(
+        Launch(one.arm, -np.log(share @ np.exp(level - one.speed[at]))) for one in seen.launches
+    )
+    barred = None if seen.barred is None else np.asarray(seen.barred[:, at].any(axis=1))
+    told = replace(seen, lengths=_lengths(seen.lengths, at, share), barred=barred)
+    return blend, replace(told, launches=tuple(one for one in launches if one.measured.any()))
+
+
+def unmixed(space: Space, mix: Mix, loads: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the places (of the space with datasets) that a launch at some loads of the mix
+    measures."""
+    found = np.zeros(len(space.places), dtype=np.bool_)
+    found[_places(space, mix)[:, loads].ravel()] = True
+    return found
+
+
+def _places(space: Space, mix: Mix) -> NDArray[np.int64]:
+    """Return (datasets, loads): the numbers of the places."""
+    at = {(place.traffic, place.load): number for number, place in enumerate(space.places)}
+    loads = sorted({place.load for place in space.places})
+    common = [load for load in loads if all((name, load) in at for name in mix.share)]
+    return np.array([[at[name, load] for load in common] for name in mix.share], dtype=np.int64)
+
+
+def _level(space: Space, seen: Seen, mix: Mix) -> Floats:
+    """Return (places,): what speeds count against: the baseline's first ones, or nothing."""
+    rows = [one.speed for one in seen.launches if one.arm == BASELINE]
+    if not mix.relative or not rows:
+        return np.zeros(len(space.places))
+    first = np.isfinite(rows).argmax(axis=0)
+    return np.asarray(np.take_along_axis(np.array(rows), first[None], axis=0)[0])
+
+
+def _lengths(known: Lengths, at: NDArray[np.int64], share: Floats) -> Lengths:
+    """Return the acceptance lengths of the mix: its steps are those of its datasets."""
+    steps = share[:, None] / known.mean[:, at]
+    every = steps.sum(axis=1)
+    return Lengths(1 / every, (steps * known.doubt[:, at]).sum(axis=1) / every)
+
+
+# ---
+
 
 #: Tokens in flight from which a step may begin to take longer; the share that each is expected to
 #: have in that, and its standard deviation.

@@ -7,11 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief, believe
-from analysis.search.outlook import chance_of_deciding
-from analysis.search.settling import Settling, after, settling, standing_at
+from analysis.search.outlook import (
+    Option,
+    Settling,
+    after,
+    chance_of_deciding,
+    guess,
+    options,
+    settling,
+    standing_at,
+    weighed,
+)
+from analysis.search.proof import Standing, standing
 from analysis.search.space import BASELINE, Aim, Seen, Space
-from analysis.search.standing import Standing, standing
-from analysis.search.worth import Option, guess, options, weighed
 
 
 def in_company(

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.matching.arms import ATTAINED, THROUGHPUTS, kept_up
 from analysis.matching.comparison import STUDY_TABLE
-from analysis.matching.kept_up import ATTAINED, THROUGHPUTS, kept_up
 from answers.compare.values import Line, Question
 from answers.ground import Asked, Ground, ground
 from warehouse.store_read import Reader

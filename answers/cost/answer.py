@@ -4,9 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from analysis.money.cost import Basis, BreakEven, break_even, usd_per_million
+from analysis.money.cost import (
+    HOURS_PER_YEAR,
+    Basis,
+    BreakEven,
+    Fleet,
+    break_even,
+    fleet,
+    usd_per_million,
+)
 from analysis.money.cost import cost as cost_of
-from analysis.money.demand import HOURS_PER_YEAR, Fleet, fleet
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
 from answers.cost.bounds import Ends, amount, ends_of

@@ -7,12 +7,21 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import records
-from analysis.matching.arm_levels import ArmLevels, arm_levels, means
+from analysis.matching.arms import ArmLevels, arm_levels, means
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Paying, Refusal, basis_of
-from analysis.service.goodput import COLUMNS, Goodput, Pooled, goodput, per_request, pooled, window
 from analysis.service.largest_load import Keys, Level, Reach, largest_loads
-from analysis.service.slo import Slo, parse
+from analysis.service.slo import (
+    COLUMNS,
+    Goodput,
+    Pooled,
+    Slo,
+    goodput,
+    parse,
+    per_request,
+    pooled,
+    window,
+)
 from answers.cost.places import Place, places
 from answers.cost.values import Money
 from warehouse import queries

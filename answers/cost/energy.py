@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis.frames import records
-from analysis.money.energy import energy
+from analysis.money.cost import energy
 from answers.cost.values import Costs, Money, Side
 from warehouse import queries
 from warehouse.filters import Filters

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis.frames import plain, records
-from analysis.matching.arm_levels import ArmLevels
+from analysis.matching.arms import ArmLevels
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.paying import Hardware, hardware_of
 from analysis.service.largest_load import Keys

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from analysis.money.cost import SECONDS_PER_HOUR, Basis
-from analysis.money.demand import SECONDS_PER_DAY, Demand, Fleet
+from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, Demand, Fleet
 from answers.cost.values import Money, Side, Terms
 from answers.cost.words import usd
 from answers.wording import UNKNOWN, percent

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from analysis.frames import number
-from analysis.money.demand import Fleet
+from analysis.money.cost import Fleet
 from analysis.service.largest_load import Level
 from answers.cost.capacity import AtLoad, Capacity
 from answers.cost.trade import Point

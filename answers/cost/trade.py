@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.frames import records
-from analysis.matching.arm_levels import ArmLevels, arm_levels
-from analysis.service.pareto import GROUP, METRICS_READ, STATISTICS_READ, points, unplaced
+from analysis.matching.arms import ArmLevels, arm_levels
+from analysis.service.largest_load import GROUP, METRICS_READ, STATISTICS_READ, points, unplaced
 from answers.cost.places import Place, places
 from answers.wording import known
 from warehouse import queries

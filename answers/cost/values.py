@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from analysis.evidence.words import Word
-from analysis.money.cost import Basis, BreakEven, Cost
-from analysis.money.demand import Demand, Fleet
+from analysis.money.cost import Basis, BreakEven, Cost, Demand, Fleet
 from analysis.money.paying import Paying
 from answers.decide.values import Decision, Saving
 from warehouse.loads import Load

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
-from analysis.money.cost import Basis, BreakEven
-from analysis.money.demand import Demand
+from analysis.money.cost import Basis, BreakEven, Demand
 from answers.cost.values import Amount, Money, Side
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved

@@ -10,9 +10,8 @@ import pandas as pd
 
 from analysis.choice.gather import Terms, judged_settings, only
 from analysis.choice.judged import Judged, mixed
-from analysis.choice.operating import Choice, Spot, choice, expected_at, spot_of
+from analysis.choice.operating import Choice, Spot, Wish, choice, expected_at, spot_of, wish
 from analysis.choice.pick import served as table_for
-from analysis.choice.wish import Wish, wish
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.choice.judged import Judged
-from analysis.drafts.acceptance_tables import believed
+from analysis.drafts.acceptance import believed
 from analysis.evidence.words import LIKELY_LOSS
 from analysis.frames import plain, records
 from answers.broken import BrokenAnswers

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from analysis.choice.judged import Judged
 from analysis.frames import listed
-from analysis.matching.engines import READ, differences, sentence
-from analysis.matching.engines import EngineDifference as EngineDifference
-from analysis.matching.fields import differing
-from analysis.matching.unmatched import shown
+from analysis.matching.fields import READ, EngineDifference, differences, differing, sentence
+from analysis.matching.pairing import shown
 from answers.decide.read import Ground
 
 #: Fields of a server: where one differs by leave, the arm without its drafts is no baseline.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.matching.arms import ATTAINED, KEEPS_UP
 from analysis.matching.comparison import Comparison
-from analysis.matching.kept_up import ATTAINED, KEEPS_UP
 from analysis.service.slo import Bound, Slo
 from answers.decide.rates import Source
 from answers.decide.values import Level

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.choice.judged import Judged
-from analysis.choice.stake import at_stake, launches_needed, launches_until
+from analysis.choice.pick import at_stake, launches_needed, launches_until
 from analysis.evidence.words import EQUIVALENCE, LIKELY_LOSS, LOSS, SETTLED
 from answers.decide.shown import Shown
 from answers.decide.values import Settle

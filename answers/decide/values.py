@@ -19,7 +19,7 @@ Entry = tuple[int, int, int]
 class Question:
     """What is asked. ``filters`` choose which decisions are shown, and never what they stand on.
 
-    ``load``: the reader's load or shares of several, as ``analysis.choice.wish`` reads it; None:
+    ``load``: the reader's load or shares of several, as ``analysis.choice.operating`` reads it; None:
     the largest at which the baseline and an arm were measured. ``slo``: as ``analysis.service.slo``
     reads it. ``mix``: weights of datasets, empty: equal. ``allow``: fields in which pairs may
     differ. ``nowhere_worse``: a yes allows no load where the interval reaches further below zero

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from analysis.choice.wish import EXAMPLES
-from analysis.money.demand import Demand
+from analysis.choice.operating import EXAMPLES
+from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from analysis.money.prices import PRICES
 from answers.cost.values import Terms

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from analysis.money.paying import Paying
-from analysis.nightly.budgets import budgets
+from analysis.nightly.regressions import budgets
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
 from answers.compare import contract as compare_contract

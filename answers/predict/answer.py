@@ -10,9 +10,8 @@ from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.forecast import Forecast, forecast
 from analysis.prediction.reach import FAR, Question, Range
 from analysis.prediction.timing import PREDICTED
-from analysis.prediction.trials import COMPARED
+from analysis.prediction.trials import COMPARED, Withheld
 from analysis.prediction.whatif import Model, build
-from analysis.prediction.withheld import Withheld
 from answers.predict import words
 from answers.predict.read import Subject, subjects
 from answers.predict.values import (

@@ -6,11 +6,18 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.drafts.acceptance_tables import position_counts
+from analysis.drafts.acceptance import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
 from analysis.frames import among, listed, records
-from analysis.matching.arms import BASELINE, SYSTEM, about, place_arms
-from analysis.matching.load_points import METRICS_READ, load_points, of_family
+from analysis.matching.arms import (
+    BASELINE,
+    METRICS_READ,
+    SYSTEM,
+    about,
+    load_points,
+    of_family,
+    place_arms,
+)
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
 from answers.decide.accepted import ABOUT
 from answers.predict.values import Place

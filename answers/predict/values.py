@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
-from analysis.prediction.mixture import LEVEL
+from analysis.prediction.posterior import LEVEL
 from analysis.prediction.step_time import Choice
-from analysis.prediction.trials import LeftOut
+from analysis.prediction.trials import LeftOut, Withheld
 from analysis.prediction.whatif import Model
-from analysis.prediction.withheld import Withheld
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.frames import metric_name, number
-from analysis.prediction.mixture import LEVEL
+from analysis.prediction.posterior import LEVEL
 from analysis.prediction.step_time import Choice
 from answers.predict.values import Answer, Asked, Check, Cost, Figure, Offer, Place, Table
 from answers.wording import between, known, percent

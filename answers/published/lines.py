@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.matching.improvement import improvement
+from analysis.matching.comparison import improvement
 from analysis.metric_words import Named, read_metric
 from analysis.published.claims import Claims
 from analysis.published.claims_file import Row

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analysis.matching.improvement import improvement
+from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published.claims import Claims
 from analysis.published.claims_improvements import as_improvement, better_of

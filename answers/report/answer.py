@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pandas as pd
 
 from analysis.matching.comparison import STUDY_TABLE
-from analysis.money.demand import Demand
+from analysis.money.cost import Demand
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
 from answers.compare.subjects import subjects as compared

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from analysis.matching.comparison import STUDY_TABLE
-from analysis.matching.pairing import MATCH_FIELDS
+from analysis.matching.fields import MATCH_FIELDS
 from answers.cost.values import Money
 from answers.cost.words import gpus, per_million
 from answers.decide import tables

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from analysis.search.proof import Standing
 from analysis.search.race import End, State
 from analysis.search.space import BASELINE, Aim, Seen, Space
-from analysis.search.standing import Standing
 from answers.search.values import Candidate
 from answers.search.words import where
 from answers.wording import percent

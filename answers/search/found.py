@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.search.mixing import Mix, mixed
+from analysis.search.prior import Mix, mixed
 from analysis.search.proof import promised
 from analysis.search.race import End, Next, State
 from analysis.search.space import BASELINE, Aim, Floats, Seen, Space

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from analysis.search.lengths import lengths
+from analysis.search.prior import lengths
 from analysis.search.race import (
     UNLIKELY,
     End,

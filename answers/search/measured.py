@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.search.lengths import lengths
+from analysis.search.prior import lengths
 from analysis.search.space import Launch, Seen, Space
 from analysis.service.slo import parse
 from answers.ground import excluded_cells

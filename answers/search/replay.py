@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.lengths import lengths
-from analysis.search.mixing import NAME as MIX
-from analysis.search.mixing import unmixed
+from analysis.search.prior import NAME as MIX
+from analysis.search.prior import lengths, unmixed
 from analysis.search.race import End, State, needed, state
 from analysis.search.space import Aim, Launch, Seen
 from analysis.service.slo import parse

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from analysis.drafts.dynamic_k import dynamic_table
 from analysis.drafts.serve_line import speculative_config
-from analysis.evidence.output_check import COLUMNS
-from analysis.evidence.same_answers import TOKENS, Parting, parting, together
+from analysis.evidence.output_check import COLUMNS, TOKENS, Parting, parting, together
 from analysis.search.belief import Belief
-from analysis.search.family import config_of, method_of
-from analysis.search.space import BASELINE, Floats, Seen, Space
+from analysis.search.space import BASELINE, Floats, Seen, Space, config_of, method_of
 from answers.decide.words import k_by_batch
 from answers.search.values import Out
 from warehouse import queries

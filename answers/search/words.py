@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.search.outlook import MOST, Settling
 from analysis.search.race import UNLIKELY, End
-from analysis.search.settling import MOST, Settling
 from analysis.search.space import Space
 from answers.compare.words import counted
 from answers.decide.overview import name

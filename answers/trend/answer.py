@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from analysis.matching.difference import Change
 from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import SERIES_FIELDS, Series
 from analysis.nightly.regressions import (
     FINE,
@@ -14,11 +13,13 @@ from analysis.nightly.regressions import (
     OPEN,
     REGRESSION,
     Assessment,
+    Budgets,
+    Point,
     Status,
     assess,
+    points,
     worst,
 )
-from analysis.nightly.run_chart import Point, points
 from answers.trend import words
 from answers.trend.read import Watched
 from answers.wording import UNKNOWN, badge, size

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import Series, series_over_nights
-from analysis.nightly.regressions import Assessment, assess
+from analysis.nightly.regressions import Assessment, Budgets, assess
 
 
 def history(

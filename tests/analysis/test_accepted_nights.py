@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.budgets import Budgets
-from analysis.nightly.regressions import assess
+from analysis.nightly.regressions import Budgets, assess
 from tests.analysis.in_a_row import history, only
 
 

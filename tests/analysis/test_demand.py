@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.money.cost import Basis
-from analysis.money.demand import Demand, fleet
+from analysis.money.cost import Basis, Demand, fleet
 from warehouse.errors import InvalidInput
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.money.energy import POWER, energy
+from analysis.money.cost import POWER, energy
 
 
 def samples(*rows: tuple[float, str, float]) -> pd.DataFrame:

@@ -6,8 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.service.goodput import COLUMNS, goodput, per_request
-from analysis.service.slo import parse
+from analysis.service.slo import COLUMNS, goodput, parse, per_request
 from warehouse.errors import InvalidInput
 
 NAN = float("nan")

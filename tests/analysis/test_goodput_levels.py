@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from analysis.service.goodput import Goodput, Pooled, pooled, window
+from analysis.service.slo import Goodput, Pooled, pooled, window
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 CELL = {"load_generator": "guidellm", "started_at": START, "duration": 60.0}

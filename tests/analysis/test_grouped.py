@@ -5,7 +5,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.matching.arm_levels import ArmLevels
+from analysis.matching.arms import ArmLevels
 from analysis.matching.comparison import Comparison, compare
 from analysis.matching.pairing import match
 from analysis.service.largest_load import Reach, largest_loads

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.matching.improvement import geometric_mean, improvement
+from analysis.matching.comparison import geometric_mean, improvement
 from warehouse.catalogue import Better
 
 amounts = st.floats(0.001, 1e6)

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from analysis.matching.arms import kept_up
 from analysis.matching.comparison import Comparison
-from analysis.matching.kept_up import kept_up
 from warehouse.loads import Load
 
 LOADS = (Load("concurrency", 4.0), Load("constant", 2.0), Load("constant", 8.0))

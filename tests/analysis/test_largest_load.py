@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.matching.arm_levels import ArmLevels
+from analysis.matching.arms import ArmLevels
 from analysis.service.largest_load import Reach, largest_loads
 from analysis.service.slo import Slo, parse
 from warehouse.loads import Load

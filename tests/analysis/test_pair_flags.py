@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.flags.pair_flags import pair_flags
+from analysis.flags.lints_across import pair_flags
 from warehouse.rows import Flag
 
 NOTHING = pd.DataFrame(columns=["speculative_id", "metric", "means", "means_s"])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.matching.arm_levels import ArmLevels, arm_levels, means
-from analysis.service.pareto import dominators, points, unplaced
+from analysis.matching.arms import ArmLevels, arm_levels, means
+from analysis.service.largest_load import dominators, points, unplaced
 
 Row = Callable[..., dict[str, Any]]
 positive = st.integers(1, 8).map(float)

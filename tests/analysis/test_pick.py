@@ -5,7 +5,7 @@ import pytest
 
 from analysis.choice.field import Candidate, Field
 from analysis.choice.pick import Grounds, Server, served, taken
-from analysis.evidence.tails import certain
+from analysis.evidence.launches import certain
 from warehouse.arms import Entry
 
 LOADS = (1, 16)

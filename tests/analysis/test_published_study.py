@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.money.cost import Basis, saving, usd_per_million
-from analysis.money.demand import Demand, fleet
+from analysis.money.cost import Basis, Demand, fleet, saving, usd_per_million
 from analysis.prediction.textbook import DecodeShare
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.nightly.budgets import Budgets, budgets
-from analysis.nightly.regressions import assess, worst
+from analysis.nightly.regressions import Budgets, assess, budgets, worst
 from tests.analysis.in_a_row import history, only
 from warehouse.errors import UnknownKey
 

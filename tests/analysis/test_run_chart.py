@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import series_over_nights
-from analysis.nightly.regressions import Assessment, assess
-from analysis.nightly.run_chart import SIGMAS, points, steps
+from analysis.nightly.regressions import SIGMAS, Assessment, Budgets, assess, points, steps
 
 
 def judged(

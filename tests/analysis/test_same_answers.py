@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.evidence.same_answers import Parting, parting
+from analysis.evidence.output_check import Parting, parting
 
 ONCE = Parting()
 REPEATED = Parting(texts=20, parted=20, tokens=200)

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import t as student
 
 from analysis.choice.field import Candidate, Field
-from analysis.choice.stake import MOST_LAUNCHES, at_stake, launches_needed, launches_until
-from analysis.evidence.tails import certain
+from analysis.choice.pick import MOST_LAUNCHES, at_stake, launches_needed, launches_until
+from analysis.evidence.launches import certain
 
 #: Two rivals at two loads, each of 4 launches with a variance of 0.0008 of one launch's value.
 GAINS = np.array([[0.10, -0.02], [0.06, 0.03]])

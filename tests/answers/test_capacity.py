@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.money.paying import Hardware, Paying
-from analysis.service.goodput import Pooled
 from analysis.service.largest_load import Level, Reach
-from analysis.service.slo import parse
+from analysis.service.slo import Pooled, parse
 from answers.cost import tables
 from answers.cost.bounds import offered, offered_of
 from answers.cost.capacity import AtLoad, Capacity, Carried, capacity

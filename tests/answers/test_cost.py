@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
-from analysis.money.demand import Demand
+from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
 from answers.cost.contract import as_json

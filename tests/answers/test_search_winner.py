@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief
-from analysis.search.family import family_of
-from analysis.search.space import Arm, Floats, Lengths, Place, Seen, Space
+from analysis.search.space import Arm, Floats, Lengths, Place, Seen, Space, family_of
 from answers.search.values import Proof, Proven
 from answers.search.winner import Winner, runner_up, winner
 from answers.search.words import proof, proof_rows

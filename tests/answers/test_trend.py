@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.nightly.budgets import Budgets
+from analysis.nightly.regressions import Budgets
 from answers.trend.answer import Trend, trend
 from answers.trend.plain import as_json
 from tests.analysis.in_a_row import history

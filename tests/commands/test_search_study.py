@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.search.family import config_of
-from analysis.search.space import Arm
+from analysis.search.space import Arm, config_of
 from answers.search.board import from_texts
 from answers.search.live import Planned
 from commands.search_check import refused

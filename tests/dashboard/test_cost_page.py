@@ -348,7 +348,7 @@ def _charts(shelf: Shelf) -> dict[str, Any]:
 
 
 def _demand() -> Terms:
-    from analysis.money.demand import Demand
+    from analysis.money.cost import Demand
 
     return Terms(demand=Demand(9e9))
 

@@ -12,7 +12,7 @@ import vl_convert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from analysis.nightly.budgets import Budgets
+from analysis.nightly.regressions import Budgets
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Question

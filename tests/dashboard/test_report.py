@@ -11,7 +11,7 @@ import vl_convert
 from click.testing import CliRunner
 from playwright.sync_api import sync_playwright
 
-from analysis.money.demand import Demand
+from analysis.money.cost import Demand
 from answers.cost.answer import cost
 from answers.cost.values import Terms
 from answers.decide.answer import decide

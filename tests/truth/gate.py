@@ -14,9 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.budgets import Budgets
 from analysis.nightly.nights import Night, Series
-from analysis.nightly.regressions import REGRESSION, Assessment, assess
+from analysis.nightly.regressions import REGRESSION, Assessment, Budgets, assess
 from tests.truth.row import Row, share
 
 Floats = NDArray[np.float64]

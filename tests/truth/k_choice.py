@@ -8,8 +8,7 @@ import numpy as np
 from analysis.choice.expected import expected_gains
 from analysis.choice.field import Candidate, Field
 from analysis.choice.pick import Grounds, served
-from analysis.evidence.launches import balanced_residuals, spread
-from analysis.evidence.tails import Tails
+from analysis.evidence.launches import Tails, balanced_residuals, spread
 from tests.truth.figures import mean_printed, points_at_most, ratio_at_most
 from tests.truth.k_studies import K_LOADS, KS, KDrawn, KFamily, drawn
 from tests.truth.row import Row, mean_at_most, share

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.search.lengths import lengths
+from analysis.search.prior import lengths
 from analysis.search.proof import proof
 from analysis.search.race import UNLIKELY, End, State, spent, state
 from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space

@@ -6,8 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from analysis.money.cost import MILLION
-from analysis.money.demand import Demand
+from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import Paying
 from analysis.money.prices import PRICES
 from answers.cost import tables

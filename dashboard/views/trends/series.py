@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.frames import number
 from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.budgets import budgets
+from analysis.nightly.regressions import budgets
 from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.trend import read

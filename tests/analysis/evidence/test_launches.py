@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.evidence.launches import (
-    Residuals,
-    balanced_residuals,
-    loose_residuals,
-    spread,
-)
+from analysis.evidence.launches import Residuals, balanced_residuals, loose_residuals, spread
 
 #: One series, two arms, two loads, two rounds. At load 1 the second arm gains 0.4 in round 2, so its
 #: residuals are ± 0.1; at load 2 nothing is left.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, polygamma
 
-from analysis.evidence.moderation import MANY, prior_dof
+from analysis.evidence.launches import MANY, prior_dof
 
 
 def _fit_f_dist(variances: np.ndarray, dof: float) -> float:

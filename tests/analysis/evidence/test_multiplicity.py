@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, t
 
-from analysis.evidence.multiplicity import error_rates
+from analysis.evidence.launches import error_rates
 
 
 def test_nothing_settled_needs_the_surest_of_all_to_be_bonferroni_s() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from analysis.evidence.tails import Tails, certain
+from analysis.evidence.launches import Tails, certain
 
 
 def tails(share: float, dof: float, rest_dof: float) -> Tails:

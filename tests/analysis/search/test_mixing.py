@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.search.mixing import Mix, mixed, unmixed
+from analysis.search.prior import Mix, mixed, unmixed
 from analysis.search.space import Arm, Launch, Lengths, Place, Seen, Space
 
 #: Code at 1 and 8, prose at 1 and 8, chat at 1 alone.

@@ -7,14 +7,11 @@ import pytest
 from scipy.special import ndtr
 
 from analysis.search.belief import Belief, believe
-from analysis.search.lengths import lengths
-from analysis.search.outlook import chance_of_deciding
-from analysis.search.proof import proof
+from analysis.search.outlook import chance_of_deciding, options, settling
+from analysis.search.prior import lengths
+from analysis.search.proof import proof, standing
 from analysis.search.race import End, Next, State, state
-from analysis.search.settling import settling
 from analysis.search.space import Aim, Arm, Floats, Launch, Lengths, Place, Seen, Space
-from analysis.search.standing import standing
-from analysis.search.worth import options
 
 LOADS = (1.0, 8.0, 64.0)
 SPACE = Space(

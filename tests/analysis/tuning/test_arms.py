@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.matching.arms import families, place_arms
-from analysis.matching.load_points import load_points, of_family
+from analysis.matching.arms import families, load_points, of_family, place_arms
 
 Study = Callable[..., Any]
 

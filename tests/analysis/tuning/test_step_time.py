@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.prediction.mixture import LEVEL
+from analysis.prediction.posterior import LEVEL
 from analysis.prediction.rows import Floats, Mask, Rows
 from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
 from warehouse.errors import InvalidInput
