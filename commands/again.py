@@ -12,7 +12,7 @@ from warehouse.errors import InvalidInput
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.again.values import Again
+    from answers.again.words import Again
 
 #: As ``draftboard gate``: fine, something is worse or other, not enough evidence.
 EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
@@ -41,7 +41,8 @@ def _ingest(root: Path, drops: Sequence[Path]) -> None:
 
 def show(found: "Again", as_json: bool) -> None:
     """Print the answer."""
-    from answers.again import contract, words
+    from answers.again import words
+    from answers.again import words as contract
     from commands.output import show_table
 
     if as_json:

@@ -41,7 +41,7 @@ def compare(
 
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
-    from answers.compare import contract
+    from answers.compare import values as contract
     from answers.compare.answer import compare as answer
     from answers.compare.values import Question
     from warehouse.catalogue import line_of

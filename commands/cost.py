@@ -115,7 +115,7 @@ def _terms(given: Mapping[str, Any]) -> "Terms":
 
 
 def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool) -> None:
-    from answers.cost.contract import as_json as as_json_object
+    from answers.cost.words import as_json as as_json_object
 
     found = _answer(warehouse, given)
     if as_json:
@@ -130,7 +130,7 @@ def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool
 
 def _answer(warehouse: Path | None, given: dict[str, Any]) -> "Costs":
     from answers.cost.answer import cost as cost_of
-    from answers.cost.energy import with_energy
+    from answers.cost.answer import with_energy
     from answers.decide.answer import decide
     from warehouse.store import Reader, warehouse_path
 

@@ -44,8 +44,7 @@ def question_options(command: Command) -> Command:
 def question_from(given: dict[str, Any]) -> "Question":
     """Return the question that a command's parameters ask. Raises InvalidInput for a mix that is
     none."""
-    from answers.decide.asked import mix_from
-    from answers.decide.values import Question
+    from answers.decide.values import Question, mix_from
 
     return Question(
         filters=filters_from(given), objective=given["objective"], load=given["load"],

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
-from answers.compare import contract as compare_contract
+from answers.compare import values as compare_contract
 from answers.compare.answer import compare
 from answers.compare.values import Comparison
 from answers.compare.values import Question as ComparisonQuestion
-from answers.cost import contract as cost_contract
-from answers.cost.answer import cost
-from answers.cost.energy import with_energy
+from answers.cost import words as cost_contract
+from answers.cost.answer import cost, with_energy
 from answers.cost.values import Costs, Terms
-from answers.decide import contract as decide_contract
+from answers.decide import values as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import Decisions, Objective, Question
 from answers.doors import rows

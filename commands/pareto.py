@@ -9,7 +9,7 @@ from commands.options import filter_options, filters_from, json_option, warehous
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.cost.trade import Trade
+    from answers.cost.capacity import Trade
 
 
 @click.command()
@@ -25,8 +25,8 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
     Example: draftboard pareto --dataset code --front
     """
-    from answers.cost.contract import trade_json
-    from answers.cost.trade import trade
+    from answers.cost.capacity import trade
+    from answers.cost.words import trade_json
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from analysis.money.paying import Paying
-    from analysis.money.prices import Price
+    from analysis.money.paying import Paying, Price
 
 Command = Callable[..., Any]
 
@@ -40,7 +39,7 @@ def price_options(command: Command) -> Command:
 def price_list(file: Path | None) -> "tuple[Price, ...]":
     """Return the prices of the user's own file, then those that Draftboard brings. Raises
     InvalidInput."""
-    from analysis.money.prices import PRICES, own_prices
+    from analysis.money.paying import PRICES, own_prices
     from analysis.published.printed import yaml_as_printed
     from warehouse.errors import InvalidInput
 

@@ -7,15 +7,16 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from analysis.money.prices import PRICES
-from answers.compare import contract as compare_contract
+from analysis.money.paying import PRICES
+from answers.compare import values as compare_contract
 from answers.compare.values import Comparison
-from answers.cost import contract as cost_contract
+from answers.cost import words as cost_contract
 from answers.cost.values import Costs, Terms
-from answers.decide import contract as decide_contract
+from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
-from answers.doors import rows, values
+from answers.doors import rows
 from answers.doors.about import ALL
+from answers.doors.rows import MEDIA, NOT_FRESH, decoded
 from commands.notebook import Answer, Chosen, Compared, Decided, Row
 from warehouse.errors import InvalidInput
 
@@ -71,7 +72,7 @@ class Remote:
 
         Raises InvalidInput, with the server's own sentence where it has one.
         """
-        headers: dict[str, str] = {"Accept": values.MEDIA}
+        headers: dict[str, str] = {"Accept": MEDIA}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
@@ -81,12 +82,12 @@ class Remote:
             )  # fmt: skip
         except httpx.TransportError as error:
             raise InvalidInput(f"{self.address} does not answer ({error}).") from None
-        if answer.status_code != httpx.codes.OK or values.MEDIA not in answer.headers.get(
+        if answer.status_code != httpx.codes.OK or MEDIA not in answer.headers.get(
             "Content-Type", ""
         ):
             raise InvalidInput(f"{self.address} does not answer: {_sentence(answer)}")
-        stale = answer.headers.get(values.NOT_FRESH)
-        return values.decoded(answer.content, kind), stale and unquote(stale)
+        stale = answer.headers.get(NOT_FRESH)
+        return decoded(answer.content, kind), stale and unquote(stale)
 
 
 def _sentence(answer: httpx.Response) -> str:

@@ -193,7 +193,7 @@ def _show_proof(one: "Proof") -> None:
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
     from analysis.service.slo import parse
-    from answers.decide.asked import mix_from
+    from answers.decide.values import mix_from
     from answers.search.values import Terms
 
     budget = given["budget"]

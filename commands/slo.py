@@ -30,7 +30,7 @@ def slo(
     """
     from analysis.money.paying import Paying
     from answers.cost.capacity import capacity
-    from answers.cost.contract import capacity_json
+    from answers.cost.words import capacity_json
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:

@@ -50,7 +50,7 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 def _as_json(found: "Decisions", drafts: "Sequence[Accepted]") -> dict[str, Any]:
     from answers.decide.accepted import accepted_in, rules
-    from answers.decide.contract import as_json, decision_json
+    from answers.decide.values import as_json, decision_json
 
     told = [
         decision_json(one)

@@ -14,7 +14,7 @@ from warehouse.json_text import json_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from answers.decide.outputs import Outputs
+    from answers.decide.accepted import Outputs
     from answers.decide.overview import Overview
     from answers.decide.values import Decision, Decisions
     from warehouse.store_read import Reader
@@ -38,8 +38,8 @@ def verdict(
 
     Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
+    from answers.decide.accepted import changes
     from answers.decide.answer import decide
-    from answers.decide.changes import changes
     from warehouse import decisions
     from warehouse.store import Reader, warehouse_path
 
@@ -56,13 +56,13 @@ def verdict(
 
 
 def _print_json(found: "Decisions", told: "Sequence[str]") -> None:
-    from answers.decide.contract import as_json
+    from answers.decide.values import as_json
 
     click.echo(json_text(as_json(found) | {"changed": list(told)}))
 
 
 def _record(root: Path, found: "Decisions") -> None:
-    from answers.decide.changes import recorded
+    from answers.decide.accepted import recorded
     from warehouse import decisions
 
     decisions.record(root, recorded(found.decisions, datetime.now(UTC)))
@@ -83,7 +83,7 @@ def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everythin
 
 
 def _outputs(reader: "Reader", one: "Decision") -> "Outputs | None":
-    from answers.decide.outputs import outputs
+    from answers.decide.accepted import outputs
 
     return outputs(reader, one)
 

@@ -64,7 +64,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
-    from answers.predict.textbook import NOT_MEASURED, Parameters, table
+    from answers.predict.values import NOT_MEASURED, Parameters, table
     from warehouse.errors import InvalidInput
 
     if given["acceptance_rate"] is None:
@@ -82,8 +82,8 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
 
 def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
     from answers.predict.answer import predict
-    from answers.predict.contract import as_json as as_json_object
     from answers.predict.values import Refused
+    from answers.predict.values import as_json as as_json_object
     from warehouse.errors import InvalidInput
     from warehouse.store import Reader, warehouse_path
 

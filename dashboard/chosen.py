@@ -8,10 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
-from answers.decide.asked import mix_from
 from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
-from answers.decide.values import Decision, Objective, Question
+from answers.decide.values import Decision, Objective, Question, mix_from
 from answers.published.values import Study
 from dashboard.components import plain
 from dashboard.links import choose, follow_first, lost, set_to

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from answers.report.values import Figure, Map, Report
+from answers.report.words import Figure, Map, Report
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.decide import heat_map
 from dashboard.charts.spec import Drawing, specification

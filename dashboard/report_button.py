@@ -4,7 +4,7 @@ import streamlit as st
 
 from answers.decide.values import Question
 from answers.report.answer import report
-from answers.report.values import Wanted
+from answers.report.words import Wanted
 from dashboard import links
 from dashboard.report import html
 from dashboard.shelf import Shelf

@@ -33,7 +33,7 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     """
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
     from answers.report.answer import report as collected
-    from answers.report.values import Wanted
+    from answers.report.words import Wanted
     from dashboard.report import html, library
     from warehouse.store import Reader, warehouse_path
     from warehouse.store_files import private_beside, publish

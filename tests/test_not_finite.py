@@ -18,7 +18,7 @@ import pytest
 
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
-from answers.doors.values import encoded
+from answers.doors.rows import encoded
 from commands import compare, cost, gate, slo, tune, verdict, whatif
 from dashboard.api.forms import offered, rendered
 from dashboard.shelf import Shelf, open_shelf

@@ -15,11 +15,18 @@ import pytest
 
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.tables import NO_DRAFTS, arm_taken, by_arm, by_load, summary, words_by_load
-from answers.decide.tiles import tiles
+from answers.decide.tables import (
+    NO_DRAFTS,
+    arm_taken,
+    by_arm,
+    by_load,
+    summary,
+    tiles,
+    words_by_load,
+)
 from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
-from answers.report.values import Wanted
+from answers.report.words import Wanted
 from answers.wording import percent
 from dashboard.shelf import open_shelf
 from tests.commands.asking import run, told

@@ -14,9 +14,131 @@ The highest of several noisy means overstates itself, so an arm is not taken at 
    arm's mean over the loads, and its own way over them, each by its own share.
 """
 
-import numpy as np
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
 
-from analysis.choice.field import Field, Floats
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.evidence.launches import Tails
+from analysis.frames import records
+from analysis.matching.arms import choosers, config_of, families
+from analysis.matching.comparison import Comparison
+from warehouse.arms import Chooser, Entry, steps_of, table_of
+
+# --- One setting as numbers: every arm at every load against the baseline, in one objective.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One arm: ``arm_id`` as ``Comparison`` numbers it; ``family``: its method and draft without K;
+    ``k``: draft tokens, None where unknown or where they are not fixed: then ``chooser`` says who
+    sets them, and ``table`` is their table by batch size, where it is one."""
+
+    arm_id: int
+    label: str
+    family: str
+    k: int | None
+    chooser: Chooser | None = None
+    table: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """The arms of one setting and what was measured of each at each load. ``log`` (candidates,
+    loads): log ratio of launch means, positive is better, NaN where not compared; ``launches``
+    alike. ``variance`` (candidates, loads): of one launch's value, ``tails``: how well it is known;
+    ``shared`` (candidates,): variance of a launch's mean over the loads. ``length`` (candidates,
+    loads): mean acceptance length, NaN where unknown. Variances are NaN where nothing repeats."""
+
+    candidates: tuple[Candidate, ...]
+    log: Floats
+    launches: Floats
+    variance: Floats
+    tails: Tails
+    shared: Floats
+    length: Floats
+
+    @property
+    def own_error(self) -> Floats:
+        """The variance of each arm's own mean at each load, without that of the baseline's mean."""
+        return self.variance / np.maximum(self.launches, 1)
+
+    def has_measured(self, table: tuple[Entry, ...]) -> bool:
+        """Whether a candidate drafted by this table of K."""
+        steps = steps_of(table)
+        return len(steps) > 1 and any(steps_of(one.table) == steps for one in self.candidates)
+
+    def families(self) -> dict[str, list[int]]:
+        """Return family -> the places of its candidates, by K."""
+        found: dict[str, list[int]] = {}
+        for place, one in enumerate(self.candidates):
+            found.setdefault(one.family, []).append(place)
+        return {name: sorted(at, key=lambda p: self.candidates[p].k or 0)
+                for name, at in found.items()}  # fmt: skip
+
+
+# --- The arms of each setting that may be taken, each under a name of its own.
+
+
+_TOLD = ("cell_id", "arm_label", "spec_method", "num_speculative_tokens", "speculative_config")
+
+
+def candidates(
+    found: Comparison, cells: pd.DataFrame, arms: frozenset[str]
+) -> dict[int, list[Candidate]]:
+    """Return setting -> its arms with one of the labels ``arms``; empty: all. ``cells`` as the
+    query of that name returns them. Arms are ordered by what they are: their numbers depend on what
+    else was read."""
+    once = found.pairs.drop_duplicates(["setting", "arm_id"])[
+        ["setting", "arm_id", "speculative_id"]
+    ]
+    told = cells.reindex(columns=list(_TOLD))
+    told = told.assign(family=families(cells), chooser=choosers(cells))
+    rows = once.astype({"speculative_id": object}).merge(
+        told, left_on="speculative_id", right_on="cell_id"
+    )
+    made: dict[int, list[Candidate]] = {}
+    order = ["setting", "family", "num_speculative_tokens", "arm_label", "arm_id"]
+    for row in records(rows.sort_values(order)):
+        if not arms or row["arm_label"] in arms:
+            made.setdefault(int(row["setting"]), []).append(_candidate(row))
+    return {setting: _told_apart(arms_there) for setting, arms_there in made.items()}
+
+
+def _candidate(row: dict[str, Any]) -> Candidate:
+    k, chosen = row["num_speculative_tokens"], row["chooser"]
+    return Candidate(
+        arm_id=int(row["arm_id"]),
+        label=str(row["arm_label"]),
+        family=str(row["family"]),
+        k=None if pd.isna(k) or chosen is not None else int(k),
+        chooser=chosen,
+        table=table_of(config_of(row["speculative_config"])),
+    )
+
+
+def _told_apart(alike: list[Candidate]) -> list[Candidate]:
+    """Add what they draft with to the labels of arms that are alike: ``eagle3 K=3 (small)``."""
+    labels = Counter(one.label for one in alike)
+    return [
+        replace(one, label=one.label + _drafted_with(one.family)) if labels[one.label] > 1 else one
+        for one in alike
+    ]
+
+
+def _drafted_with(family: str) -> str:
+    """Return what follows the method: `` (small)`` of ``eagle3 (small)``; empty where nothing does."""
+    return "".join(family.partition(" (")[1:])
+
+
+# ---
+
 
 #: What every step time is taken to hold: a level, the cost of drafting at all, one for each token.
 _WHOLE = 3

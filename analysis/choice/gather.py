@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.choice.candidates import candidates
-from analysis.choice.field import Candidate, Field, Floats
+from analysis.choice.expected import Candidate, Field, Floats, candidates
 from analysis.choice.judged import Judged, Line, with_gains
 from analysis.drafts.acceptance import believed
 from analysis.evidence.effects import Effects

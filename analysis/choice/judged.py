@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.choice.expected import expected_gains
-from analysis.choice.field import Candidate, Field, Floats
+from analysis.choice.expected import Candidate, Field, Floats, expected_gains
 from analysis.choice.pick import Grounds, Server
 from analysis.evidence.effects import LEVEL, as_improvement
 from analysis.evidence.launches import Tails

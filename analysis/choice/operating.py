@@ -6,7 +6,7 @@ from math import inf, nan
 
 import numpy as np
 
-from analysis.choice.field import Candidate
+from analysis.choice.expected import Candidate
 from analysis.choice.judged import Judged, Row
 from analysis.choice.pick import Server, best_of, served, taken
 from analysis.evidence.words import GAIN

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from analysis.choice.field import Field, Floats
+from analysis.choice.expected import Field, Floats
 from analysis.drafts.dynamic_k import MARGIN, DynamicTable, dynamic_table, turns_of
 
 # --- What is lost if the choice is wrong, and how many launches would tell.

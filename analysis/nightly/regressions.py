@@ -18,11 +18,19 @@ import numpy as np
 from analysis.evidence.launches import settled
 from analysis.matching.difference import Change, differences
 from analysis.nightly.acceptance import Acceptance, reference
-from analysis.nightly.drift import Slope, slope
 from analysis.nightly.gains import gains
 from analysis.nightly.levels import Levels, levels
 from analysis.nightly.nights import Night, Series, as_improvement, as_log_loss
-from analysis.nightly.standing import FALSE_ALARMS, Reference, Standing, Step, compare, stand
+from analysis.nightly.standing import (
+    FALSE_ALARMS,
+    Reference,
+    Slope,
+    Standing,
+    Step,
+    compare,
+    slope,
+    stand,
+)
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.errors import UnknownKey
 

@@ -1,9 +1,102 @@
 """What may be asked: the measured range, a little beyond it with a warning, far beyond it nothing."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from analysis.prediction.rows import Floats, Points
 from warehouse.errors import InvalidInput
+
+# --- Two models that need no measurement: they explain, they do not measure.
+#
+# Both are read off articles, not off a server; a prediction from them is labelled as such.
+
+
+@dataclass(frozen=True)
+class DecodeShare:
+    """An end-to-end gain in which only decoding becomes faster (Amdahl's law).
+
+    ``decode_share`` of the time is decoding; ``draft_cost`` is the cost of drafting one token
+    relative to a step of the target; ``cap`` is the most that decoding is allowed to speed up.
+    The defaults are the one set of parameters that meets the published simulation (1.22, 1.41,
+    1.56 and 1.67 at acceptance 0.50, 0.70, 0.85 and 0.95) within 2.5 %: it prints neither K nor
+    the decode share. Its caps are 3.0 (structured output), 2.5 (code), 2.0 (natural language).
+    """
+
+    decode_share: float = 0.6
+    num_speculative_tokens: int = 4
+    draft_cost: float = 0.1
+    cap: float = 3.0
+
+    def gain(self, acceptance: float) -> float:
+        """Return throughput relative to no speculation, where each drafted token is accepted with
+        chance ``acceptance`` (0-1): 1 / (1 - f + f / s), s = min(cap, L / (1 + K·c)), L = Σ_(i≤K)
+        a^i.
+
+        Raises InvalidInput outside 0-1.
+        """
+        _check_share("The acceptance rate", acceptance)
+        _check_share("The decode share", self.decode_share)
+        k = self.num_speculative_tokens
+        length = sum(acceptance**i for i in range(k + 1))
+        speedup = min(self.cap, length / (1 + k * self.draft_cost))
+        return 1 / (1 - self.decode_share + self.decode_share / speedup)
+
+
+#: Largest speedup of the decoding stage that the published simulation allows, by kind of text.
+DECODE_CAPS: dict[str, float] = {"structured": 3.0, "code": 2.5, "natural_language": 2.0}
+
+
+def single_stream_speedup(accepted_per_step: float, draft_cost: float) -> float:
+    """Return the speedup (1 + μ) / ((1 + μ)·c + 1) for one stream at low load.
+
+    ``accepted_per_step``: μ, accepted draft tokens per step without the bonus token, so L = 1 + μ.
+    ``draft_cost``: c, cost of drafting a token / cost of a target step. The formula charges c for
+    each token kept, not for each one drafted, so it flatters a draft that is often rejected. Raises
+    InvalidInput for a value below 0.
+    """
+    for name, value in (
+        ("Accepted tokens per step", accepted_per_step),
+        ("Draft cost", draft_cost),
+    ):
+        if not value >= 0:
+            raise InvalidInput(f"{name} must be 0 or more, not {value:g}.")
+    return (1 + accepted_per_step) / ((1 + accepted_per_step) * draft_cost + 1)
+
+
+@dataclass(frozen=True)
+class Textbook:
+    """What the two models say of one acceptance rate, and their parameters."""
+
+    acceptance_rate: float
+    end_to_end_gain: float
+    single_stream_speedup: float
+    model: DecodeShare
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as a dict for JSON, marked as models without measurement."""
+        return {**vars(self), "model": vars(self.model), "evidence": "textbook model"}
+
+
+def both(
+    acceptance_rate: float, k: int, text: str, decode_share: float, draft_cost: float
+) -> Textbook:
+    """Return what both models say with one set of parameters; ``text``: a key of DECODE_CAPS.
+
+    μ of the second is L - 1 of the first. Raises InvalidInput for a share outside 0-1.
+    """
+    model = DecodeShare(decode_share, k, draft_cost, DECODE_CAPS[text])
+    gain = model.gain(acceptance_rate)
+    accepted = sum(acceptance_rate**i for i in range(1, k + 1))
+    return Textbook(acceptance_rate, gain, single_stream_speedup(accepted, draft_cost), model)
+
+
+def _check_share(what: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"{what} is a share between 0 and 1, not {value:g}.")
+
+
+# ---
+
 
 #: Beyond this many times the largest measured value, or below its inverse of the smallest, there is
 #: no prediction.

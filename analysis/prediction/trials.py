@@ -14,8 +14,7 @@ from analysis.prediction.posterior import Spread
 from analysis.prediction.reach import range_of
 from analysis.prediction.rows import Floats, Mask, Numbers, Points, Rows
 from analysis.prediction.step_time import Fit
-from analysis.prediction.timing import Timing, deviations, timing, widened
-from analysis.prediction.usual import Asked, Usual, asked_of
+from analysis.prediction.usual import Asked, Timing, Usual, asked_of, deviations, timing, widened
 
 LeftOut = Literal["k", "concurrency"]
 #: What is compared of each point: the prediction's name and the point's.

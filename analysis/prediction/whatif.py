@@ -2,22 +2,23 @@
 
 Steps and first tokens are fitted (``analysis.prediction.step_time``), the tokens of a step come
 from the acceptance by position and its decay (``analysis.prediction.decay``), what a user sees
-follows from both (``analysis.prediction.timing``). Outside the measured range a prediction says so;
+follows from both (``analysis.prediction.usual``). Outside the measured range a prediction says so;
 far outside there is none.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from analysis.matching.comparison import improvement
 from analysis.prediction.posterior import Spread
 from analysis.prediction.reach import Question, Reach, reach_of
 from analysis.prediction.rows import Floats, Mask, Points, Positions, Rows
 from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
-from analysis.prediction.timing import PREDICTED, Timing, timing, widened
 from analysis.prediction.trials import Withheld, groups_of, trial, widening, withheld
-from analysis.prediction.usual import Asked, Usual, asked_of
+from analysis.prediction.usual import PREDICTED, Asked, Timing, Usual, asked_of, timing, widened
+from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 
 
@@ -196,3 +197,45 @@ def _of_dataset(points: Points, dataset: str) -> Points:
 
 def _scale(fit: Fit, rows: Rows, times: Floats) -> float:
     return float(np.exp(np.mean(np.log(times / fit.at(rows).mean()))))
+
+
+# --- A prediction beside that of the baseline at the same load and lengths.
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A prediction with that of the baseline. ``baseline``: the same question with K = 0, None
+    where no baseline was measured."""
+
+    prediction: Prediction
+    baseline: Prediction | None
+
+    def improvement(self, metric: str) -> float | None:
+        """Return how much better the prediction is in a metric (ratio, positive is better); None
+        without a baseline."""
+        if self.baseline is None:
+            return None
+        before, now = getattr(self.baseline, metric), getattr(self.prediction, metric)
+        return improvement(before, now, METRICS[metric].better)
+
+    @property
+    def break_even_length(self) -> float | None:
+        """The mean acceptance length at which this K would just match the baseline's throughput.
+
+        Steps and first tokens take the time that they are predicted to take, whatever is accepted:
+        T / L* = ITL₀ + (TTFT₀ - TTFT) / (O - 1), with ₀ for the baseline. None without a baseline,
+        for K = 0, and where no length would do.
+        """
+        if self.baseline is None or self.prediction.question.k == 0:
+            return None
+        gaps = (self.prediction.request_latency * 1000 - self.prediction.ttft) / self.prediction.itl
+        room = self.baseline.itl + (self.baseline.ttft - self.prediction.ttft) / max(gaps, 1.0)
+        return self.prediction.step / room if room > 0 else None
+
+
+def forecast(model: Model, question: Question) -> Forecast:
+    """Answer ``question``. Raises InvalidInput where there is no answer."""
+    found = model.predict(question)
+    if 0 not in model.reach.ks:
+        return Forecast(found, None)
+    return Forecast(found, model.predict(replace(question, k=0, mean_length=None)))

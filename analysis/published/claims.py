@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.matching.comparison import improvement
-from analysis.money.prices import PRICES, Price
+from analysis.money.paying import PRICES, Price
 from analysis.published.claims_acceptance import acceptances, beyond_drafts
 from analysis.published.claims_costs import costs
 from analysis.published.claims_file import Row, Tables, positive

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from analysis.metric_words import read_metric
-from analysis.published.acceptance_fields import follows, measures
 from analysis.published.claims_file import Row, positive
 from analysis.published.claims_improvements import better_of
-from analysis.published.conventions import NAMED
+from analysis.published.conventions import NAMED, follows, measures
 from analysis.published.printed import Range, printed
 from analysis.verdicts.finding import Figure, Finding
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from analysis.money.cost import DAYS_PER_YEAR, MILLION, Basis, saving, usd_per_million
-from analysis.money.prices import PRICES, Price, instances_at, is_gpu
+from analysis.money.paying import PRICES, Price, instances_at, is_gpu
 from analysis.published.claims_file import Row, number, positive
 from analysis.published.printed import Range, decimal, decimals, printed, propagated
 from analysis.verdicts.finding import Figure, Finding, shown

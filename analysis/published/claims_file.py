@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.published.acceptance_fields import follows, meaning, measures
-from analysis.published.conventions import gains
+from analysis.published.conventions import follows, gains, meaning, measures
 from analysis.published.printed import decimal, yaml_as_printed
 from warehouse.errors import InvalidInput
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.evidence.again import again as evidence
+from analysis.evidence.effects import again as evidence
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.frames import records
 from answers.again import words
-from answers.again.values import Again, Line
+from answers.again.words import Again, Line
 from answers.compare.pair import Differs, Pair, configuration
 from answers.ground import JUDGED, Rows, rows_of
 from warehouse import queries

@@ -1,14 +1,80 @@
 """A repetition in words and lines of text."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from analysis.evidence.output_check import OutputCheck
-from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED
+from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
 from analysis.matching.comparison import STUDY_TABLE
-from answers.again.values import Again, Line, Status
+from answers.compare.pair import Differs
 from answers.compare.words import metric_name, number, with_unit
 from answers.wording import directed, interval, percent
 from warehouse.catalogue import METRICS
+
+# --- A cell measured again beside its original, as values: the command and its JSON render these.
+
+
+Status = Literal["differs", "likely differs", "open", "repeats"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure then and now: ``again`` is the geometric mean of the launches, ``lowest`` and
+    ``highest`` theirs. ``improvement`` and its intervals are ratios, positive is better than the
+    original; None where nothing repeats."""
+
+    metric: str
+    statistic: str
+    original: float
+    again: float
+    lowest: float
+    highest: float
+    improvement: float
+    low: float | None
+    high: float | None
+    adjusted_low: float | None
+    adjusted_high: float | None
+    word: Word
+
+    @property
+    def settled(self) -> bool:
+        """Whether the figure differs beyond chance, all figures that were compared taken
+        together."""
+        return self.word in SETTLED
+
+
+@dataclass(frozen=True)
+class Again:
+    """What measuring a cell again has shown. ``launches``: of the repetition; ``siblings``: other
+    repeats of the original, which tell how much launches scatter, and nothing else. ``differs``:
+    settings, those of the original as the reference. ``outputs``: whether they answer the same;
+    ``doubts``: what speaks against a figure of either."""
+
+    cell: str
+    status: Status
+    headline: str
+    launches: int
+    siblings: int
+    lines: tuple[Line, ...]
+    differs: tuple[Differs, ...]
+    outputs: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+# --- A repetition as JSON. Unknown is null.
+
+
+SCHEMA_VERSION = 1
+
+
+def as_json(found: Again) -> dict[str, Any]:
+    """Return all that the answer holds, and ``schema_version``."""
+    return {"schema_version": SCHEMA_VERSION, **asdict(found)}
+
+
+# ---
+
 
 #: The figure that the headline tells where none differs.
 MAIN = ("output_throughput", "mean")

@@ -16,20 +16,38 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse
 from answers.decide import words as said
-from answers.decide.broken import answer_doubts, likely_broken, named_first, with_barred
 from answers.decide.configurations import configurations
-from answers.decide.doubts import less_room, not_interleaved, settings_excluded
-from answers.decide.engines import engines_told, off_is_baseline
-from answers.decide.losses import losses
-from answers.decide.mix import forgone, mix_weights, mixes_of, not_in_all, of_systems
 from answers.decide.overview import system
 from answers.decide.paste import flags_to_paste
 from answers.decide.rates import Source, Speeds, speeds
 from answers.decide.read import Ground, ground
-from answers.decide.self_choosing import of_adaptive, of_tables
-from answers.decide.served import AtLoad, met, served
-from answers.decide.shown import Pairs, Shown, k_kind, number
-from answers.decide.unsettled import WORTH_SAYING, stake_of, to_settle
+from answers.decide.shown import (
+    Pairs,
+    Shown,
+    answer_doubts,
+    engines_told,
+    k_kind,
+    less_room,
+    likely_broken,
+    named_first,
+    not_interleaved,
+    number,
+    off_is_baseline,
+    settings_excluded,
+    with_barred,
+)
+from answers.decide.unsettled import (
+    WORTH_SAYING,
+    forgone,
+    mix_weights,
+    mixes_of,
+    not_in_all,
+    of_adaptive,
+    of_systems,
+    of_tables,
+    stake_of,
+    to_settle,
+)
 from answers.decide.values import (
     Answer,
     Decision,
@@ -43,6 +61,7 @@ from answers.decide.values import (
     Subject,
     Traffic,
 )
+from answers.decide.words import AtLoad, losses, met, served
 from answers.wording import listed
 from warehouse.store_read import Reader
 

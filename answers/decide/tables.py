@@ -1,12 +1,17 @@
 """A decision as rows of text: the same for terminals, pages and reports."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from answers.decide.values import Cell, Decision, Difference, Level
 from answers.decide.words import MORE_LAUNCHES, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
+from warehouse import queries
 from warehouse.catalogue import METRICS, percentile_label
+from warehouse.filters import Filters
+from warehouse.loads import Load
+from warehouse.store_read import Reader
 
 Rows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
@@ -211,3 +216,109 @@ def nothing_to_paste(one: Decision) -> str:
         once = "" if one.at_stake is not None else f" {MORE_LAUNCHES}"
         return f"Nothing to paste while nothing is settled; --arm {one.arm!r} gives its line.{once}"
     return "What to paste is not known: the results do not say which method drafted how much."
+
+
+# --- What the choice is worth at the operating load, in figures.
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure with its name, and what it must be read with."""
+
+    label: str
+    value: str
+    note: str
+
+
+def tiles(one: Decision) -> tuple[Tile, ...]:
+    """Return three figures: the gain and the saving, each with its word and interval, and what is
+    at stake."""
+    load, gain = one.operating.load.text, one.operating.difference
+    sure = _sure(gain.low, gain.high)
+    return (
+        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), f"{gain.word}; {sure}"),
+        _saving(one, load),
+        Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
+    )
+
+
+def _saving(one: Decision, load: str) -> Tile:
+    label, saving = f"Cost of an output token at {load}", one.saving
+    if not one.operating.drafts:
+        return Tile(label, "as the baseline", "nothing is drafted there")
+    if saving is None:
+        return Tile(label, UNKNOWN, "known only where throughput decides")
+    low, high = saving.low, saving.high
+    sure = _sure(None if high is None else -high, None if low is None else -low)
+    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same hardware; {sure}")
+
+
+def _sure(low: float | None, high: float | None) -> str:
+    """Write the 95 % interval, or that one launch gives none."""
+    ends = interval(low, high)
+    return f"95 %: {ends}" if ends else "one launch: no interval"
+
+
+# --- The map of loads and arms field by field, and the cells behind a field.
+
+
+@dataclass(frozen=True)
+class Field:
+    """One arm at one load, or the choice to draft nothing there (then ``difference`` is None).
+    ``taken``: the decision takes it; ``cells``: ids of the cells behind it."""
+
+    load: Load
+    arm: str
+    taken: bool
+    difference: Difference | None
+    launches: int
+    cells: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What a reader calls the field: ``ngram K=3 at 16 at once``."""
+        return f"{self.arm} at {self.load.text}"
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A cell behind a field. ``cell``: its id."""
+
+    cell: str
+    arm: str
+    repeat: int | None
+    completed: int | None
+    errored: int | None
+    flags: int
+    run: str
+
+
+def fields(one: Decision) -> tuple[Field, ...]:
+    """Return every field: the choice to draft nothing first, then the arms by method and K."""
+    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
+    return (*_without_drafts(one), *map(_field, order))
+
+
+def _field(cell: Cell) -> Field:
+    cells = tuple(new for _, new in cell.pairs)
+    return Field(cell.load, cell.arm, cell.taken, cell.difference, cell.launches, cells)
+
+
+def _without_drafts(one: Decision) -> tuple[Field, ...]:
+    """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
+    idle = {level.load for level in one.levels if not level.drafts}
+    found: dict[Load, dict[str, None]] = {}
+    for cell in one.arms:
+        found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
+    return tuple(
+        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells)) for load, cells in found.items()
+    )
+
+
+def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[Behind, ...]:
+    """Return the cells of these ids."""
+    rows = queries.cells(reader, Filters()).select(
+        ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
+    )
+    wanted = set(cells)
+    return tuple(Behind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)

@@ -1,9 +1,11 @@
 """What a decision says, as values: every page, table, report and file renders these."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from math import isfinite, nan
+from typing import Any, Literal
 
 from analysis.evidence.words import Word
+from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
@@ -266,3 +268,110 @@ class Decisions:
 
     decisions: tuple[Decision, ...]
     why_none: str | None = None
+
+
+# --- Decisions as JSON: a contract, described in ``docs/decisions.md``. Unknown is null.
+
+
+SCHEMA_VERSION = 1
+
+
+def as_json(found: Decisions) -> dict[str, Any]:
+    """Return ``schema_version`` and ``decisions`` as a dict for JSON; names and meanings only ever
+    grow."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "decisions": [decision_json(one) for one in found.decisions],
+        "why_none": found.why_none,
+    }
+
+
+def decision_json(one: Decision) -> dict[str, Any]:
+    """Return one decision as a dict for JSON."""
+    mix = dict(one.traffic.mix)
+    return {
+        **asdict(one.subject),
+        "traffic": {"mix": mix} if mix else {"dataset": one.traffic.dataset},
+        "objective": one.objective,
+        "arm": one.arm,
+        "method": one.method,
+        "num_speculative_tokens": one.num_speculative_tokens,
+        "k_kind": one.k_kind,
+        "answer": one.answer,
+        "operating_load": one.operating_load.as_json(),
+        "operating": _level(one.operating),
+        "loads": [_level(level) for level in one.levels],
+        "num_speculative_tokens_per_batch_size": None
+        if one.table is None
+        else [list(entry) for entry in one.table],
+        "at_stake": one.at_stake,
+        "rivals": list(one.rivals),
+        "settle": [
+            {"load": s.load.as_json(), "arm": s.arm, "launches": s.launches, "rival": s.rival}
+            for s in one.settle
+        ],
+        "against": [
+            {"load": a.load.as_json(), "arm": a.arm, **asdict(a.difference), "sentence": a.sentence}
+            for a in one.against
+        ],
+        "excluded": [asdict(cell) for cell in one.excluded],
+        "saving": None if one.saving is None else _saving(one.saving),
+        "forgone": [asdict(part) for part in one.forgone],
+        "doubts": list(one.doubts),
+        "speculative_config": one.config,
+        "serve": one.serve,
+        "headline": one.headline,
+        "paragraph": one.paragraph,
+    }
+
+
+def _level(level: Level) -> dict[str, Any]:
+    return {
+        "load": level.load.as_json(),
+        **asdict(level.difference),
+        "arm": level.arm,
+        "num_speculative_tokens": level.num_speculative_tokens,
+        "launches": level.launches,
+        "stands_for": None if level.stands_for is None else level.stands_for.as_json(),
+        "served": None if level.served is None else _served(level.served),
+    }
+
+
+def _served(one: Served) -> dict[str, Any]:
+    told = {} if one.difference is None else asdict(one.difference)
+    return {
+        "arm": one.arm, "num_speculative_tokens": one.num_speculative_tokens,
+        "launches": one.launches, **told,
+    }  # fmt: skip
+
+
+def _saving(saving: Saving) -> dict[str, Any]:
+    return {**asdict(saving), "load": saving.load.as_json()}
+
+
+# --- A traffic mix as people write it.
+
+
+_EXAMPLE = "code=0.7,prose=0.3"
+
+
+def mix_from(text: str | None) -> tuple[tuple[str, float], ...]:
+    """Read a traffic mix such as ``code=0.7,prose=0.3`` as weights; empty for none. Raises
+    InvalidInput for another form."""
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    weights = tuple(map(_weight, parts))
+    names = [name for name, _ in weights]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"--mix: {text!r} names a dataset twice; write each once.")
+    return weights
+
+
+def _weight(part: str) -> tuple[str, float]:
+    name, _, share = part.rpartition("=")
+    try:
+        weight = float(share)
+    except ValueError:
+        weight = nan
+    if not name.strip() or not isfinite(weight):
+        raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
+    return name.strip(), weight

@@ -3,9 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
+
+import pandas as pd
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
+from analysis.frames import records
+from analysis.matching.arms import ATTAINED, KEEPS_UP
+from analysis.matching.comparison import STUDY_TABLE, Comparison
+from analysis.service.slo import Bound, Slo
+from answers.decide.rates import Source
+from answers.decide.read import Ground
+from answers.decide.shown import Shown, number
 from answers.decide.values import (
+    Against,
     Decision,
     Difference,
     Entry,
@@ -340,3 +351,130 @@ def title(decision: Decision) -> str:
         f"{known(about.engine)} {known(about.engine_version)}", decision.traffic.name,
     ]  # fmt: skip
     return ", ".join([*parts, *([about.configuration] if about.configuration else [])])
+
+
+# --- What speaks against it: what the server as pasted makes worse, settled or likely.
+
+
+#: A smaller loss (ratio) is none that anybody weighs.
+SMALLEST = 0.01
+
+
+def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
+    """Yield each loss of at least SMALLEST that the server has at a load where it drafts, once;
+    settled ones first, the largest first."""
+    arms = set(shown.drafts_at())
+    lines = {*STUDY_TABLE, *shown.judged.lines}
+    datasets = _datasets(known, settings)
+    found: dict[tuple[Load, str, str], Against] = {}
+    there = [known.losing[setting] for setting in settings if setting in known.losing]
+    for row in (row for rows in there for row in records(rows)):
+        load = known.found.loads[row["load"]]
+        line = (row["metric"], row["statistic"])
+        lost = -(number(row["improvement"]) or 0.0) >= SMALLEST
+        if lost and line in lines and (load, row["arm_id"]) in arms:
+            one = _against(row, load, shown, datasets.get(row["setting"]))
+            found[load, *line] = min(found.get((load, *line), one), one, key=_weight)
+    yield from sorted(found.values(), key=_weight)
+
+
+def _datasets(known: Ground, settings: tuple[int, ...]) -> dict[int, str]:
+    """Return setting -> its dataset where a mix has several settings; else nothing."""
+    if len(settings) < 2:
+        return {}
+    named = known.found.keys["dataset"]
+    return {setting: str(named.loc[setting].iloc[0]) for setting in settings}
+
+
+def _against(row: dict[str, Any], load: Load, shown: Shown, dataset: str | None) -> Against:
+    labels = {one.arm_id: one.label for one in shown.judged.field.candidates}
+    names = ("improvement", "low", "high", "adjusted_low", "adjusted_high")
+    difference = Difference(
+        row["metric"], row["statistic"], row["word"], *(number(row[name]) for name in names)
+    )
+    arm = labels[row["arm_id"]]
+    return Against(load, arm, difference, against(load, arm, difference, dataset))
+
+
+def _weight(one: Against) -> tuple[bool, float]:
+    return one.difference.word != LOSS, one.difference.improvement or 0.0
+
+
+# --- An open load in words: what share of it each arm serves, and who meets the SLO there.
+
+
+#: The baseline's value, the arm's.
+_Both = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class AtLoad:
+    """What one arm and its baseline measured at one load; over several datasets, on each of
+    them."""
+
+    level: Level
+    rows: pd.DataFrame
+
+    @classmethod
+    def of(cls, found: Comparison, sources: Sequence[Source], level: Level) -> "AtLoad":
+        """Return what was measured with the level's arm; nothing at a load between two measured
+        ones."""
+        levels = found.levels
+        here = pd.Series(False, index=levels.index)
+        if level.load in found.loads:
+            place = found.loads.index(level.load)
+            for one in sources:
+                here |= (levels["setting"] == one.setting) & (levels["arm_id"] == one.arm_id)
+            here &= levels["load"] == place
+        return cls(level, levels[here])
+
+    def values(self, metric: str, statistic: str) -> list[_Both]:
+        """Return the values of baseline and arm, a pair for each dataset; none where nobody
+        measured them."""
+        rows = self.rows[
+            (self.rows["metric"] == metric) & (self.rows["statistic"] == statistic)
+        ].dropna(subset=["baseline", "speculative"])
+        return list(zip(rows["baseline"].tolist(), rows["speculative"].tolist(), strict=True))
+
+
+def served(at: AtLoad) -> str:
+    """Say what share of an open load each arm serves, on the dataset where it is least; empty for a
+    closed load."""
+    values = at.values(*ATTAINED)
+    if not at.level.load.is_open or not values:
+        return ""
+    arm, (old, new) = at.level.arm, (min(side) for side in zip(*values, strict=True))
+    shares = f"the baseline {_share(old)} and {arm} {_share(new)}"
+    if old >= KEEPS_UP and new >= KEEPS_UP:
+        return f"Both keep up there ({shares} of what is offered), so latency decides."
+    if new >= KEEPS_UP:
+        return f"Only {arm} keeps up there: {shares} of what is offered is served."
+    who = "The baseline alone keeps up" if old >= KEEPS_UP else "Neither keeps up"
+    return f"{who} there: {shares} of what is offered is served."
+
+
+def met(at: AtLoad, slo: Slo | None) -> str:
+    """Say which arm meets the SLO at a load, and which bounds the others miss; empty without an
+    SLO."""
+    if slo is None or at.rows.empty:
+        return ""
+    missed = [_missed(at, slo, side) for side in (0, 1)]
+    names = ("the baseline", at.level.arm)
+    told = [f"{name} misses {listed(texts)}" if texts else f"{name} meets it"
+            for name, texts in zip(names, missed, strict=True)]  # fmt: skip
+    return f"Of the SLO ({slo.text}) at {at.level.load.text}: {' and '.join(told)}."
+
+
+def _missed(at: AtLoad, slo: Slo, side: int) -> list[str]:
+    return [bound.text for bound in slo.bounds if not _holds(at, bound, side)]
+
+
+def _holds(at: AtLoad, bound: Bound, side: int) -> bool:
+    values = at.values(bound.metric, bound.statistic)
+    return bool(values) and all(bound.holds(value[side]) for value in values)
+
+
+def _share(ratio: float) -> str:
+    """Write a served share in percent, at most 100: more than that is a short measurement's
+    luck."""
+    return percent(min(1.0, ratio), sign=False)

@@ -10,11 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from analysis.choice.operating import EXAMPLES
 from analysis.money.cost import Demand
-from analysis.money.paying import Paying
-from analysis.money.prices import PRICES
+from analysis.money.paying import PRICES, Paying
 from answers.cost.values import Terms
-from answers.decide.asked import mix_from
-from answers.decide.values import Question
+from answers.decide.values import Question, mix_from
 from answers.predict.values import Asked
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters

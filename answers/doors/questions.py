@@ -14,15 +14,14 @@ from analysis.money.paying import Paying
 from analysis.nightly.regressions import budgets
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
-from answers.compare import contract as compare_contract
+from answers.compare import values as compare_contract
 from answers.compare.values import Comparison
 from answers.compare.values import Question as ComparisonQuestion
-from answers.cost import contract as cost_contract
-from answers.cost.answer import cost
+from answers.cost import words as cost_contract
+from answers.cost.answer import cost, with_energy
 from answers.cost.capacity import Capacity, capacity
-from answers.cost.energy import with_energy
 from answers.cost.values import Costs
-from answers.decide import contract as decide_contract
+from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
 from answers.doors import about, rows
 from answers.doors.about import About
@@ -38,7 +37,7 @@ from answers.doors.parameters import (
     Watched,
     schema_json,
 )
-from answers.predict import contract as predict_contract
+from answers.predict import values as predict_contract
 from answers.predict.answer import predict
 from answers.predict.values import Answer, Refused
 from answers.published.answer import beside

@@ -10,8 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from answers.explore import words
-from answers.explore.question import cells_sql, marks_sql
-from answers.explore.values import Amount, Behind, Cells, Clicked, Mark, Marks, Panel, Pick
+from answers.explore.values import (
+    Amount,
+    Behind,
+    Cells,
+    Clicked,
+    Mark,
+    Marks,
+    Panel,
+    Pick,
+    cells_sql,
+    marks_sql,
+)
 from warehouse import annotations
 from warehouse.filters import Filters
 from warehouse.store import Reader

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Literal
 
 from answers.decide.accepted import Accepted
-from answers.predict.families import Family
+from answers.predict.read import Family
 from answers.wording import listed
 
 Over = Literal["position", "k", "concurrency"]

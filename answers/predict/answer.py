@@ -7,11 +7,10 @@ from statistics import median
 
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
-from analysis.prediction.forecast import Forecast, forecast
 from analysis.prediction.reach import FAR, Question, Range
-from analysis.prediction.timing import PREDICTED
 from analysis.prediction.trials import COMPARED, Withheld
-from analysis.prediction.whatif import Model, build
+from analysis.prediction.usual import PREDICTED
+from analysis.prediction.whatif import Forecast, Model, build, forecast
 from answers.predict import words
 from answers.predict.read import Subject, subjects
 from answers.predict.values import (

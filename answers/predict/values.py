@@ -1,10 +1,13 @@
 """A forecast as values: the page, the table and the JSON render these. None is unknown."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
 from analysis.prediction.posterior import LEVEL
+from analysis.prediction.reach import Textbook, both
 from analysis.prediction.step_time import Choice
 from analysis.prediction.trials import LeftOut, Withheld
 from analysis.prediction.whatif import Model
@@ -201,3 +204,110 @@ class Table:
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+
+# --- Forecasts as JSON. Unknown is null.
+
+
+def as_json(found: Sequence[Answer | Refused]) -> dict[str, Any]:
+    """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
+    return {
+        "forecasts": [_answer(one) for one in found if isinstance(one, Answer)],
+        "refused": [
+            {**_place(one.place), "reason": one.reason} for one in found if isinstance(one, Refused)
+        ],
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    facts = asdict(place)
+    del facts["system"]  # A number of this one answer.
+    return facts
+
+
+def _answer(found: Answer) -> dict[str, Any]:
+    asked = {"k": found.asked.k, "concurrency": found.asked.load}
+    now = {figure.metric: figure.predicted for figure in found.figures}
+    before = {figure.metric: figure.baseline for figure in found.figures}
+    return {
+        **_place(found.place),
+        "headline": found.headline,
+        "prediction": asked | now | {
+            "mean_length": found.mean_length, "warnings": list(found.warnings),
+        },
+        "bands": {"level": found.level} | {
+            figure.metric: None if figure.low is None else [figure.low, figure.high]
+            for figure in found.figures
+        },
+        "baseline": None if before["output_throughput"] is None else before,
+        "improvements": {figure.metric: figure.improvement for figure in found.figures},
+        "break_even_length": found.break_even_length,
+        "fit": {
+            "residual": found.residual, "worst_residual": found.worst_residual,
+            "laws": [asdict(law) for law in found.laws],
+        },
+        "leave_one_out": [asdict(check) for check in found.checks],
+        "withheld": [
+            asdict(one) | {"error": one.error, "held": one.held} for one in found.withheld
+        ],
+        "trust": list(found.trust),
+        "cost": _cost(found.cost) if isinstance(found.cost, Cost) else None,
+        "no_cost": found.cost.sentence if isinstance(found.cost, Refusal) else None,
+    }  # fmt: skip
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "basis": cost.basis.as_json(),
+        "usd_per_million_output_tokens": {"predicted": cost.predicted, "baseline": cost.baseline},
+    }
+
+
+# --- What two textbook models say where nothing is measured.
+
+
+NOT_MEASURED = "Textbook models: no measurement stands behind these figures."
+END_TO_END, ONE_STREAM = "end to end", "one stream"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What both models are told. ``rate`` and ``decode_share`` are 0-1; ``text``: a key of
+    ``DECODE_CAPS``; ``draft_cost``: of a drafted token over a step of the target."""
+
+    rate: float
+    k: int
+    text: str
+    decode_share: float
+    draft_cost: float
+
+    def found(self, rate: float | None = None) -> Textbook:
+        """Return what both models say; ``rate``: another acceptance rate. Raises InvalidInput for a
+        rate outside 0-1."""
+        chosen = self.rate if rate is None else rate
+        return both(chosen, self.k, self.text, self.decode_share, self.draft_cost)
+
+
+def headline(given: Parameters) -> str:
+    """Say in a sentence which speedup both models give."""
+    found = given.found()
+    return (
+        f"At an acceptance rate of {given.rate:.0%} textbook models say: "
+        f"{found.end_to_end_gain:.2f} times as fast {END_TO_END}, "
+        f"{found.single_stream_speedup:.2f} times as fast {ONE_STREAM}."
+    )
+
+
+def table(given: Parameters) -> Table:
+    """Return a row per model: its speedup and its parameters."""
+    found, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
+    shares = f"decode share {given.decode_share:g}, cap {found.model.cap:g}"
+    return Table(
+        ("textbook model", "speedup", "parameters"),
+        (
+            (f"{END_TO_END}, decoding alone faster", f"{found.end_to_end_gain:.2f}",
+             f"{drafts}, {shares}"),
+            (f"{ONE_STREAM}, (1 + μ) / ((1 + μ)c + 1)", f"{found.single_stream_speedup:.2f}",
+             drafts),
+        ),
+    )  # fmt: skip

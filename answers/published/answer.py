@@ -8,9 +8,9 @@ import pandas as pd
 
 from analysis.matching.comparison import Comparison
 from analysis.published import claims_measured
-from analysis.published.acceptance_fields import follows, measures
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import Row, Tables, read_claims
+from analysis.published.conventions import follows, measures
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding
 from answers.ground import Asked, Ground, ground

@@ -17,13 +17,13 @@ from answers.compare.words import CAPPED, counted, short_name
 from answers.cost.answer import cost
 from answers.cost.values import Costs, Terms
 from answers.decide import tables
+from answers.decide.accepted import outputs
 from answers.decide.answer import decide
-from answers.decide.outputs import outputs
 from answers.decide.overview import Overview, narrowed
 from answers.decide.subjects import Asked, decide_one, subjects
 from answers.decide.values import Decisions
 from answers.report import words
-from answers.report.values import Curve, Map, Report, Section, Wanted
+from answers.report.words import Curve, Map, Report, Section, Wanted
 from answers.runs import notes
 from answers.wording import bracketed
 from warehouse import annotations, exclusions, queries

@@ -18,8 +18,7 @@ from analysis.search.race import (
     state,
 )
 from analysis.search.space import Aim, Arm, Place, Seen, Space
-from answers.search.candidates import candidates
-from answers.search.found import found_at, mix_of, of_traffic, step_of
+from answers.search.found import candidates, found_at, mix_of, of_traffic, step_of
 from answers.search.measured import Measured, measured
 from answers.search.recorded import START_MIN
 from answers.search.values import Out, Played, Step, Terms

@@ -13,9 +13,8 @@ from analysis.service.slo import parse
 from answers.decide.answer import decide
 from answers.decide.values import Question, Subject
 from answers.ground import Asked, ground
-from answers.search.candidates import candidates
 from answers.search.counted import bounded
-from answers.search.found import found_at, mix_of, of_traffic, step_of
+from answers.search.found import candidates, found_at, mix_of, of_traffic, step_of
 from answers.search.recorded import LINE, Read, Recorded, recorded
 from answers.search.values import Played, Step, Terms
 from answers.search.words import ended, headline

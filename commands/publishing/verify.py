@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from answers.publication.claims import contradictions
-from answers.publication.recomputed import recompute
+from answers.publication.claims import contradictions, recompute
 from commands.publishing.table import RESULTS, as_written
 from commands.publishing.write import CLAIMS, DATA
 from warehouse import attestation

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
-from answers.doors.values import GENERATION, NOT_FRESH
+from answers.doors.rows import GENERATION, NOT_FRESH
 from dashboard.api import forms
 from dashboard.api.openapi import document
 from dashboard.api.problems import handled, problem

@@ -11,7 +11,7 @@ import pyarrow as pa
 from starlette.responses import Response
 
 from answers.doors.questions import Asking
-from answers.doors.values import MEDIA, encoded
+from answers.doors.rows import MEDIA, encoded
 from dashboard.downloads import csv_bytes
 from warehouse.json_text import json_text
 

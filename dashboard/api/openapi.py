@@ -4,7 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from answers.doors.questions import QUESTIONS, Asking
-from answers.doors.values import GENERATION, NOT_FRESH
+from answers.doors.rows import GENERATION, NOT_FRESH
 from dashboard.addresses import base
 from dashboard.api import forms
 from dashboard.api.problems import MEDIA

@@ -5,9 +5,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.decide.fields import Field, fields
 from answers.decide.overview import Overview, badge
-from answers.decide.tables import line_name, size, taken, traffic_short
+from answers.decide.tables import Field, fields, line_name, size, taken, traffic_short
 from answers.decide.values import Decision, Level
 from answers.wording import percent
 from dashboard.charts import Chart, nothing

@@ -7,8 +7,16 @@ from math import nan
 import altair as alt
 import pandas as pd
 
-from answers.predict.textbook import END_TO_END, ONE_STREAM, Parameters
-from answers.predict.values import Asked, Known, Lines, Measured, Step
+from answers.predict.values import (
+    END_TO_END,
+    ONE_STREAM,
+    Asked,
+    Known,
+    Lines,
+    Measured,
+    Parameters,
+    Step,
+)
 from answers.predict.words import BAND
 from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import QUIET, amounts, colour, end_names, ends_apart, loads, tip, title

@@ -6,9 +6,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.cost.capacity import Carried
+from answers.cost.capacity import Carried, Point
 from answers.cost.tables import MET, why
-from answers.cost.trade import Point
 from answers.wording import bracketed, known
 from dashboard.charts import Chart
 from dashboard.charts.axes import NARROW, QUIET, colour, end_names, ends_apart, loads, tip, title

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.choice.expected import expected_gains
-from analysis.choice.field import Candidate, Field, Floats
+from analysis.choice.expected import Candidate, Field, Floats, expected_gains
 from analysis.evidence.launches import certain
 
 #: Drafts of two, three and five tokens, alone and at 16 at once; those of two and five as a busy machine

@@ -12,8 +12,8 @@ from analysis.money.paying import (
     basis_of,
     basis_or_raise,
     hardware_of,
+    own_prices,
 )
-from analysis.money.prices import own_prices
 from warehouse.errors import InvalidInput, UnknownKey
 
 NAN = float("nan")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.choice.field import Candidate, Field
+from analysis.choice.expected import Candidate, Field
 from analysis.choice.pick import Grounds, Server, served, taken
 from analysis.evidence.launches import certain
 from warehouse.arms import Entry

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from analysis.money.prices import PRICES, by_name, for_gpu, instances_at, own_prices
+from analysis.money.paying import PRICES, by_name, for_gpu, instances_at, own_prices
 from warehouse.errors import InvalidInput, UnknownKey
 
 OWN = {"name": "ours", "gpu": "H200", "usd_per_hour": "2.5", "date": "2026-11", "source": "lease"}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from analysis.money.cost import Basis, Demand, fleet, saving, usd_per_million
-from analysis.prediction.textbook import DecodeShare
+from analysis.prediction.reach import DecodeShare
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from analysis.choice.field import Candidate, Field
+from analysis.choice.expected import Candidate, Field
 from analysis.choice.pick import MOST_LAUNCHES, at_stake, launches_needed, launches_until
 from analysis.evidence.launches import certain
 

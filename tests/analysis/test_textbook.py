@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.prediction.textbook import DECODE_CAPS, DecodeShare, both, single_stream_speedup
+from analysis.prediction.reach import DECODE_CAPS, DecodeShare, both, single_stream_speedup
 from warehouse.errors import InvalidInput
 
 STUDY = Path(__file__).parents[2] / "examples/claims/published-study.yaml"

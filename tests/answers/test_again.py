@@ -4,7 +4,7 @@ import pytest
 
 from analysis.evidence.words import Word
 from answers.again import words
-from answers.again.values import Line
+from answers.again.words import Line
 
 
 def line(word: Word, low: float | None, high: float | None, metric="output_throughput") -> Line:

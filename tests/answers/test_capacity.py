@@ -10,10 +10,16 @@ from analysis.money.paying import Hardware, Paying
 from analysis.service.largest_load import Level, Reach
 from analysis.service.slo import Pooled, parse
 from answers.cost import tables
-from answers.cost.bounds import offered, offered_of
-from answers.cost.capacity import AtLoad, Capacity, Carried, capacity
-from answers.cost.places import Place
-from answers.cost.trade import trade
+from answers.cost.capacity import (
+    AtLoad,
+    Capacity,
+    Carried,
+    Place,
+    capacity,
+    offered,
+    offered_of,
+    trade,
+)
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Cell, Source

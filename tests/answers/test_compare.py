@@ -10,8 +10,7 @@ import pytest
 
 from answers.compare import words
 from answers.compare.answer import compare, pair_lines
-from answers.compare.contract import as_json
-from answers.compare.values import Arm, Comparison, Question
+from answers.compare.values import Arm, Comparison, Question, as_json
 from answers.decide.answer import decide
 from answers.decide.values import Question as DecideQuestion
 from warehouse.filters import Filters

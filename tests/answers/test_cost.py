@@ -10,10 +10,9 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
-from answers.cost.contract import as_json
-from answers.cost.steps import steps
-from answers.cost.tables import costs, demands, others
+from answers.cost.tables import costs, demands, others, steps
 from answers.cost.values import Money, Terms
+from answers.cost.words import as_json
 from answers.decide.values import (
     Cell,
     Decision,

@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from answers.decide.engines import (
-    EngineDifference,
-    allowed_words,
-    engine_differences,
-    engine_words,
-)
 from answers.decide.read import ground
+from answers.decide.shown import EngineDifference, allowed_words, engine_differences, engine_words
 from answers.decide.values import Question
 from warehouse.errors import UnknownKey
 from warehouse.rows import Measurement

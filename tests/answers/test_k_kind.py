@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.choice.field import Candidate
+from analysis.choice.expected import Candidate
 from answers.decide.shown import k_kind
 from warehouse.arms import Chooser
 

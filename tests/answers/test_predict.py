@@ -9,9 +9,8 @@ import pytest
 from analysis.money.paying import Paying, Refusal
 from answers.predict import words
 from answers.predict.answer import answer, known, lines, predict
-from answers.predict.contract import as_json
 from answers.predict.read import subjects
-from answers.predict.values import Answer, Asked, Cost, Known, Refused
+from answers.predict.values import Answer, Asked, Cost, Known, Refused, as_json
 from tests.dashboard.conftest import source
 from tests.dashboard.tuning.conftest import arm, fill_study, tuned_cell
 from warehouse.contract import Facts

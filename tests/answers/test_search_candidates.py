@@ -5,7 +5,7 @@ import numpy as np
 from analysis.search.proof import Standing
 from analysis.search.race import End, Next, State
 from analysis.search.space import Aim, Arm, Launch, Lengths, Place, Seen, Space
-from answers.search.candidates import candidates
+from answers.search.found import candidates
 
 ARMS = ("baseline", "k1", "k2", "k3", "k4")
 SPACE = Space(

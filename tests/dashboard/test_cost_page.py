@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from analysis.money.paying import Paying
 from answers.cost.answer import cost as cost_of
-from answers.cost.capacity import capacity, within
-from answers.cost.trade import trade
+from answers.cost.capacity import capacity, trade, within
 from answers.cost.values import Money, Terms
 from answers.decide.answer import decide
 from answers.decide.values import Question, Traffic

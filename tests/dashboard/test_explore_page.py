@@ -12,7 +12,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from answers.explore import read, words
-from answers.explore.question import cells_sql, marks_sql
 from answers.explore.values import (
     AGGREGATIONS,
     EACH,
@@ -23,6 +22,8 @@ from answers.explore.values import (
     Mark,
     Marks,
     Pick,
+    cells_sql,
+    marks_sql,
 )
 from answers.explore.words import MOST_MARKS
 from dashboard.charts import explore as charts_explore

@@ -19,7 +19,7 @@ from answers.decide.values import Question
 from answers.explore import read as read_explore
 from answers.explore.values import KEYS, Amount, Pick
 from answers.report.answer import report
-from answers.report.values import Wanted
+from answers.report.words import Wanted
 from answers.runs import notes
 from answers.runs import read as read_runs
 from answers.runs.values import Run

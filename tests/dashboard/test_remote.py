@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import draftboard
-from analysis.money.paying import Paying
-from analysis.money.prices import Price
+from analysis.money.paying import Paying, Price
 from answers.cost.values import Terms
 from tests.api_server import api_served
 from warehouse.errors import InvalidInput

@@ -19,7 +19,7 @@ from answers.decide.overview import overviews
 from answers.decide.tables import summary
 from answers.decide.values import Decisions, Question
 from answers.report.answer import report
-from answers.report.values import Report, Section, Wanted
+from answers.report.words import Report, Section, Wanted
 from dashboard.report import html
 from dashboard.shelf import open_shelf
 from warehouse.errors import InvalidInput, UnknownKey

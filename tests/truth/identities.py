@@ -20,7 +20,7 @@ from answers.decide.overview import Overview, overviews
 from answers.decide.tables import by_load
 from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
-from answers.report.values import Grid, Wanted
+from answers.report.words import Grid, Wanted
 from dashboard.api.app import application
 from tests.commands.asking import run, told
 from tests.dashboard.opening import opened

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.choice.expected import expected_gains
-from analysis.choice.field import Candidate, Field
+from analysis.choice.expected import Candidate, Field, expected_gains
 from analysis.choice.pick import Grounds, served
 from analysis.evidence.launches import Tails, balanced_residuals, spread
 from tests.truth.figures import mean_printed, points_at_most, ratio_at_most

@@ -6,9 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from answers.cost.answer import cost
-from answers.cost.capacity import capacity, within
-from answers.cost.places import kept_to
-from answers.cost.trade import trade
+from answers.cost.capacity import capacity, kept_to, trade, within
 from answers.cost.values import Costs, Money, Terms
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide

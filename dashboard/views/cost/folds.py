@@ -7,15 +7,12 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from analysis.money.cost import MILLION, Demand
-from analysis.money.paying import Paying
-from analysis.money.prices import PRICES
+from analysis.money.paying import PRICES, Paying
 from answers.cost import tables
-from answers.cost.bounds import offered
-from answers.cost.capacity import Capacity, Carried, capacity
-from answers.cost.contract import capacity_json, money_json, trade_json
-from answers.cost.steps import steps
-from answers.cost.trade import trade
+from answers.cost.capacity import Capacity, Carried, capacity, offered, trade
+from answers.cost.tables import steps
 from answers.cost.values import Costs, Money, Terms
+from answers.cost.words import capacity_json, money_json, trade_json
 from answers.decide.values import Question
 from dashboard import offered as there
 from dashboard.charts.pareto import slo_strips

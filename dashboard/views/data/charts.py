@@ -9,8 +9,17 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare.words import metric_name
 from answers.explore import read, words
-from answers.explore.question import marks_sql
-from answers.explore.values import AGGREGATIONS, KEYS, Amount, Behind, Clicked, Key, Panel, Pick
+from answers.explore.values import (
+    AGGREGATIONS,
+    KEYS,
+    Amount,
+    Behind,
+    Clicked,
+    Key,
+    Panel,
+    Pick,
+    marks_sql,
+)
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.charts.spec import Drawing, specification
 from dashboard.components import TABLE_ROWS, Shown, copied, explanation, plain, table

@@ -9,13 +9,19 @@ import streamlit as st
 from streamlit import column_config as col
 
 from answers.decide import tables
-from answers.decide.accepted import accepted, accepted_in, rule_rows, rules
-from answers.decide.changes import changes
-from answers.decide.fields import behind, fields
-from answers.decide.outputs import operating_cell, outputs_of
+from answers.decide.accepted import (
+    accepted,
+    accepted_in,
+    changes,
+    operating_cell,
+    outputs_of,
+    rule_rows,
+    rules,
+)
 from answers.decide.overview import Overview
 from answers.decide.subjects import Named
-from answers.decide.tiles import tiles as tiles_of
+from answers.decide.tables import behind, fields
+from answers.decide.tables import tiles as tiles_of
 from answers.decide.values import Cell, Decision, Question
 from dashboard.charts import decide as charts
 from dashboard.charts.spec import Drawing, specification

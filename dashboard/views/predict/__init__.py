@@ -10,8 +10,7 @@ from answers.predict.acceptance import Asked as Accepting
 from answers.predict.acceptance import Measure, Over, headline, lines, of_family
 from answers.predict.answer import answer, known
 from answers.predict.answer import lines as predicted_lines
-from answers.predict.families import Family, families
-from answers.predict.read import Subject, subjects
+from answers.predict.read import Family, Subject, families, subjects
 from answers.predict.values import Answer, Asked, Known
 from answers.predict.words import BAND
 from answers.wording import bracketed

@@ -6,13 +6,11 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.prediction.textbook import DECODE_CAPS
+from analysis.prediction.reach import DECODE_CAPS
 from answers.decide.accepted import Accepted, acceptance_rows
-from answers.predict import textbook as book
-from answers.predict.families import measured
-from answers.predict.read import Subject
-from answers.predict.textbook import Parameters
-from answers.predict.values import Answer, Asked, Known, Offer, Table
+from answers.predict import values as book
+from answers.predict.read import Subject, measured
+from answers.predict.values import Answer, Asked, Known, Offer, Parameters, Table
 from answers.predict.words import numbers, prompts_unknown
 from dashboard.charts.forecast import Sheet, withheld
 from dashboard.charts.forecast import textbook as draw_textbook

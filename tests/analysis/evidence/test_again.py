@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.evidence.again import again
+from analysis.evidence.effects import again
 
 NONE = np.empty((0, 1))
 

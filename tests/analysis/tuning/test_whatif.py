@@ -9,12 +9,11 @@ import pytest
 
 from analysis.drafts.acceptance import position_counts
 from analysis.matching.arms import load_points, of_family
-from analysis.prediction.forecast import Forecast, forecast
 from analysis.prediction.posterior import LEVEL
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
 from analysis.prediction.trials import Withheld
-from analysis.prediction.whatif import Model, Prediction, build
+from analysis.prediction.whatif import Forecast, Model, Prediction, build, forecast
 from warehouse.errors import InvalidInput
 
 Study = Callable[..., Any]

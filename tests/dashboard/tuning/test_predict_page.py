@@ -15,10 +15,8 @@ from answers.predict.acceptance import Asked as Accepting
 from answers.predict.acceptance import Line, headline, of_family
 from answers.predict.acceptance import lines as accepted_lines
 from answers.predict.answer import known, lines
-from answers.predict.families import Family, families
-from answers.predict.read import subjects
-from answers.predict.textbook import Parameters
-from answers.predict.values import Asked, Lines
+from answers.predict.read import Family, families, subjects
+from answers.predict.values import Asked, Lines, Parameters
 from dashboard.charts import forecast
 from dashboard.charts.acceptance import acceptance
 from dashboard.charts.forecast import Sheet, textbook, withheld

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from answers.decide.answer import decide
-from answers.decide.fields import fields
+from answers.decide.tables import fields
 from answers.decide.values import Decision, Question
 from dashboard.charts import decide as charts
 from dashboard.links import cell_link
