@@ -14,7 +14,7 @@ def derive_facts(root: Path) -> None:
     if cells_held(root) < LEAST_CELLS:
         return
     from answers.derive import derive
-    from commands.interrupts import working
+    from commands.output import working
 
     try:
         with working("deriving what pages show"):

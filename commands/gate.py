@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.annotating import author_option, author_or_unknown
+from commands.exclude import author_option, author_or_unknown
 from commands.options import (
     filter_options,
     filters_from,
@@ -163,8 +163,7 @@ def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) 
     from answers.decide.answer import decide
     from answers.decide.overview import overviews
     from answers.decide.values import Question
-    from commands.gate_comment import comment
-    from commands.github import pull_request
+    from commands.gate_files import comment, pull_request
     from warehouse.store import Reader, warehouse_path
 
     try:

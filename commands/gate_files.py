@@ -2,12 +2,190 @@
 
 import hashlib
 import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import httpx
+
+from answers.wording import markdown
+from warehouse.errors import InvalidInput
+
 if TYPE_CHECKING:
+    from answers.decide.overview import Overview
     from answers.trend.answer import Line, Trend
+
+
+# --- What the gate found, as a comment on a pull request: the verdict, what became worse, the decision.
+
+
+#: GitHub takes 65,536 letters of a comment; a name may be long.
+_MOST_LINES, _MOST_DECISIONS, _LONGEST = 20, 6, 60_000
+_HEADER = ("series", "metric", "change", "95 % interval", "budget", "since", "changed with it")
+_SIGNS = {"fine": "✅", "regression": "❌", "not enough evidence": "❔"}
+
+
+def comment(found: "Trend", decided: "Sequence[Overview]") -> str:
+    """Return the comment in Markdown. Nothing in a name or a text of a result is markup."""
+    parts = [
+        f"### {_SIGNS[found.status]} Draftboard: {found.status}",
+        f"{markdown(found.headline)}. {markdown(found.summary)}".strip(),
+        *_worse([line for line in found.lines if line.status == "regression"]),
+        *_decided(decided),
+    ]
+    return "\n\n".join(parts)[:_LONGEST] + "\n"
+
+
+def _worse(lines: "Sequence[Line]") -> list[str]:
+    if not lines:
+        return []
+    rows = [_row(_HEADER), "|" + "---|" * len(_HEADER), *map(_cells, lines[:_MOST_LINES])]
+    left = len(lines) - _MOST_LINES
+    return ["\n".join(rows), *([f"{left:,} more became worse."] if left > 0 else [])]
+
+
+def _cells(line: "Line") -> str:
+    told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
+    return _row((*told, line.changed_text))
+
+
+def _row(values: Sequence[str]) -> str:
+    return f"| {' | '.join(map(markdown, values))} |"
+
+
+def _decided(decided: "Sequence[Overview]") -> list[str]:
+    if not decided:
+        return []
+    told = [f"**{markdown(one.name)}**\n\n{markdown(one.paragraph)}" for one in decided]
+    left = len(told) - _MOST_DECISIONS
+    more = [f"{left:,} more: draftboard verdict."] if left > 0 else []
+    inside = "\n\n".join([*told[:_MOST_DECISIONS], *more])
+    return [
+        f"<details><summary>Speculative decoding: the decision</summary>\n\n{inside}\n\n</details>"
+    ]
+
+
+# --- A comment on the pull request of a GitHub workflow: written once, then changed.
+
+
+_PATIENCE_S = 30.0
+_PAGE = 100
+_NEEDED = ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "GITHUB_EVENT_PATH")
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """Where a comment goes. ``comments``: address of the comments of the pull request; ``mark``: how
+    the comment of this job begins, which nobody sees."""
+
+    api: str
+    repository: str
+    number: int
+    token: str
+    mark: str
+
+    @property
+    def _issues(self) -> str:
+        return f"/repos/{self.repository}/issues"
+
+    def say(self, text: str) -> str:
+        """Write the comment, or change the one that this job wrote before. Returns its address.
+
+        Raises InvalidInput where GitHub does not take it.
+        """
+        body = {"body": f"{self.mark}\n{text}"}
+        try:
+            with self._client() as client:
+                own = self._own(client)
+                path = (
+                    f"{self._issues}/comments/{own}"
+                    if own
+                    else f"{self._issues}/{self.number}/comments"
+                )
+                return str(
+                    _checked(client.request("PATCH" if own else "POST", path, json=body))[
+                        "html_url"
+                    ]
+                )
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            raise InvalidInput(
+                f"The comment was not written: {type(error).__name__} ({error})."
+            ) from None
+
+    def _client(self) -> httpx.Client:
+        said = {
+            "Authorization": f"Bearer {self.token}", "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }  # fmt: skip
+        return httpx.Client(base_url=self.api, headers=said, timeout=_PATIENCE_S)
+
+    def _own(self, client: httpx.Client) -> int | None:
+        """Return the number of the comment that this job wrote before; None where there is none.
+
+        A stranger may begin a comment with the same mark, so its author has to be ours.
+        """
+        answer = client.get("/user")
+        login = str(answer.json()["login"]) if answer.is_success else None
+        for one in self._comments(client):
+            author = one.get("user") or {}
+            ours = author.get("login") == login if login else author.get("type") == "Bot"
+            if ours and str(one.get("body", "")).startswith(self.mark):
+                return int(one["id"])
+        return None
+
+    def _comments(self, client: httpx.Client) -> Iterator[dict[str, Any]]:
+        path: str | None = f"{self._issues}/{self.number}/comments?per_page={_PAGE}"
+        while path:
+            answer = client.get(path)
+            yield from _checked(answer)
+            path = answer.links.get("next", {}).get("url")
+
+
+def _checked(answer: httpx.Response) -> Any:
+    """Return what GitHub answered. Raises InvalidInput for a refusal, in GitHub's own words."""
+    if answer.is_success:
+        return answer.json()
+    kind = answer.headers.get("content-type", "")
+    said = answer.json().get("message") if kind.startswith("application/json") else None
+    raise InvalidInput(
+        f"The comment was not written: GitHub answered {answer.status_code} ({said or answer.reason_phrase}); "
+        "the job needs `permissions: pull-requests: write`, and a pull request from a fork has none."
+    )
+
+
+def pull_request(said: Mapping[str, str] = os.environ) -> PullRequest:
+    """Return the pull request of the workflow at hand, from the variables that GitHub sets.
+
+    Raises InvalidInput where this is no workflow of a pull request.
+    """
+    missing = [name for name in _NEEDED if not said.get(name)]
+    if missing:
+        raise InvalidInput(
+            f"--comment is for a workflow of GitHub: {', '.join(missing)} is not set; leave --comment out."
+        )
+    return PullRequest(
+        said.get("GITHUB_API_URL", "https://api.github.com"), said["GITHUB_REPOSITORY"],
+        _number(Path(said["GITHUB_EVENT_PATH"])), said["GITHUB_TOKEN"],
+        f"<!-- draftboard gate: {said.get('GITHUB_WORKFLOW', '')} / {said.get('GITHUB_JOB', '')} -->",
+    )  # fmt: skip
+
+
+def _number(path: Path) -> int:
+    try:
+        event = json.loads(path.read_text(encoding="utf-8"))
+        return int(event["pull_request"]["number"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"{path.name} names no pull request; run the gate with --comment on: pull_request only."
+        ) from None
+
+
+# ---
+
 
 Json = dict[str, Any]
 #: The rules, as SARIF lists them: id -> (what it says, its level).

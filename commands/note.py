@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.annotating import author_option, author_or_unknown, target_of_run
+from commands.exclude import author_option, author_or_unknown, target_of_run
 from commands.options import json_option, whole_warehouse_option
 from warehouse.json_text import json_text
 

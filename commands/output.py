@@ -1,13 +1,132 @@
 """Tables on a terminal."""
 
-from collections.abc import Sequence
-from typing import Literal
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Literal
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from warehouse.controls import for_terminal
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+# --- One progress bar for people, shown only when a command takes longer than a second.
+
+
+_DELAY = 1.0
+
+
+@contextmanager
+def progress(what: str, total: int, as_bytes: bool = True) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is told how much was done since its last call; it draws on stderr where
+    that is a terminal.
+
+    ``total``, in bytes or in steps, is what all of it will add up to.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    with _bar(what, total, as_bytes) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str, total: int, as_bytes: bool) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )  # fmt: skip
+
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+        DownloadColumn() if as_bytes else MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    task = bar.add_task(what, total=total)
+    with shown_late(bar):
+        yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def shown_late(shown: "Progress") -> Iterator[None]:
+    """Draw ``shown`` once the block has taken a second, until it ends."""
+    delayed = threading.Timer(_DELAY, shown.start)
+    delayed.daemon = True
+    delayed.start()
+    try:
+        yield
+    finally:
+        delayed.cancel()
+        delayed.join()
+        shown.stop()
+
+
+# --- How a command that runs for long ends when it is asked to.
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say ``what`` is being done, with the time so far, on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with _spinner(what):
+        yield
+
+
+@contextmanager
+def _spinner(what: str) -> Iterator[None]:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = Progress(
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    shown.add_task(what, total=None)
+    with shown_late(shown):
+        yield
+
+
+@contextmanager
+def ended_by_signals(said: str) -> Iterator[None]:
+    """Turn Ctrl-C and a scheduler's SIGTERM into KeyboardInterrupt inside; then print ``said`` and
+    exit.
+
+    The exit status is 128 + the signal's number, as a shell tells it.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        number = error.args[0] if error.args else signal.SIGINT
+        click.echo(said, err=True)
+        raise SystemExit(128 + int(number)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# ---
 
 
 def show_table(

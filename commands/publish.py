@@ -53,8 +53,7 @@ def verify(place: str, key: Path | None) -> None:
 
     Example: draftboard verify https://example.com/set --key publisher.pub
     """
-    from commands.publishing.fetch import fetched
-    from commands.publishing.verify import check
+    from commands.publishing.fetch import check, fetched
 
     with fetched(place) as folder:
         found = check(folder, key)

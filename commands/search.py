@@ -131,7 +131,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
-    from commands.interrupts import ended_by_signals
+    from commands.output import ended_by_signals
     from commands.search_study import Place, laid_out, look, search_on
 
     where = [word for name in ("on", "cluster") if given[name] is not None

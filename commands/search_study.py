@@ -5,30 +5,142 @@ made anew. So a search that was killed anywhere goes on from what lies there.
 """
 
 import json
+import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from filelock import FileLock, Timeout
 
 from commands.ours import PROGRAM, asked, rejected
-from commands.search_check import check, refused
-from commands.search_drops import given_up, good, key_of, lost_min
 from commands.search_plan import dataset_and_load, planned
 from commands.search_proof import write_proof
-from warehouse.errors import RunnerError
+from warehouse.attempts import failed_of
+from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:
     from answers.search.live import Live, Order, Planned
     from answers.search.values import Out, Terms
     from commands.search_board import Telling
     from warehouse.store import Reader
+
+
+# --- The quality gate of a search: a command of the user's that looks at what an arm answered.
+#
+# It is given the folder of the arm's drops as its last word, once for each arm; a status other than 0 puts
+# the arm out. What it said lies in that folder, so that it is not asked again after an interruption.
+
+
+#: Hidden, so that no ingest takes it for a result.
+_NAME = ".check.json"
+_TEXT = 300
+
+
+def check(folder: Path, command: str) -> None:
+    """Look at the arm whose drops lie in ``folder``, unless this command did. Raises InvalidInput where
+    the command cannot be started."""
+    if not folder.is_dir() or _said(folder).get("command") == command:
+        return
+    try:
+        done = subprocess.run(
+            [*shlex.split(command), str(folder)], stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", check=False,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"--check: {command!r} cannot be started ({error}); give a command that takes the folder of "
+            "an arm's drops as its last word and ends with status 0 where the arm may be taken."
+        ) from None
+    lines = (done.stdout + done.stderr).strip().splitlines() or [f"status {done.returncode}"]
+    said = {"command": command, "status": done.returncode, "said": lines[-1][:_TEXT]}
+    (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
+
+
+def refused(drops: Path, command: str) -> "tuple[Out, ...]":
+    """Return the arms that the command puts out, by what it said of them."""
+    from answers.search.values import Out
+
+    told = {path.parent.name: _said(path.parent) for path in sorted(drops.glob(f"*/{_NAME}"))}
+    return tuple(
+        Out(arm, f"{command} refuses its answers: {said['said']}")
+        for arm, said in told.items()
+        if said.get("command") == command and said["status"]
+    )
+
+
+def _said(folder: Path) -> dict[str, Any]:
+    """What was said of an arm; nothing where nobody looked, or the file was cut short."""
+    try:
+        found = json.loads((folder / _NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# --- What the drops of a search say before anything is ingested: good cells, and who is out, why.
+
+
+def good(folder: Path) -> Iterator[Path]:
+    """Yield the records of the good cells in the folder of a study."""
+    found = folder.glob("*/tp*/*/c*/record.json")
+    return (path for path in found if failed_of(path.parent.name) is None)
+
+
+def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
+    """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
+    measured since."""
+    from answers.search.values import Out
+
+    done = {key_of(path) for path in good(folder)}
+    found: dict[str, Out] = {}
+    for path, name, attempt in _failed(folder):
+        cell = _key(path.parent.with_name(name)) if name else ""
+        if attempt >= attempts and cell not in done:
+            arm, _, dataset, load = cell.split("/")
+            why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
+            where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
+            found[arm] = Out(arm, f"{where}: {why}")
+    return tuple(found.values())
+
+
+def lost_min(folder: Path) -> float:
+    """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
+    to the end of the last: they are spent like those of good ones."""
+    spans: dict[tuple[str, int], list[datetime]] = {}
+    for path, _, attempt in _failed(folder):
+        said = json.loads(path.read_bytes())
+        told = [said.get(name) for name in ("started_at", "ended_at")]
+        moments = [datetime.fromisoformat(one) for one in told if isinstance(one, str)]
+        spans.setdefault((str(said.get("launch")), attempt), []).extend(moments)
+    return sum((max(one) - min(one)).total_seconds() / 60 for one in spans.values() if one)
+
+
+def _failed(folder: Path) -> Iterator[tuple[Path, str, int]]:
+    """Yield the records of failed cells, the names of their cells' folders, and which attempts they
+    were."""
+    for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
+        yield path, *(failed_of(path.parent.name) or ("", 0))
+
+
+def key_of(record: Path) -> str:
+    """The cell of the plan that a record is of."""
+    return _key(record.parent).partition("@")[0]
+
+
+def _key(folder: Path) -> str:
+    """``draft-k3/tp1/code/c16-r0`` of the folder of a cell."""
+    return "/".join(folder.parts[-4:])
+
+
+# ---
+
 
 _GRACE_S = 180.0
 #: How long a machine gets to be itself again, and how often in a row.

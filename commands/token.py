@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from commands.annotating import author_option, author_or_unknown
+from commands.exclude import author_option, author_or_unknown
 from commands.options import whole_warehouse_option
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from commands.decide_options import question_from, question_options
-from commands.interrupts import working
 from commands.options import filter_options, warehouse_option
+from commands.output import working
 from warehouse.errors import InvalidInput
 
 #: Streamlit tells whoever uses its cache outside a page that there is no page.

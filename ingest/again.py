@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ingest.columns import column_map
 from ingest.discovery import Unit, find_units
 from ingest.pipeline import Intake, Options, Outcome, Store
 from ingest.settings import checked_facts
+from ingest.table import column_map
 from warehouse.errors import InvalidInput
 from warehouse.store_old import Known
 

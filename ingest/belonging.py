@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ingest.formats import FORMATS
-from ingest.meta_file import is_meta, meta_files
 from ingest.model import Content
 from ingest.read import open_content
+from ingest.settings import is_meta, meta_files
 from ingest.sniff import is_report, recognised
 from warehouse.errors import InvalidInput
 

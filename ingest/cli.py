@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.deriving import derive_new_facts
-from commands.progress import progress
+from commands.output import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
 from warehouse.json_text import json_text
@@ -162,12 +162,11 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
     nursery()
-    from ingest.columns import read_columns
-    from ingest.facts_file import read_facts
-    from ingest.limits import Limits
+    from ingest.exchange import Limits
     from ingest.pipeline import Options
-    from ingest.served_with import served_with
-    from ingest.settings import checked_facts, parse_settings
+    from ingest.settings import checked_facts, parse_settings, read_facts
+    from ingest.speculation import served_with
+    from ingest.table import read_columns
 
     try:
         command = given["served_with"]

@@ -13,8 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Self
 
-from ingest.exchange import Job, Question, Refused, Result, Task
-from ingest.limits import weight
+from ingest.exchange import Job, Question, Refused, Result, Task, weight
 from ingest.nursery import nursery
 from warehouse.errors import DraftboardError
 

@@ -11,21 +11,18 @@ from itertools import chain
 from pathlib import Path
 
 from ingest import lines, table
-from ingest.acceptance import finished
-from ingest.attainment import with_attainment
 from ingest.belonging import of_first, stood_for, with_companions
-from ingest.checks import require_storable
+from ingest.checks import finished, require_storable, with_attainment, without_uncounted
 from ingest.clean import clean_cell, clean_text
-from ingest.columns import ColumnMap
 from ingest.discovery import Unit, unreadable
 from ingest.exchange import Known, Options, Read, Result, Table
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
-from ingest.meta_file import facts_beside
 from ingest.model import Content, Context, Parsed
 from ingest.read import open_content
+from ingest.settings import facts_beside
 from ingest.sniff import is_report, sniff
-from ingest.uncounted import without_uncounted
+from ingest.table import ColumnMap
 from ingest.unreadable import BROKEN, sentence
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.published import is_table

@@ -15,15 +15,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ingest import watch_recall
 from ingest.clean import clean_text
 from ingest.discovery import Unit, find_units
 from ingest.formats.drop import RECORD
 from ingest.pipeline import Options, Outcome, ingest_units
-from ingest.watch_lines import Lines
-from ingest.watch_memory import Memory
-from ingest.watch_scan import Scan, Sighting
-from ingest.watch_stop import Stop
+from ingest.watch_cli import Lines, Stop
+from ingest.watch_memory import Memory, Scan, Sighting, keep, recall
 from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store import current_generation, open_writer
@@ -69,7 +66,7 @@ class Watcher:
         self._stop = stop
         self._lines = lines
         self._memory = Memory()
-        self._memory.recall(watch_recall.recall(asked.root, asked.options))
+        self._memory.recall(recall(asked.root, asked.options))
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
@@ -140,7 +137,7 @@ class Watcher:
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
         if self._memory.rejections() != before:
-            watch_recall.keep(self._asked.root, self._asked.options, self._memory.rejections())
+            keep(self._asked.root, self._asked.options, self._memory.rejections())
         return outcome
 
     def _until(self) -> float:

@@ -12,8 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 
-from ingest.exchange import Job, NotWritten, Question, Refused, Result, Task
-from ingest.limits import Allowed
+from ingest.exchange import Allowed, Job, NotWritten, Question, Refused, Result, Task
 from ingest.reading import read_unit
 from ingest.unreadable import sentence
 from warehouse.errors import DraftboardError, InvalidInput

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.interrupts import ended_by_signals
 from commands.options import judging_options
+from commands.output import ended_by_signals
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:

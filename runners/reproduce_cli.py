@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from commands.interrupts import ended_by_signals
+from commands.output import ended_by_signals
 from runners.measuring.layout import Layout, results_writable, write_study_copy
 from runners.measuring.progress import Count, progress
 from runners.measuring.resume import Now

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from commands.interrupts import ended_by_signals
+from commands.output import ended_by_signals
 from runners.executors import Executor, Job
 from runners.executors.local import Local, spread
 from runners.executors.options import executor_from, executor_options

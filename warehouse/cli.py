@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from commands.interrupts import working
-from commands.progress import progress
+from commands.output import progress, working
 from warehouse import annotations, export, maintenance
 from warehouse import maintenance as compaction
 from warehouse import store_write as store_convert

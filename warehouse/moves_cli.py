@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from commands.interrupts import working
+from commands.output import working
 from warehouse import maintenance as retention
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.store import open_writer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.progress import progress
+from commands.output import progress
 from warehouse.annotations import excluded_runs
 from warehouse.cli_options import WAREHOUSE
 from warehouse.errors import DraftboardError, InvalidInput

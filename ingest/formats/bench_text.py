@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ingest.formats import sglang_bench, sglang_facts
-from ingest.formats.vllm_bench import Bench, acceptance, means
+from ingest.formats.vllm_bench import Bench, acceptance, latencies, means
 from ingest.formats.vllm_facts import load_of
-from ingest.formats.vllm_latencies import latencies
 from ingest.left_out import left_out
 from ingest.level import Level, cell_of, reported
 from ingest.model import Content, Context, Parsed

@@ -20,16 +20,13 @@ import msgspec
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from ingest.compiled import compiled
 from ingest.counters import Window, before_after, over_window, samples_within
-from ingest.engine_settings import merged, of_vllm
+from ingest.engine_settings import cache_measurements, compiled, merged, of_vllm
 from ingest.formats.vllm_facts import LOCAL_TIME
-from ingest.machine import Machine, means, read_machine
-from ingest.machine_flags import circumstances
+from ingest.machine import Machine, circumstances, means, read_machine
 from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import head_of_file, open_content
 from ingest.samples import Series, read_series
-from ingest.server_cache import cache_measurements
 from ingest.speculation import completed
 from ingest.unread_counters import is_unread, told, unread_snapshots
 from ingest.unreadable import UNREADABLE, why

@@ -13,9 +13,7 @@ from analysis.drafts.acceptance import from_requests
 from ingest import not_a_number
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
-from ingest.formats.guidellm_facts import facts_of
-from ingest.formats.guidellm_punctual import late
-from ingest.formats.guidellm_reported import reported
+from ingest.formats.guidellm_facts import facts_of, late, reported
 from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
 from ingest.model import Content, Context, Parsed

@@ -1,14 +1,97 @@
 """The facts of a cell that a GuideLLM report states; what it does not state stays unknown."""
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_requests import Asked
-from ingest.formats.guidellm_shape import Benchmark, Report
+from ingest.formats.guidellm_shape import Benchmark, Metrics, Report, Request, Summary
 from ingest.prompts import Body
+from warehouse.catalogue import METRICS, PERCENTILES
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.prompt_hash import prompt_set_hash
+from warehouse.rows import Flag, Measurement
+
+# --- What a GuideLLM report says of itself, in the catalogue's words; its units are already ours.
+
+
+_NAMES = {
+    "output_throughput": "output_tokens_per_second",
+    "total_throughput": "tokens_per_second",
+    "request_throughput": "requests_per_second",
+    "achieved_concurrency": "request_concurrency",
+    "ttft": "time_to_first_token_ms",
+    "itl": "inter_token_latency_ms",
+    "tpot": "time_per_output_token_ms",
+    "request_latency": "request_latency",
+    "prompt_tokens": "prompt_token_count",
+    "output_tokens": "output_token_count",
+}
+
+
+def reported(metrics: Metrics) -> Iterator[Measurement]:
+    """Yield the values that the report states of successful requests; of rates only the mean, since
+    their other statistics are instantaneous."""
+    for metric, name in _NAMES.items():
+        group = getattr(metrics, name)
+        if group is not None and group.successful is not None:
+            for statistic, value in _statistics(group.successful, METRICS[metric].distribution):
+                if value is not None and math.isfinite(value):
+                    yield Measurement("reported", metric, statistic, value)
+
+
+def _statistics(summary: Summary, distribution: bool) -> Iterator[tuple[str, float | None]]:
+    yield "mean", summary.mean
+    if not distribution:
+        return
+    yield from (("std", summary.std_dev), ("min", summary.min), ("max", summary.max))
+    percentiles = {"p50": summary.median} | (summary.percentiles or {})
+    yield from ((p, percentiles.get(p)) for p in PERCENTILES)
+
+
+# --- Whether GuideLLM sent the requests of an open load when it meant to.
+
+
+_SCHEDULED = ("constant", "poisson", "trace")
+#: Seconds by which one request in twenty may be later than the most punctual one.
+_LATE_S = 0.25
+
+
+def late(benchmark: Benchmark, records: list[Request]) -> tuple[Flag, ...]:
+    """Return a flag where arrivals were not those of the load that was asked for.
+
+    A client that is starved, or starts after the first times are over, sends in heaps.
+    """
+    strategy = at(benchmark.config, "strategy")
+    if (at(strategy, "type_") or at(strategy, "kind")) not in _SCHEDULED:
+        return ()
+    timings = [r.info.timings for r in records if r.info and r.info.timings]
+    lags = np.array(
+        [t.request_start - t.targeted_start for t in timings
+         if t.request_start and t.targeted_start],
+        dtype=np.float64,
+    )  # fmt: skip
+    if lags.size < 2:
+        return ()
+    behind = float(np.quantile(lags - lags.min(), 0.95, method="inverted_cdf"))
+    if behind <= _LATE_S:
+        return ()
+    return (
+        Flag(
+            "sent_late",
+            "warning",
+            f"One request in twenty was sent {behind:.2f} s or more behind its time, so arrivals "
+            "are not those of the load; give the load generator a core of its own, or lower the rate.",
+        ),
+    )
+
+
+# ---
+
 
 #: Strategies that may have a limit of requests at once; sweeps are made of these.
 _LIMITED = ("throughput", "constant", "poisson")

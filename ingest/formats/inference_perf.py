@@ -9,21 +9,240 @@ percentiles are interpolated.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ingest import not_a_number
-from ingest.formats import inference_perf_requests as records
-from ingest.formats.inference_perf_facts import facts_of
-from ingest.level import Level, cell_of, reported
-from ingest.lines import head_of, members, starts_object
+from ingest.level import Level, Requests, cell_of, reported
+from ingest.lines import head_of, load_yaml, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, number, section
+from ingest.prompts import Body, prompt_text
+from ingest.read import json_bytes
+from ingest.stated import count, number, positive, section
 from ingest.unreadable import UNREADABLE, refusal
-from ingest.yaml_text import load_yaml
 from warehouse.errors import InvalidInput
+from warehouse.prompt_hash import hash_text, prompt_set_hash
 from warehouse.rows import Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
+
+# --- What the settings of an inference-perf run and the load of a stage say of a cell.
+
+
+_FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
+_SERVERS = ("vllm", "sglang", "tgi")
+
+
+def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
+    """Return the facts; ``told`` is the report's own load. None for what neither says."""
+    server, data = _object(settings.get("server")), _object(settings.get("data"))
+    kind = server.get("type")
+    ignore = server.get("ignore_eos")
+    return {
+        "model": server.get("model_name") or None,
+        "engine": kind if kind in _SERVERS else None,
+        "evidence": "mock" if kind == "mock" else None,
+        "request_format": _FORMATS.get(str(_object(settings.get("api")).get("type"))),
+        "dataset": _dataset(data),
+        "ignore_eos": ignore if isinstance(ignore, bool) else None,
+        **_load(_object(settings.get("load")), told, stage),
+    }
+
+
+def _dataset(data: dict[str, Any]) -> str | None:
+    """Name the dataset by the kind of data: a file by its name, random texts by the lengths asked
+    for."""
+    kind, path = data.get("type"), data.get("path")
+    if isinstance(path, str) and path:
+        return path.rstrip("/").rpartition("/")[2]
+    if not isinstance(kind, str):
+        return None
+    lengths = [
+        number(_object(data.get(f"{side}_distribution")), "mean") for side in ("input", "output")
+    ]
+    return kind if None in lengths else f"{kind} {lengths[0]:g}/{lengths[1]:g}"
+
+
+def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
+    """Return the load of a stage; a summary of several stages has none."""
+    stages = load.get("stages")
+    listed = [one for one in stages if isinstance(one, dict)] if isinstance(stages, list) else []
+    place = 0 if stage is None and len(listed) == 1 else stage
+    own = listed[place] if place is not None and place < len(listed) else {}
+    at_once = positive(told, "concurrency") or positive(own, "concurrency_level")
+    if at_once is not None:
+        return {"load_profile": "concurrent", "concurrency": int(at_once)}
+    rate = positive(own, "rate") or positive(told, "requested_rate")
+    kind = load.get("type")
+    arrivals = kind if kind in ("constant", "poisson") else None
+    return {"load_profile": arrivals, "rate": rate} if rate is not None else {}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# --- The requests of an inference-perf run: one list for all its stages, times of one monotonic clock.
+
+
+_LIST = re.compile(rb'\[\s*\{\s*"start_time":\s*[-+.\deE]+,\s*"end_time":')
+
+
+class Response(msgspec.Struct):
+    """What the server answered to a request, since 0.6."""
+
+    output_tokens: int | None = None
+    output_token_times: list[float] | None = None
+    server_usage: dict[str, Any] | None = None
+
+
+class Info(msgspec.Struct):
+    """Counts and times of a request: in parts of their own since 0.6, flat before."""
+
+    response_metrics: Response | None = None
+    request_metrics: dict[str, Any] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    output_token_times: list[float] | None = None
+
+
+class Entry(msgspec.Struct):
+    """One request. Its body is JSON in a text."""
+
+    start_time: float
+    end_time: float
+    request: Any = None
+    info: Info | None = None
+    error: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The requests of a stage or of all, and what their bodies say."""
+
+    requests: Requests
+    completed: int
+    errored: int
+    duration: float
+    facts: dict[str, Any]
+
+
+_entries = msgspec.json.Decoder(list[Entry]).decode
+_body = msgspec.json.Decoder(Body).decode
+
+
+def is_list(head: bytes) -> bool:
+    """Return whether a head begins a list of inference-perf's requests."""
+    return _LIST.match(head) is not None
+
+
+def read(data: memoryview, place: tuple[int, int] | None = None, total: int = 0) -> Found:
+    """Read the requests; with ``place`` those that started first to last of ``total``.
+
+    Raises InvalidInput. A place that does not fit the list holds nothing.
+    """
+    try:
+        entries = _entries(json_bytes(data))
+    except UNREADABLE as error:
+        raise refusal("The requests of this inference-perf run", error) from None
+    entries.sort(key=lambda entry: entry.start_time)
+    if place is not None:
+        entries = entries[place[0] : place[1]] if total == len(entries) else []
+    failed = sum(entry.error is not None for entry in entries)
+    ends = [entry.end_time for entry in entries] or [0.0]
+    begin = entries[0].start_time if entries else 0.0
+    hashes, bodies = _prompts(entries)
+    return Found(
+        requests=Requests(
+            _columns(entries), [_error(one) for one in entries], {"prompt_hash": hashes}
+        ),
+        completed=len(entries) - failed,
+        errored=failed,
+        duration=max(ends) - begin,
+        facts=_facts(hashes, bodies, whole=not failed),
+    )
+
+
+def _columns(entries: list[Entry]) -> dict[str, list[Any]]:
+    moments = [_moments(entry) for entry in entries]
+    return {
+        "start": [entry.start_time for entry in entries],
+        "end": [entry.end_time for entry in entries],
+        "first_token": [times[0] if times else None for times in moments],
+        "last_token": [times[-1] if times else None for times in moments],
+        "prompt_tokens": [_prompt_tokens(entry) for entry in entries],
+        "output_tokens": [_output_tokens(entry) for entry in entries],
+    }
+
+
+def _moments(entry: Entry) -> list[float]:
+    info = entry.info or Info()
+    told = info.response_metrics.output_token_times if info.response_metrics else None
+    return told or info.output_token_times or []
+
+
+def _usage(entry: Entry, name: str) -> int | None:
+    response = (entry.info or Info()).response_metrics
+    return count(response.server_usage or {}, name) if response else None
+
+
+def _prompt_tokens(entry: Entry) -> int | None:
+    """Return the prompt tokens as the server counted them, else as the client did."""
+    info = entry.info or Info()
+    text = (info.request_metrics or {}).get("text")
+    counted = text.get("input_tokens") if isinstance(text, dict) else info.input_tokens
+    told = _usage(entry, "prompt_tokens")
+    return counted if told is None else told
+
+
+def _output_tokens(entry: Entry) -> int | None:
+    info = entry.info or Info()
+    response = info.response_metrics
+    counted = response.output_tokens if response else info.output_tokens
+    told = _usage(entry, "completion_tokens")
+    return counted if told is None else told
+
+
+def _error(entry: Entry) -> str | None:
+    if entry.error is None:
+        return None
+    said = entry.error.get("error_msg") or entry.error.get("error_type") or "failed"
+    return " ".join(str(said).split())
+
+
+def _prompts(entries: list[Entry]) -> tuple[list[str | None], list[Body]]:
+    hashes: list[str | None] = []
+    bodies = []
+    for entry in entries:
+        body = _read_body(entry.request)
+        text = None if body is None else prompt_text(body)
+        hashes.append(None if text is None else hash_text(text))
+        bodies += [] if body is None else [body]
+    return hashes, bodies
+
+
+def _read_body(request: Any) -> Body | None:
+    try:
+        return _body(request) if isinstance(request, str) else msgspec.convert(request, Body)
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return None
+
+
+def _facts(hashes: list[str | None], bodies: list[Body], whole: bool) -> dict[str, Any]:
+    """Return the facts in which the bodies of all requests agree."""
+    first = bodies[0] if bodies else Body()
+    lengths = {one.max_tokens for one in bodies}
+    said = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}
+    said["prompt_set_hash"] = prompt_set_hash(hashes) if whole else None
+    said["model"] = first.model if isinstance(first.model, str) else None
+    said["max_tokens"] = lengths.pop() if len(lengths) == 1 else None
+    return {key: value for key, value in said.items() if value is not None}
+
+
+# ---
+
 
 NAME, KIND = "inference-perf", "an inference-perf report"
 
@@ -51,7 +270,7 @@ _NOT_DIVIDED = Flag(
 def sniff(data: memoryview) -> bool:
     """Recognise the three sections of a report, or a list of its requests."""
     head = head_of(data)
-    return starts_object(head, b"load_summary", b"successes") or records.is_list(head)
+    return starts_object(head, b"load_summary", b"successes") or is_list(head)
 
 
 def beside(path: Path) -> tuple[Path, ...]:
@@ -106,8 +325,8 @@ def parse(content: Content, context: Context) -> Parsed:
     settings = _settings(content)
     found = _NAMES.fullmatch(content.path.name)
     stage = int(found["stage"]) if found and found["stage"] else None
-    if records.is_list(head_of(content.data)):
-        level = _alone(records.read(content.data), settings)
+    if is_list(head_of(content.data)):
+        level = _alone(read(content.data), settings)
     else:
         level = _level(content, settings, stage)
     return Parsed(NAME, scrub({"config": settings, "stage": stage}), _cell(level, context))
@@ -117,7 +336,7 @@ def _cell(level: Level, context: Context) -> Iterator[Cell]:
     yield cell_of(level, context)
 
 
-def _alone(found: records.Found, settings: dict[str, Any]) -> Level:
+def _alone(found: Found, settings: dict[str, Any]) -> Level:
     return Level(
         generator=NAME,
         facts=facts_of(settings, {}, None) | found.facts,
@@ -156,7 +375,7 @@ def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Lev
     )
 
 
-def _own(content: Content, stage: int | None) -> records.Found | None:
+def _own(content: Content, stage: int | None) -> Found | None:
     """Return the requests of this stage: stages follow one another, so each has the next ones."""
     listed = [
         one for one in content.beside if one.path.name.endswith("request_lifecycle_metrics.json")
@@ -164,7 +383,7 @@ def _own(content: Content, stage: int | None) -> records.Found | None:
     if not listed:
         return None
     if stage is None:
-        return records.read(listed[0].data)
+        return read(listed[0].data)
     others = [content, *content.beside]
     counts = {
         int(found["stage"]): _total(_decoded(one)[0])
@@ -172,7 +391,7 @@ def _own(content: Content, stage: int | None) -> records.Found | None:
         if (found := _NAMES.fullmatch(one.path.name)) and found["stage"]
     }
     before = sum(count for number, count in counts.items() if number < stage)
-    return records.read(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
+    return read(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
 
 
 def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
@@ -207,7 +426,3 @@ def _reported(
 def _total(said: dict[str, Any]) -> int:
     ended = section(said, "successes"), section(said, "failures")
     return sum(count(one, "count") or 0 for one in ended)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.formats import aiperf_requests
+from ingest.formats import aiperf as aiperf_requests
 from ingest.lines import head_of, starts_object
 from ingest.model import Content, Context, Parsed
 from warehouse.errors import InvalidInput

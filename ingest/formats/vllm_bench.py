@@ -4,27 +4,179 @@ Its words differ from the catalogue's: its latencies (``vllm_latencies``), its a
 percent. Times are monotonic seconds.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from analysis.flags.numbers import ended_otherwise
 from ingest import level, not_a_number
 from ingest.formats import vllm_facts
-from ingest.formats.vllm_latencies import is_read, latencies
-from ingest.formats.vllm_requests import mean_gap, requests_of
 from ingest.left_out import left_out
+from ingest.level import Requests
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
+from ingest.stated import number
 from ingest.unreadable import UNREADABLE, part, refusal
 from ingest.window import activity, outlived
+from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
+
+# --- The per-request lists of ``vllm bench serve --save-detailed`` as request rows.
+
+
+def requests_of(bench: "Bench") -> Requests | None:
+    """Return every request with its times (monotonic s) and tokens; None without the lists.
+
+    Raises InvalidInput where the lists differ in length or a time is negative.
+    """
+    if bench.ttfts is None or bench.output_lens is None:
+        return None
+    _check_lengths(bench)
+    completed = _completed(bench)
+    n = len(bench.ttfts)
+    start = np.asarray(bench.start_times or [0.0] * n, dtype=np.float64)
+    ttft = np.where(completed, np.asarray(bench.ttfts, dtype=np.float64), np.nan)
+    end = start + np.where(completed, _latency(bench), np.nan)
+    texts = bench.generated_texts
+    errors = bench.errors or ["no output"] * n
+    return Requests(
+        columns={
+            "start": start, "first_token": start + ttft, "last_token": end, "end": end,
+            "prompt_tokens": bench.input_lens, "output_tokens": bench.output_lens,
+        },
+        errors=[None if good else error for good, error in zip(completed, errors, strict=True)],
+        more={"output": texts} if texts and len(texts) == n else {},
+        timed=bool(bench.start_times),
+    )  # fmt: skip
+
+
+def _check_lengths(bench: "Bench") -> None:
+    lists = (bench.output_lens, bench.input_lens, bench.itls, bench.start_times, bench.latencies,
+             bench.errors)  # fmt: skip
+    n = len(bench.ttfts or ())
+    if any(member is not None and len(member) != n for member in lists):
+        raise InvalidInput(
+            "This vllm bench result has per-request lists of different lengths; it was altered or "
+            "cut short, run the benchmark again."
+        )
+    if min(bench.ttfts or (0.0,)) < 0 or min(bench.latencies or (0.0,)) < 0:
+        raise InvalidInput(
+            "This vllm bench result has a negative duration; the clock jumped, run it again."
+        )
+
+
+def _completed(bench: "Bench") -> np.ndarray[Any, Any]:
+    if bench.errors is not None:
+        return np.asarray([not error for error in bench.errors], dtype=bool)
+    return np.asarray(bench.output_lens, dtype=np.float64) > 0
+
+
+def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
+    """Return request sent to last token, s: as stated, else first token plus the gaps after it."""
+    if bench.latencies is not None:
+        return np.asarray(bench.latencies, dtype=np.float64)
+    gaps = bench.itls or [[] for _ in bench.ttfts or ()]
+    decoding = np.asarray([sum(g) for g in gaps], dtype=np.float64)
+    latency: np.ndarray[Any, Any] = np.asarray(bench.ttfts, dtype=np.float64) + decoding
+    return latency
+
+
+def mean_gap(bench: "Bench") -> float | None:
+    """Return the mean time between two chunks of the requests that succeeded, ms; None where none
+    is known."""
+    done = _completed(bench)
+    gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
+    count = sum(map(len, gaps))
+    return 1000 * sum(map(sum, gaps)) / count if count else None
+
+
+# --- Latencies of ``vllm bench serve`` and of its descendants, some of which write seconds.
+#
+# Its TPOT is our ITL, its ITL is the gap between chunks.
+
+
+#: Our metric, and how many of its units are a millisecond there.
+_METRICS = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
+            "e2el": ("request_latency", 1e-3), "e2e_latency": ("request_latency", 1e-3)}  # fmt: skip
+_NAME = re.compile(rf"(mean|median|std|p[\d.]+)_({'|'.join(_METRICS)})(?:_(ms|s))?")
+_MS = {"ms": 1.0, "s": 1e3}
+_PERCENTILES = {f"p{q * 100:g}": name for name, q in QUANTILES.items()} | {"median": "p50"}
+#: Between a number in seconds and the same in milliseconds.
+_MIDDLE = math.sqrt(1e3)
+
+
+def latencies(members: Mapping[str, Any], bench: "Bench | None") -> dict[tuple[str, str], float]:
+    """Return each latency once, by metric and statistic, in the catalogue's unit: with percentile 50
+    asked for, ``median_*`` and ``p50_*`` are the same number. Raises InvalidInput for one that is none.
+
+    A name without a unit, ``median_ttft``, is in seconds, unless no request can have taken so long.
+    """
+    found: dict[tuple[str, str], float] = {}
+    bare = _bare(members, bench)
+    for key, (stated, name, unit) in _named(members).items():
+        metric, factor = _METRICS[name]
+        value = number(members, key)
+        statistic = _statistic(stated)
+        if value is not None and statistic is not None:
+            found.setdefault((metric, statistic), value * factor * _MS[unit or bare])
+    return found
+
+
+def is_read(key: str) -> bool:
+    """Return whether a member is a latency that ``latencies`` returns."""
+    match = _NAME.fullmatch(key)
+    return match is not None and _statistic(match[1]) is not None
+
+
+def _named(members: Mapping[str, Any]) -> dict[str, tuple[str, str, str | None]]:
+    """Return the latencies' names in their parts, those that state their unit first."""
+    found = {key: match for key in members if (match := _NAME.fullmatch(key))}
+    ordered = sorted(found.items(), key=lambda one: one[1][3] is None)
+    return {key: (match[1], match[2], match[3]) for key, match in ordered}
+
+
+def _statistic(stated: str) -> str | None:
+    statistic = _PERCENTILES.get(stated, stated)
+    return statistic if statistic in {"mean", "std"} or statistic in QUANTILES else None
+
+
+def _bare(members: Mapping[str, Any], bench: "Bench | None") -> str:
+    """Return the unit of names that state none: that in which a request took about as long as so many
+    at once and their rate say, or else at most as long as the run."""
+    taken = _request(members, bench)
+    if bench is None or taken is None:
+        return "s"
+    longest = bench.duration
+    if bench.max_concurrency and bench.completed and bench.request_rate in ("inf", math.inf):
+        at_once = min(bench.max_concurrency, bench.completed)
+        longest = at_once * bench.duration / bench.completed * _MIDDLE
+    return "s" if taken <= longest else "ms"
+
+
+def _request(members: Mapping[str, Any], bench: "Bench | None") -> float | None:
+    """Return how long a request took, by the names that state no unit; None where they do not say."""
+
+    def said(name: str) -> float | None:
+        found = (number(members, f"{one}_{name}") for one in ("mean", "median"))
+        return next((value for value in found if value is not None), None)
+
+    whole = said("e2el") or said("e2e_latency")
+    if whole is not None or bench is None or not bench.completed:
+        return whole
+    step = said("tpot") or said("itl")
+    return None if step is None else step * bench.total_output_tokens / bench.completed
+
+
+# ---
+
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.search_check import check, refused
+from commands.search_study import check, refused
 from warehouse.errors import InvalidInput
 
 

@@ -10,10 +10,8 @@ import pytest
 from analysis.search.space import Arm, config_of
 from answers.search.board import from_texts
 from answers.search.live import Planned
-from commands.search_check import refused
-from commands.search_drops import good, lost_min
 from commands.search_plan import planned
-from commands.search_study import PROGRAM, Place, _gated, nothing_left
+from commands.search_study import PROGRAM, Place, _gated, good, lost_min, nothing_left, refused
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
 from warehouse.errors import InvalidInput, RunnerError

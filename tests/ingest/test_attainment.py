@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from ingest.attainment import with_attainment
+from ingest.checks import with_attainment
 from warehouse.rows import Cell, Source
 
 #: Ten requests, one a second.

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from ingest.discovery import Unit, find_units
-from ingest.limits import Limits
+from ingest.exchange import Limits
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.meta_file import facts_beside
+from ingest.settings import facts_beside
 from warehouse.errors import InvalidInput
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingest.served_with import served_with
+from ingest.speculation import served_with
 from warehouse.errors import UnknownKey
 
 MTP = {"method": "mtp", "num_speculative_tokens": 2}

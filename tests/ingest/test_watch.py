@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from ingest.limits import Limits
+from ingest.exchange import Limits
 from ingest.pipeline import Options
 from ingest.watch import Asked, watch
-from ingest.watch_lines import Lines
-from ingest.watch_stop import Stop
+from ingest.watch_cli import Lines, Stop
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ingest.watch_memory import Memory
-from ingest.watch_scan import Scan, Sighting
+from ingest.watch_memory import Memory, Scan, Sighting
 from warehouse.watch_health import Health, complaint, read_health, this_host, write_health
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import draftboard
 from analysis.published.claims_file import read_claims
 from ingest.pipeline import Outcome
-from ingest.watch_lines import Lines
+from ingest.watch_cli import Lines
 from nightly import messages
 from nightly.messages import events
 from nightly.words import write as write_night

@@ -11,12 +11,11 @@ import pytest
 
 from ingest.belonging import of_first, run_of, with_companions
 from ingest.discovery import Unit, find_units
+from ingest.exchange import Limits
 from ingest.formats import aiperf
-from ingest.limits import Limits
 from ingest.model import Context
 from ingest.read import open_content
-from ingest.watch_memory import Memory
-from ingest.watch_scan import Sighting
+from ingest.watch_memory import Memory, Sighting
 from tests.ingest.readers import test_aiperf, test_inference_perf, test_llmperf
 from tests.ingest.readers.reading import FIXTURES, written
 from tests.ingest.test_watch_parts import seen as look

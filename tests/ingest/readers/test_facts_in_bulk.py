@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from analysis.matching.comparison import compare
-from ingest.facts_file import read_facts
-from ingest.served_with import served_with
+from ingest.settings import read_facts
+from ingest.speculation import served_with
 from tests.ingest.readers import (
     test_aiperf,
     test_genai_perf,

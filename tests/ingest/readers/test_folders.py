@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from ingest.discovery import Unit, find_units
-from ingest.watch_scan import Scan
+from ingest.watch_memory import Scan
 from tests.ingest.readers.reading import FIXTURES, cells, written
 from tests.ingest.readers.test_sglang import line
 from warehouse.errors import InvalidInput
