@@ -16,8 +16,9 @@ from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of
 from ingest.formats.guidellm_punctual import late
 from ingest.formats.guidellm_reported import reported
-from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
+from ingest.formats.guidellm_requests import answer, asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
+from ingest.level import of_texts
 from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, refusal
 from ingest.window import active
@@ -88,7 +89,10 @@ def _cell(
         said = said.of_a_part()
     values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
     if complete:
-        values += canonical(columns, window, made.errored, made.successful)
+        values += (
+            *canonical(columns, window, made.errored, made.successful),
+            *of_texts(map(answer, benchmark.requests.successful or ())),
+        )
     cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
     return Cell(
         cell_id=cell_id,
