@@ -187,9 +187,9 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "json_answers", "Answers that are JSON", "ratio", "higher", 3,
-            "Completed answers that are a JSON object or array, without white space, a fence (```) and reasoning "
-            "(</think>) around it / those whose text is known. Calls of tools (<tool_call>, or GuideLLM's "
-            "tool_calls) must each have a name and arguments that are an object.", highest=1.0,
+            "Completed answers that are a JSON object or array, without white space, a code fence and the reasoning "
+            "before it / those whose text is known. Calls of tools (in tool_call tags, or GuideLLM's tool_calls) "
+            "must each have a name and arguments that are an object.", highest=1.0,
         ),
         Metric(
             "acceptance_rate", "Acceptance rate", "ratio", "higher", 3,

@@ -23,8 +23,9 @@ def repeats(text: str) -> bool:
     one block at least three times (the last time perhaps cut off), and zlib makes it 2.4 times smaller."""
     text = text.strip()
     data = text.encode("utf-8", "replace")
-    ends = (text[-(len(text) // part) :] for part in (2, 4))
-    return any(map(_is_one_block, ends)) and len(data) > _SMALLER * len(zlib.compress(data))
+    return any(_is_one_block(text[-(len(text) // part) :]) for part in (2, 4)) and (
+        len(data) > _SMALLER * len(zlib.compress(data))
+    )
 
 
 def _is_one_block(end: str) -> bool:
@@ -39,9 +40,8 @@ def is_json(text: str) -> bool:
     text = text.rpartition("</think>")[2].strip()
     if calls := _CALL.findall(text):
         return all(_is_call(_read(one)) for one in calls)
-    return _read(text) is not None or None not in (
-        list(map(_read, _FENCED.findall(text))) or [None]
-    )
+    alone = _read(text.removeprefix("```json").removesuffix("```"))
+    return alone is not None or None not in (list(map(_read, _FENCED.findall(text))) or [None])
 
 
 def _read(text: str) -> Any:

@@ -166,7 +166,7 @@ CALL = '{"name": "find", "arguments": {"place": "here"}}'
         ('<tool_call>{"name": "f", "parameters": {}}</tool_call>', True),
         ('{"a": 1', False), ('{"a": NaN}', False), ('{"a": "\ud800"}', False), ("12", False), ('"text"', False), ("", False), ("{}{}", False),
         ("```python\n[1]\n```", False), ('```json\n{"a": 1}\n```\nor\n```json\n{"a": }\n```', False),
-        ('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```', True), ('```json\n{"a": 1}', False), ("Prose.", False), ("[" * 100_000, False),
+        ('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```', True), ('```json\n{"a": 1}', True), ('```json\n{"a": 1', False), ("Prose.", False), ("[" * 100_000, False),
         (f"<tool_call>{CALL}</tool_call><tool_call>{CALL[:-1]}</tool_call>", False),
         ('<tool_call>{"a": 1}</tool_call>', False), ("<tool_call>[]</tool_call>", False), ("<tool_call>3</tool_call>", False),
         ('<tool_call>{"name": "f", "arguments": "{"}</tool_call>', False),
