@@ -6,7 +6,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.evidence.broken_answers import BY, FEWEST, IDS, KINDS, SHARE, SHORT, compared, settled
+from analysis.evidence.broken_answers import (
+    BY,
+    ENDLESS,
+    FEWEST,
+    IDS,
+    KINDS,
+    REPEATING,
+    SHARE,
+    SHORT,
+    UNPARSED,
+    by_texts,
+    compared,
+    compared_texts,
+    settled,
+)
 from analysis.evidence.effects import study_numbers
 from analysis.evidence.words import LIKELY
 from analysis.frames import objects, records
@@ -25,9 +39,10 @@ _ENDS = ["min", "p50", "p99", "max"]
 
 @dataclass(frozen=True)
 class BrokenAnswers:
-    """An arm whose answers break at a load more often than the baseline's. ``kind``: short or endless;
-    shares (0-1) are of the prompts that both completed; ``settled``: so surely that the arm is no
-    candidate, else it is likely. ``sentence`` has no full stop, ``told`` is the same with arm and load."""
+    """An arm whose answers break at a load more often than the baseline's. ``kind``: short or endless, whose
+    shares (0-1) are of the prompts that both completed, or repeating or unparsed, of all answers;
+    ``settled``: so surely that the arm is no candidate, else it is likely. ``sentence`` has no full stop,
+    ``told`` is the same with arm and load."""
 
     arm_id: int
     arm: str
@@ -46,7 +61,8 @@ Broken = dict[int, tuple[BrokenAnswers, ...]]
 
 def suspects(reader: Reader, found: Comparison, filters: Filters) -> set[str]:
     """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
-    their lengths: most need not be read. ``filters`` keep at least the cells compared."""
+    their lengths, or are by their texts: most need not be read. ``filters`` keep at least the cells
+    compared."""
     known = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
     ends = known.astype({"cell_id": object}).pivot(
         index="cell_id", columns="statistic", values="value"
@@ -56,8 +72,9 @@ def suspects(reader: Reader, found: Comparison, filters: Filters) -> set[str]:
     longest = np.fmax(old["max"], new["max"])
     none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
     none_endless = (new["p99"] != longest) | (old["min"] == longest)
-    doubtful = pairs[~(none_short & none_endless).to_numpy()][BY].drop_duplicates()
-    read = pairs.merge(doubtful, on=BY)
+    by_length = pairs[~(none_short & none_endless).to_numpy()]
+    doubtful = pd.concat([by_length, by_texts(found.pairs).query("new > old")])[BY]
+    read = pairs.merge(doubtful.drop_duplicates(), on=BY)
     return {*read[IDS[0]], *read[IDS[1]]}
 
 
@@ -73,7 +90,9 @@ def broken(found: Comparison, answers: pd.DataFrame) -> Broken:
         return {}
     pairs = _pairs(found)
     every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
-    rows = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left").fillna({"p": 1.0})
+    lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
+    texts = compared_texts(by_texts(found.pairs), answers)
+    rows = pd.concat([lengths, texts], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
     study = np.array(rows["setting"].map(study_numbers(found.keys)), dtype=np.int64)
     p = rows["p"].to_numpy()
     more = rows["share"] - rows["share_baseline"]
@@ -91,7 +110,10 @@ def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
     """Say it: ``12.5 % of the answers end after one token, none of the baseline's``."""
     most, base = int(row["tokens"]), row["share_baseline"]
     ends = {0: "are empty", 1: "end after one token"}.get(most, f"end after {most} tokens or fewer")
-    does = ends if row["kind"] == SHORT else f"run into the limit of {most:,} tokens"
+    does = {
+        SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
+        REPEATING: "repeat themselves", UNPARSED: "are no JSON",
+    }[row["kind"]]  # fmt: skip
     rest = f"{percent(base, sign=False)} of" if base else "none of"
     said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
     arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
+from analysis.evidence.broken_answers import TEXTS
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
@@ -34,7 +35,7 @@ Line = tuple[str, str]
 JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
 _FOR_FLAGS: tuple[Line, ...] = (
     ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
-    *((metric, "mean") for metric in JUDGED_ACROSS),
+    *((metric, "mean") for metric in (*JUDGED_ACROSS, *TEXTS)),
 )  # fmt: skip
 
 #: A comparison of more cells than this takes more memory than a second of a processor is worth.

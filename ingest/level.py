@@ -17,12 +17,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.canonical import Window, canonical, with_latencies
+from analysis.evidence.answer_texts import is_json, repeats
 from ingest.model import Context
 from ingest.stated import number
 from ingest.unreadable import refusal
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
+from warehouse.prompt_hash import is_redacted
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement
 from warehouse.secrets.texts import scrub_text
 
@@ -209,6 +211,17 @@ def _recomputed(level: Level, full: Columns | None) -> Iterator[Measurement]:
     for one in canonical(full, Window(None, None), level.errored or 0, level.completed or 0):
         if level.requests.timed or one.metric in REQUEST_METRICS:
             yield one
+    texts = zip(level.requests.more.get("output", ()), level.requests.errors, strict=False)
+    yield from of_texts(text for text, error in texts if error is None)
+
+
+def of_texts(texts: Iterable[str | None]) -> Iterator[Measurement]:
+    """Yield the shares of completed answers that repeat themselves and that are JSON. None and a redacted text
+    are unknown; where no text says anything, nothing is known."""
+    known = [text for text in texts if text is not None and not is_redacted(text)]
+    for metric, judge in (("repeating_answers", repeats), ("json_answers", is_json)):
+        if any(known):
+            yield Measurement("canonical", metric, "mean", sum(map(judge, known)) / len(known))
 
 
 def _table(

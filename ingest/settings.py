@@ -72,13 +72,7 @@ def _sentence(error: ValidationError) -> str:
 
 # --- ``--facts FILE``: what the reports of a folder do not say, told once by their paths.
 #
-# The file is YAML::
-#
-#     set: {gpu: H200, gpu_count: 1}
-#     paths: ["{arm}/{dataset}-c{concurrency}.json"]
-#     files:
-#       "baseline/*": {served_with: "vllm serve meta/llama"}
-#       "eagle3/*": {spec_method: eagle3, num_speculative_tokens: 3}
+# docs/ingest.md shows one.
 #
 # A pattern stands for the end of a path: ``{name}`` is a fact, ``{}`` is anything, ``*`` too; none of
 # them reaches over a ``/``. Later sections win, and ``--set`` wins over all.

@@ -30,14 +30,7 @@ from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Acceptance, Cell, Measurement
 
 # --- ``--columns FILE``: what the columns of a table of one row a run mean, in the catalogue's words.
-#
-# The file is YAML::
-#
-#     spec_method: {column: model, values: {baseline: none}}
-#     gpu: {value: H200}
-#     concurrency: offered_concurrency
-#     output_throughput: aggregate_output_tps
-#     ttft_p99: {column: p99_ttft_s, unit: s}
+# docs/ingest.md shows one.
 
 
 #: What is counted of a run beside its metrics, and how long it took.

@@ -178,6 +178,19 @@ METRICS: dict[str, Metric] = {
             "error_rate", "Error rate", "ratio", "lower", 4,
             "Errored requests / (completed + errored requests), whole run.", highest=1.0,
         ),
+        # Of the texts of completed answers, before they are dropped.
+        Metric(
+            "repeating_answers", "Answers that repeat themselves", "ratio", "lower", 3,
+            "Completed answers that end in one block said over and over / those whose text is known: the last "
+            "half or quarter of the text is one block at least three times, and zlib makes the text more "
+            "than 2.4 times smaller (the ratio at which OpenAI's Whisper gives an answer up).", highest=1.0,
+        ),
+        Metric(
+            "json_answers", "Answers that are JSON", "ratio", "higher", 3,
+            "Completed answers that are a JSON object or array, without white space, a code fence and the reasoning "
+            "before it / those whose text is known. Calls of tools (in tool_call tags, or GuideLLM's tool_calls) "
+            "must each have a name and arguments that are an object.", highest=1.0,
+        ),
         Metric(
             "acceptance_rate", "Acceptance rate", "ratio", "higher", 3,
             "Accepted draft tokens / drafted tokens.", highest=1.0,

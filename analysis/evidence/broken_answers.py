@@ -9,6 +9,10 @@ For each prompt the arm's broken answers are counted over all launches, less the
 arms alike, each of these counts would as likely have the other sign: the chance of so large a sum is exact
 and one-sided, and with one launch it is McNemar's (1947). Where reports do not keep prompts, the n-th
 request of two cells counts as the same.
+
+Two more are counted from texts: answers that repeat themselves, and answers that are no JSON where at least half
+of the baseline's are. Of these only the share of each cell is kept, so the shares, averaged over the launches, are
+taken as those of the prompts of one launch, and Fisher's exact test (1935) is one-sided.
 """
 
 import numpy as np
@@ -22,6 +26,9 @@ from warehouse.rows import COMPLETED
 BY = ["setting", "arm_id", "load"]
 IDS = ["baseline_id", "speculative_id"]
 SHORT, ENDLESS = KINDS = ("short", "endless")
+REPEATING, UNPARSED = "repeating", "unparsed"
+#: Those two by what was measured of the texts of a cell's answers before they were dropped.
+TEXTS = {"repeating_answers": REPEATING, "json_answers": UNPARSED}
 #: An answer of fewer tokens than this, or than this share of the baseline's median, ends at once.
 FEWEST, SHARE = 3, 0.1
 #: Share of studies in which an arm may be settled to break answers that breaks none.
@@ -90,6 +97,40 @@ def flip_test(more: NDArray[np.int64]) -> float:
         )
         chances = np.convolve(chances, sums)
     return min(float(chances[more.sum() + np.abs(more).sum() :].sum()), 1.0)
+
+
+def by_texts(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return BY, IDS, ``kind``, ``old`` and ``new``: the shares (0-1) of broken answers of the baseline's cell and
+    of the arm's. ``pairs``: BY, IDS, metric, baseline, speculative. Where less than half of the baseline's answers
+    are JSON, none was asked for."""
+    rows = pairs[pairs["metric"].isin(list(TEXTS)) & (pairs["load"] >= 0)].astype(
+        dict.fromkeys([*IDS, "metric"], object)
+    )
+    flaws = rows["metric"] == "repeating_answers"
+    old, new = (rows[name].where(flaws, 1 - rows[name]) for name in ("baseline", "speculative"))
+    told = rows[[*BY, *IDS]].assign(kind=rows["metric"].map(TEXTS), old=old, new=new)
+    return told[flaws | (told.groupby([*BY, "kind"])["old"].transform("mean") <= 1 / 2)]
+
+
+def compared_texts(shares: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the same columns as ``compared``, without ``tokens``, of what ``by_texts`` returns. Arms none of
+    whose ``answers`` are there have a ``p`` of 1."""
+    prompts = _told(answers).groupby("cell_id")["prompt"].nunique()
+    rows = shares.assign(of_old=shares[IDS[0]].map(prompts), of_new=shares[IDS[1]].map(prompts))
+    found = rows.groupby([*BY, "kind"])[["old", "new", "of_old", "of_new"]].mean().fillna(0)
+    counts = found.assign(old=found["old"] * found["of_old"], new=found["new"] * found["of_new"])
+    p = [_fisher(*row) for row in counts.round().astype(int).itertuples(index=False, name=None)]
+    return found.assign(share=found["new"], share_baseline=found["old"], p=p).reset_index()
+
+
+def _fisher(old: int, new: int, of_old: int, of_new: int) -> float:
+    """Return the chance that the arm has at least ``new`` of all that are broken, were they drawn from both
+    alike. ``scipy.stats`` says the same, and takes 0.6 s to import."""
+    of = np.array([of_new, of_old, of_new + of_old])
+    ours = np.arange(new, min(new + old, of_new) + 1)[:, None]
+    of_them = np.hstack([ours, new + old - ours, np.full_like(ours, new + old)])
+    ways = gammaln(of + 1) - gammaln(of_them + 1) - gammaln(of - of_them + 1)
+    return min(float(np.exp(ways @ [1, 1, -1]).sum()), 1.0)
 
 
 def settled(p_values: NDArray[np.float64], studies: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -14,8 +14,9 @@ from ingest import not_a_number
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of, late, reported
-from ingest.formats.guidellm_requests import asked, columns_of, records_of, table_of
+from ingest.formats.guidellm_requests import answer, asked, columns_of, records_of, table_of
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
+from ingest.level import of_texts
 from ingest.model import Content, Context, Parsed
 from ingest.unreadable import UNREADABLE, refusal
 from ingest.window import active
@@ -86,7 +87,10 @@ def _cell(
         said = said.of_a_part()
     values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
     if complete:
-        values += canonical(columns, window, made.errored, made.successful)
+        values += (
+            *canonical(columns, window, made.errored, made.successful),
+            *of_texts(map(answer, benchmark.requests.successful or ())),
+        )
     cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
     return Cell(
         cell_id=cell_id,

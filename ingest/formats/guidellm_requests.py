@@ -139,6 +139,16 @@ def _text(raw: msgspec.Raw) -> str | None:
     return _decode_text(raw) if memoryview(raw).nbytes else None
 
 
+def answer(record: Request) -> str | None:
+    """Return the text of an answer with its calls of tools as models write them; None where it is no text."""
+    try:
+        text = _text(record.output) or ""
+    except msgspec.DecodeError:
+        return None
+    calls = (bytes(call).decode("utf-8", "replace") for call in record.tool_calls or ())
+    return text + "".join(f"<tool_call>{call}</tool_call>" for call in calls)
+
+
 def table_of(cell_id: str, records: list[Request], full: Columns, said: Asked) -> pa.Table:
     """Return the stored rows (REQUEST_SCHEMA); ``full`` holds the latencies too."""
     names = REQUEST_SCHEMA.names

@@ -55,6 +55,7 @@ class Request(Shape):
     request_args: Raw = ABSENT
     prompt: Raw = ABSENT
     output: Raw = ABSENT
+    tool_calls: list[Raw] | None = None
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     request_type: str | None = None

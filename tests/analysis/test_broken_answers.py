@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import fisher_exact
 
-from analysis.evidence.broken_answers import compared, flip_test, settled
+from analysis.evidence.answer_texts import is_json, repeats
+from analysis.evidence.broken_answers import by_texts, compared, compared_texts, flip_test, settled
 
 PROMPTS = 160
 Lengths = list[float]
@@ -121,3 +123,109 @@ def test_equal_arms_lose_none_in_99_of_100_studies() -> None:
 @pytest.mark.parametrize("ends", [0.0, 0.05])
 def test_one_answer_in_eight_is_always_found_and_nobody_else_is_blamed(ends: float) -> None:
     assert studies(20, 0.125, ends) == (0, 20)
+
+
+SENTENCE = "The quick brown fox jumps over the lazy dog, and so on and so forth. "
+STORY = " ".join(
+    f"{word} {at * at}" for at, word in enumerate(["so", "it", "goes", "on", "and", "on"] * 20)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        (STORY + SENTENCE * 20, True),
+        (STORY + SENTENCE * 20 + "The quick br", True),
+        (STORY[:300] + "!" * 200 + "\n", True),
+        (STORY + STORY[:100] * 6, True),
+        # It came out of it, it has said so twice only, or too little to tell.
+        (SENTENCE * 20 + STORY, False),
+        (STORY + SENTENCE * 2, False),
+        ("10000000", False), ("no no no no", False), ("", False), (STORY, False),
+        (f"x = [{', '.join(['[0, 0, 0, 0]'] * 30)}]", False),
+        ("\n".join(f"| row {at} | 0 | 0 | 0 |" for at in range(60)), False),
+    ],
+)  # fmt: skip
+def test_an_answer_repeats_itself_where_it_ends_in_one_block_said_over_and_over(
+    text: str, loops: bool
+) -> None:
+    assert repeats(text) is loops
+
+
+CALL = '{"name": "find", "arguments": {"place": "here"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ('{"a": 1}', True), (' [1, {"b": []}]\n', True), ('```json\n{"a": 1}\n```', True),
+        ('```\n[]\n```', True), ('Here it is:\n```json\n{"a": 1}\n```\nAnything else?', True),
+        ('<think>\nLet {me} see\n</think>\n\n{"a": 1}', True),
+        (f"<tool_call>\n{CALL}\n</tool_call>\n<tool_call>\n{CALL}\n</tool_call>", True),
+        ('<tool_call>{"type": "function", "function": {"name": "f", "arguments": "{}"}}</tool_call>', True),
+        ('<tool_call>{"name": "f", "parameters": {}}</tool_call>', True),
+        ('{"a": 1', False), ('{"a": NaN}', False), ('{"a": "\ud800"}', False), ("12", False), ('"text"', False), ("", False), ("{}{}", False),
+        ("```python\n[1]\n```", False), ('```json\n{"a": 1}\n```\nor\n```json\n{"a": }\n```', False),
+        ('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```', True), ('```json\n{"a": 1}', True), ('```json\n{"a": 1', False), ("Prose.", False), ("[" * 100_000, False),
+        (f"<tool_call>{CALL}</tool_call><tool_call>{CALL[:-1]}</tool_call>", False),
+        ('<tool_call>{"a": 1}</tool_call>', False), ("<tool_call>[]</tool_call>", False), ("<tool_call>3</tool_call>", False),
+        ('<tool_call>{"name": "f", "arguments": "{"}</tool_call>', False),
+        ('<tool_call>{"name": "", "arguments": {}}</tool_call>', False),
+    ],
+)  # fmt: skip
+def test_an_answer_is_json_without_its_fence_and_a_call_has_a_name_and_arguments(
+    text: str, is_one: bool
+) -> None:
+    assert is_json(text) is is_one
+
+
+def of_texts(
+    shares: list[tuple[float, float]], metric: str, hashes: list[str] | None = None
+) -> list[dict[str, object]]:
+    """What texts say of an arm; ``shares``: of each launch, the baseline's and the arm's."""
+    cells = [f"{arm}{at}" for arm in "bs" for at in range(len(shares))]
+    asked = pd.concat([rows(one, [100.0] * PROMPTS, prompt_hash=hashes) for one in cells])
+    pairs = pd.DataFrame({
+        "setting": 0, "arm_id": 1, "load": 0, "metric": metric,
+        "baseline_id": cells[: len(shares)], "speculative_id": cells[len(shares) :],
+        "baseline": [one for one, _ in shares], "speculative": [other for _, other in shares],
+    })  # fmt: skip
+    told = compared_texts(by_texts(pairs), asked)
+    return [dict(one) for one in told.to_dict("records")]
+
+
+def test_shares_of_texts_are_of_the_prompts_of_one_launch_however_many_there_are() -> None:
+    for launches in (1, 3):
+        (one,) = of_texts([(1 / 160, 9 / 160)] * launches, "repeating_answers")
+        exact = fisher_exact([[9, 151], [1, 159]], alternative="greater").pvalue
+        assert one["kind"] == "repeating"
+        told = [one["share"], one["share_baseline"], one["p"]]
+        assert told == pytest.approx([9 / 160, 1 / 160, exact])
+
+
+def test_a_prompt_that_is_sent_again_and_again_is_one_witness() -> None:
+    (one,) = of_texts([(0.0, 0.125)], "repeating_answers", [f"p{at % 16}" for at in range(PROMPTS)])
+    exact = fisher_exact([[2, 14], [0, 16]], alternative="greater").pvalue
+    assert one["p"] == pytest.approx(exact)
+
+
+def test_json_counts_where_half_of_the_baselines_answers_are_some() -> None:
+    (one,) = of_texts([(0.5, 0.25)], "json_answers")
+    assert (one["kind"], one["share"], one["share_baseline"]) == ("unparsed", 0.75, 0.5)
+    assert of_texts([(0.49, 0.0)], "json_answers") == []
+
+
+@pytest.mark.parametrize(("alike", "most"), [(True, 3), (False, 0)])
+def test_equal_arms_break_texts_alike_and_lose_none_in_99_of_100_studies(
+    alike: bool, most: int
+) -> None:
+    """Both arms break so many answers: the same ones in each launch of an arm, which is as if there was one
+    launch, or others."""
+    rng = np.random.default_rng(31)
+    out = 0
+    for rate in np.repeat([0.0, 0.02, 0.125, 0.5], 75):
+        drawn = rng.binomial(PROMPTS, rate, (1 if alike else 3, 2)) / PROMPTS
+        shares = np.broadcast_to(drawn, (3, 2)).tolist()
+        (one,) = of_texts([(old, new) for old, new in shares], "repeating_answers")
+        out += settled(np.array([one["p"]] + [1.0] * 3), np.zeros(4, dtype=np.int64)).sum()
+    assert out <= most

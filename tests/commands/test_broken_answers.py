@@ -1,6 +1,7 @@
 """Speed with broken answers decides nothing: from files to the verdict, and what Compare flags."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,23 @@ def bench(arm: str, launch: int, every: int, ends: int, pace: float) -> bytes:
     return json.dumps(says).encode()
 
 
-def taken(place: Path, arms: dict[str, tuple[int, int, float]], *more: str) -> tuple[str, str]:
-    """A warehouse of three launches of each arm, through ingest."""
+def taken(
+    place: Path,
+    arms: dict[str, tuple[int, int, float]],
+    *more: str,
+    texts: Mapping[str, Callable[[int], str]] | None = None,
+) -> tuple[str, str]:
+    """A warehouse of three launches of each arm, through ingest; ``texts``: arm -> the text of the
+    n-th answer."""
     root = ("--warehouse", str(place / "warehouse"))
     for arm, how in arms.items():
         for launch in range(3):
             (place / arm).mkdir(exist_ok=True)
-            (place / arm / f"r{launch}.json").write_bytes(bench(arm, launch, *how))
+            data = bench(arm, launch, *how)
+            if texts and arm in texts:
+                said = list(map(texts[arm], range(PROMPTS)))
+                data = json.dumps(json.loads(data) | {"generated_texts": said}).encode()
+            (place / arm / f"r{launch}.json").write_bytes(data)
         stated = [part for fact in (*FACTS[arm], *more) for part in ("--set", fact)]
         run("ingest", str(place / arm), *SAME, *stated, *root)
     return root
@@ -129,6 +140,86 @@ def test_made_up_prompts_forced_answers_and_idle_drafts_are_doubts(tmp_path: Pat
     assert "The drafts of mtp K=2 do nothing: a step yields 1.04 tokens" in one["paragraph"]
     assert "The prompts (random 512/256) were made by the load generator" in one["paragraph"]
     assert "forced past their end (ignore_eos)" in one["paragraph"]
+
+
+def prose(n: int) -> str:
+    """An answer in words: the places of a walk, no two answers alike."""
+    return " ".join(f"{('over', 'under', 'near')[at % 3]} hill {(n + 1) * at}" for at in range(60))
+
+
+def looping(n: int) -> str:
+    """Prose, of which every eighth answer gets caught in one sentence."""
+    return prose(n)[:400] + " and so it goes on," * 40 if n % 8 == 0 else prose(n)
+
+
+def record(n: int) -> str:
+    """An answer in JSON, as chat models write it: some in a fence, some as a call of a tool."""
+    call = json.dumps({"name": "find", "arguments": {"place": n, "rows": [{"at": n, "of": 0}] * 9}})
+    return (call, f"```json\n{call}\n```", f"\n<tool_call>\n{call}\n</tool_call>")[n % 3]
+
+
+def cut(n: int) -> str:
+    """JSON, of which every eighth answer lacks a brace."""
+    return record(n).replace("}}", "}") if n % 8 == 0 else record(n)
+
+
+def code(n: int) -> str:
+    """A program as models write it: one line after the other looks like the last."""
+    tests = "\n".join(f"    assert add({n}, {at}) == {n + at}" for at in range(60))
+    return f"```python\ndef test_add():\n{tests}\n```"
+
+
+PLAIN: dict[str, tuple[int, int, float]] = {"base": (0, 0, 0.01), "mtp": (0, 0, 0.007)}
+
+
+@pytest.mark.parametrize(
+    ("healthy", "broken", "said"),
+    [(prose, looping, "repeat themselves"), (record, cut, "are no JSON")],
+)
+def test_an_arm_whose_texts_break_is_no_candidate(
+    tmp_path: Path, healthy: Callable[[int], str], broken: Callable[[int], str], said: str
+) -> None:
+    root = taken(tmp_path, PLAIN, texts={"base": healthy, "mtp": broken})
+    one = verdict(root)
+
+    sentence = f"12.5\u202f% of the answers {said}, none of the baseline's"
+    assert one["headline"].startswith(
+        f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {sentence}"
+    )
+    assert f"error: broken_answers at 16: {sentence}." in run("compare", *root).stdout
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"base": prose, "mtp": prose},
+        {"base": code, "mtp": code},
+        {"base": looping, "mtp": looping},
+        {"base": cut, "mtp": cut},
+        # Of prose nobody expects that it parses; and of one arm's texts nothing follows.
+        {"base": prose, "mtp": code},
+        {"mtp": looping},
+        {"base": record},
+    ],
+)
+def test_texts_alike_in_both_arms_or_known_of_one_break_nothing(
+    tmp_path: Path, texts: Mapping[str, Callable[[int], str]]
+) -> None:
+    one = verdict(taken(tmp_path, PLAIN, texts=texts))
+
+    assert one["arm"] == "mtp K=2"
+    assert "breaks" not in one["paragraph"]
+
+
+def test_shares_of_texts_are_told_where_they_are_asked_for_and_nowhere_else(tmp_path: Path) -> None:
+    root = taken(tmp_path, PLAIN, texts={"base": record, "mtp": cut})
+
+    assert "JSON" not in run("compare", *root, "--metric", "output_throughput").stdout.replace(
+        "are no JSON", ""
+    )
+    asked = run("compare", *root, "--metric", "json_answers").stdout
+    assert "1.000" in asked
+    assert "0.875" in asked
 
 
 def test_dropped_files_are_decided_alike() -> None:

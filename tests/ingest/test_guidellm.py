@@ -333,3 +333,30 @@ def test_a_broken_report_is_refused_with_one_sentence(change: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         from_report(broken(change))
     assert "\n" not in str(caught.value)
+
+
+def of_texts(name: str, outputs: list[object], calls: object = None) -> dict[str, float]:
+    """What is measured of the texts of a level whose completed answers are ``outputs``, again and again."""
+    report = raw(name)
+    for at, record in enumerate(report["benchmarks"][0]["requests"]["successful"]):
+        record["output"] = outputs[at % len(outputs)]
+        if calls is not None:
+            record["tool_calls"] = calls
+    found = values(from_report(report)[0], "canonical")
+    names = ("repeating_answers", "json_answers")
+    return {name: found[name, "mean"] for name in names if (name, "mean") in found}
+
+
+@pytest.mark.parametrize("name", ["g1-0.3.1", "g2b-0.5.3", "g3b-0.7.4", "g4-0.8.1", "err500-0.5.3"])
+def test_answers_that_repeat_themselves_and_those_that_are_json_are_counted(name: str) -> None:
+    half = of_texts(name, ["And so on, " * 40, '{"a": 1}'])
+    assert half == {"repeating_answers": 0.5, "json_answers": 0.5}
+    # What was taken away, or is no text, is unknown; nothing but empty answers says nothing.
+    assert of_texts(name, ["{}", "sha256:" + "0" * 32, {"audio": 1}])["json_answers"] == 1.0
+    assert of_texts(name, ["sha256:" + "0" * 32]) == of_texts(name, ["", None]) == {}
+
+
+@pytest.mark.parametrize(("arguments", "share"), [('{"a": 1}', 1.0), ('{"a": 1', 0.0)])
+def test_calls_of_tools_count_by_whether_they_validate(arguments: str, share: float) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]
+    assert of_texts("g4-0.8.1", [None], calls)["json_answers"] == share

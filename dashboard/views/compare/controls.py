@@ -15,7 +15,7 @@ from warehouse.filters import Filters
 #: Metrics that other places show: a baseline has none of them, or they judge a cell or its machine.
 _ELSEWHERE = (
     "request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length", "gpu_clock",
-    "gpu_power", "cpu_clock", "cpu_steal", "launches_beside",
+    "gpu_power", "cpu_clock", "cpu_steal", "launches_beside", "repeating_answers", "json_answers",
 )  # fmt: skip
 #: The metrics that can be drawn, those of the study's table first.
 _CHARTED = dict.fromkeys(
