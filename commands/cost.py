@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.decide_options import question_from, question_options
-from commands.options import filter_options, json_option, warehouse_option
+from commands.options import (
+    filter_options,
+    json_option,
+    question_from,
+    question_options,
+    warehouse_option,
+)
 from commands.price_options import paying_from, price_list, price_options
 from warehouse.json_text import json_text
 

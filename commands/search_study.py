@@ -20,8 +20,7 @@ import click
 from filelock import FileLock, Timeout
 
 from commands.ours import PROGRAM, asked, rejected
-from commands.search_plan import dataset_and_load, planned
-from commands.search_proof import write_proof
+from commands.search_plan import dataset_and_load, planned, write_proof
 from warehouse.attempts import failed_of
 from warehouse.errors import InvalidInput, RunnerError
 

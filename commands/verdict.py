@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.decide_options import question_from, question_options
-from commands.options import filter_options, json_option, warehouse_option
+from commands.options import (
+    filter_options,
+    json_option,
+    question_from,
+    question_options,
+    warehouse_option,
+)
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from commands.decide_options import question_from, question_options
-from commands.options import filter_options, warehouse_option
+from commands.options import filter_options, question_from, question_options, warehouse_option
 from commands.output import working
 from warehouse.errors import InvalidInput
 

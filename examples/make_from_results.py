@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import zstandard
 
-from ingest.redact import redact
+from ingest.clean import redact
 from runners.measuring.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
 
 #: What ingest reads of an exposition; the rest is of the web server and of Python.

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ingest.counters import Window
-from ingest.prometheus import Snapshot
+from ingest.counters import Snapshot, Window
 from warehouse.rows import Flag, Measurement
 
 # --- Kernels that the server compiled during a load, by its log: what compiling takes is no serving.

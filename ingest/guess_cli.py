@@ -11,8 +11,7 @@ import click
 
 from analysis.matching.guess import BASELINE, SOME_METHOD
 from ingest.clean import clean_text
-from ingest.guess_repeats import told_apart
-from ingest.guessing import SEVERAL, Guessed, missing, stated
+from ingest.guessing import SEVERAL, Guessed, missing, stated, told_apart
 from ingest.settings import checked_facts
 from warehouse.errors import UnknownKey
 from warehouse.json_text import json_text
@@ -82,8 +81,7 @@ def _looked_at(
     """Read everything into a warehouse that is removed before this returns."""
     from commands.output import progress
     from ingest.discovery import Unit, find_units
-    from ingest.guess_repeats import told_apart
-    from ingest.guessing import guessed
+    from ingest.guessing import guessed, told_apart
     from ingest.pipeline import ingest_units
     from warehouse import queries
     from warehouse.filters import Filters
@@ -115,8 +113,7 @@ def _told(path: Path, options: "Options") -> dict[str, Any]:
 def _show(files: Sequence["Guessed"], outcome: "Outcome") -> None:
     """Show what all files share in one line, what tells them apart in a table, and what nobody
     says."""
-    from ingest.guess_repeats import named_apart
-    from ingest.guessing import missing
+    from ingest.guessing import missing, named_apart
 
     for rejection in outcome.rejected:
         click.echo(f"not a result: {rejection.path}\n    {rejection.reason}")
@@ -211,7 +208,7 @@ def _arm(facts: Mapping[str, "Found"]) -> str:
 
 
 def _as_json(files: Sequence["Guessed"], outcome: "Outcome") -> dict[str, Any]:
-    from ingest.guess_repeats import named_apart
+    from ingest.guessing import named_apart
 
     return {
         "files": [

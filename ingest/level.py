@@ -7,6 +7,7 @@ cell as any: its values are those reported.
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -264,3 +265,23 @@ def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag
             "warning",
             f"{label}: the result says {said:,.4g}, what it holds gives {counted:,.4g} {unit}.",
         )
+
+
+# --- Numbers of a file that nobody reads: named, so that none is left out in silence.
+
+
+_NAMED, _LONGEST = 8, 60
+
+
+def left_out(said: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[Flag]:
+    """Yield one flag that names the numbers of a file, and objects that hold some, whose names ``known``
+    does not fit: neither read, nor known to follow from what is."""
+    names = [key for key, value in said.items() if _counts(value) and not known.fullmatch(key)]
+    if names:
+        shown = ", ".join(scrub_text(name[:_LONGEST]) for name in names[:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield Flag("not_read", "info", f"Numbers of this file that were not read: {shown}{more}.")
+
+
+def _counts(value: Any) -> bool:
+    return is_number(value) or (isinstance(value, dict) and any(map(is_number, value.values())))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from ingest import not_a_number
+from ingest import stated as not_a_number
 from ingest.read import json_bytes
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput

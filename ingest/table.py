@@ -16,8 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
-from ingest.left_out import left_out
-from ingest.level import STATISTICS, Level, cell_of, is_number
+from ingest.level import STATISTICS, Level, cell_of, is_number, left_out
 from ingest.lines import lines, load_yaml
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from answers.publication.claims import contradictions, recompute
-from commands.publishing.table import RESULTS, as_written
+from commands.publishing.croissant import RESULTS, as_written
 from commands.publishing.write import CLAIMS, DATA
 from warehouse import attestation
 from warehouse.attestation import PUBLIC_KEY, STATEMENT, attested

@@ -18,7 +18,7 @@ from answers.decide.answer import decide
 from answers.decide.values import Question
 from answers.publication.claims import claims_json
 from answers.wording import listed
-from commands.publishing import table
+from commands.publishing import croissant as table
 from commands.publishing.croissant import About, card, croissant
 from warehouse import annotations, attestation, queries
 from warehouse.errors import InvalidInput

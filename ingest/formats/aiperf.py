@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from analysis.drafts.acceptance import from_requests
-from ingest import not_a_number
+from ingest import stated as not_a_number
 from ingest.formats import genai_perf
 from ingest.level import Level, Requests, cell_of, is_number, reported
 from ingest.lines import decoded, former, head_of, members, starts_object

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ingest.formats import sglang_bench, sglang_facts
+from ingest.formats import sglang_bench
+from ingest.formats.sglang_bench import facts_of
 from ingest.formats.vllm_bench import Bench, acceptance, latencies, means
 from ingest.formats.vllm_facts import load_of
-from ingest.left_out import left_out
-from ingest.level import Level, cell_of, reported
+from ingest.level import Level, cell_of, left_out, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import head_of_file
 from ingest.stated import count
@@ -175,7 +175,7 @@ def _bench(said: dict[str, Any]) -> Bench:
 def _level(said: dict[str, Any]) -> Level:
     bench = _bench(said)
     is_sglang = bench.backend is not None
-    facts = sglang_facts.facts_of({"backend": bench.backend}) if is_sglang else {}
+    facts = facts_of({"backend": bench.backend}) if is_sglang else {}
     facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
     drafts = tuple(acceptance(bench))
     return Level(

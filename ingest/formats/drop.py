@@ -20,15 +20,24 @@ import msgspec
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from ingest.counters import Window, before_after, over_window, samples_within
+from ingest.counters import (
+    Series,
+    Snapshot,
+    Window,
+    before_after,
+    is_unread,
+    over_window,
+    parse_exposition,
+    read_series,
+    samples_within,
+    told,
+    unread_snapshots,
+)
 from ingest.engine_settings import cache_measurements, compiled, merged, of_vllm
 from ingest.formats.vllm_facts import LOCAL_TIME
 from ingest.machine import Machine, circumstances, means, read_machine
-from ingest.prometheus import Snapshot, parse_exposition
 from ingest.read import head_of_file, open_content
-from ingest.samples import Series, read_series
 from ingest.speculation import completed
-from ingest.unread_counters import is_unread, told, unread_snapshots
 from ingest.unreadable import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput

@@ -8,11 +8,10 @@ own tokenizer. Failed requests are not counted.
 from collections.abc import Iterator
 from typing import Any
 
-from ingest import not_a_number
 from ingest.level import Level, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, in_its_unit, positive, section
+from ingest.stated import count, decoded, in_its_unit, positive, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
@@ -41,7 +40,7 @@ def sniff(data: memoryview) -> bool:
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     try:
-        said, flags = not_a_number.decoded(content.data, members)
+        said, flags = decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal("This GenAI-Perf report", error) from None
     config = _object(said.get("input_config"))

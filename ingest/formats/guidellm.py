@@ -10,7 +10,6 @@ import msgspec
 
 from analysis.canonical import Columns, Window, canonical, with_latencies
 from analysis.drafts.acceptance import from_requests
-from ingest import not_a_number
 from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
 from ingest.formats.guidellm_adapter import Adapter, at
 from ingest.formats.guidellm_facts import facts_of, late, reported
@@ -18,6 +17,7 @@ from ingest.formats.guidellm_requests import answer, asked, columns_of, records_
 from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
 from ingest.level import of_texts
 from ingest.model import Content, Context, Parsed
+from ingest.stated import decoded
 from ingest.unreadable import UNREADABLE, refusal
 from ingest.window import active
 from warehouse.errors import InvalidInput
@@ -57,7 +57,7 @@ def parse(content: Content, context: Context) -> Parsed:
 
 def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
     try:
-        return not_a_number.decoded(content.data, _decode)
+        return decoded(content.data, _decode)
     except UNREADABLE as error:
         raise refusal("The GuideLLM report", error) from None
 

@@ -15,13 +15,12 @@ from typing import Any
 
 import msgspec
 
-from ingest import not_a_number
 from ingest.level import Level, Requests, cell_of, reported
 from ingest.lines import head_of, load_yaml, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
-from ingest.stated import count, number, positive, section
+from ingest.stated import count, decoded, number, positive, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import hash_text, prompt_set_hash
@@ -396,7 +395,7 @@ def _own(content: Content, stage: int | None) -> Found | None:
 
 def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     try:
-        return not_a_number.decoded(content.data, members)
+        return decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal(f"{content.path.name} of inference-perf", error) from None
 

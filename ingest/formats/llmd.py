@@ -16,12 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ingest import not_a_number
 from ingest.level import Level, cell_of, is_number, reported
 from ingest.lines import cut_off, head_of, load_report, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import of_arguments
-from ingest.stated import count, in_its_unit, number, positive, section
+from ingest.stated import count, decoded, held_by, in_its_unit, number, positive, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Flag, Measurement
@@ -272,7 +271,7 @@ def parse(content: Content, context: Context) -> Parsed:
     if is_yaml and _object(told.get("requests")) and not _object(told.get("throughput")):
         raise cut_off(KIND)
     # A load may say Infinity, as of requests at once.
-    flags = (*flags, *not_a_number.held_by(told))
+    flags = (*flags, *held_by(told))
     level = replace(_level(said, told, tool.lower()), flags=flags)
     config = scrub({"version": version, "scenario": scenario})
     return Parsed(NAME, config, iter([cell_of(level, context)]))
@@ -282,7 +281,7 @@ def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     if head_of(content.data)[:1] != b"{":
         return load_report(content.data, KIND), ()
     try:
-        return not_a_number.decoded(content.data, members)
+        return decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal("This llm-d benchmark report", error) from None
 

@@ -15,12 +15,11 @@ from typing import Any
 
 import msgspec
 
-from ingest import not_a_number
 from ingest.level import Level, Requests, cell_of, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.stated import number, positive
+from ingest.stated import decoded, number, positive
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
@@ -69,7 +68,7 @@ def is_by_product(path: Path) -> bool:
 def parse(content: Content, context: Context) -> Parsed:
     """Read a summary with its requests, which is one cell. Raises InvalidInput."""
     try:
-        said, flags = not_a_number.decoded(content.data, members)
+        said, flags = decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal("This LLMPerf result", error) from None
     completed = _number(said, "results_num_completed_requests")

@@ -15,13 +15,12 @@ import msgspec
 import numpy as np
 
 from analysis.flags.numbers import ended_otherwise
-from ingest import level, not_a_number
+from ingest import level
 from ingest.formats import vllm_facts
-from ingest.left_out import left_out
-from ingest.level import Requests
+from ingest.level import Requests, left_out
 from ingest.lines import former, lines
 from ingest.model import Content, Context, Parsed
-from ingest.stated import number
+from ingest.stated import decoded, number
 from ingest.unreadable import UNREADABLE, part, refusal
 from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
@@ -315,7 +314,7 @@ def _results(data: memoryview) -> list[tuple[int, memoryview]]:
 def read(data: memoryview) -> Result:
     """Read the typed result. Raises InvalidInput with what is missing or out of range."""
     try:
-        (bench, members), flags = not_a_number.decoded(data, _decode, infinity=b'"inf"')
+        (bench, members), flags = decoded(data, _decode, infinity=b'"inf"')
     except UNREADABLE as error:
         raise refusal("This vllm bench result", error) from None
     _check(bench)

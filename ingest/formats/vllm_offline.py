@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ingest import not_a_number
 from ingest.level import Level, cell_of, contradicted, is_number, reported
 from ingest.lines import head_of, members, starts_object
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, number, section
+from ingest.stated import count, decoded, number, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
@@ -43,7 +42,7 @@ def sniff(data: memoryview) -> bool:
 def parse(content: Content, context: Context) -> Parsed:
     """Read a result, which is one cell. Raises InvalidInput."""
     try:
-        said, flags = not_a_number.decoded(content.data, members)
+        said, flags = decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal("This vllm bench result", error) from None
     level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)

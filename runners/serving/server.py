@@ -9,9 +9,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Self
 
-from runners.serving import endpoint, pinning
+from runners.serving import endpoint
 from runners.serving.diagnosis import Diagnosis, diagnose
-from runners.serving.endpoint import RequestFormat
+from runners.serving.endpoint import RequestFormat, environment, pin
 from runners.serving.processes import Guarded
 from warehouse.errors import RunnerError
 
@@ -167,7 +167,7 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
     began = time.monotonic()
     log_start = spec.log.stat().st_size if spec.log.exists() else 0
     argv = [word.replace("{port}", str(port)) for word in spec.argv]
-    env = pinning.environment(spec.engine_cpus, spec.argv) | spec.env
+    env = environment(spec.engine_cpus, spec.argv) | spec.env
     try:
         process = Guarded.start(argv, env, spec.log, cpus=spec.cpus)
     except RunnerError as error:
@@ -176,7 +176,7 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
     try:
         _wait_until_ready(server, began + spec.ready_timeout_s)
         if spec.engine_cpus and spec.api_cpus:
-            pinning.pin(process, spec.engine_cpus, spec.api_cpus)
+            pin(process, spec.engine_cpus, spec.api_cpus)
     except BaseException:
         server.stop()
         raise

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.prometheus import parse_exposition
+from ingest.counters import parse_exposition
 
 LINES = """\
 # HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners.collect import collect
-from runners.collect_cli import collect_command
+from runners.collect_cli import collect, collect_command
 from runners.measuring.layout import records_under
 from warehouse.errors import RunnerError
 

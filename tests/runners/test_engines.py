@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.prometheus import parse_exposition
+from ingest.counters import parse_exposition
 from runners.checks import engines as engine_check
 from runners.measuring.load import _kept
 from runners.measuring.record import server_args

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ingest.samples import read_series
+from ingest.counters import read_series
 from runners.measuring.load import Sampler, snapshot
 from runners.serving import endpoint
 from runners.serving.server import Server, ServerSpec, start

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ingest.clean import clean_text
-from ingest.not_a_number import decoded
+from ingest.stated import decoded
 from runners.surroundings.tools import public
 from tests.secrets.forms import FORMS
 from warehouse.secrets.shapes import secrecy
