@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from ingest import stated as not_a_number
+from ingest import stated
 from ingest.read import json_bytes
 from ingest.unreadable import UNREADABLE, why
 from warehouse.errors import InvalidInput
@@ -122,7 +122,7 @@ def decoded(
     InvalidInput."""
     for number, line in lines(data):
         try:
-            yield not_a_number.decoded(line, decode)
+            yield stated.decoded(line, decode)
         except UNREADABLE as error:
             raise InvalidInput(
                 f"Line {number} of this file, {kind}, cannot be read ({why(error)}): the run that wrote "

@@ -7,9 +7,7 @@ from typing import Any
 import click
 
 from commands.output import progress, working
-from warehouse import annotations, export, maintenance
-from warehouse import maintenance as compaction
-from warehouse import store_write as store_convert
+from warehouse import annotations, export, maintenance, store_write
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.errors import DraftboardError
 from warehouse.json_text import json_text
@@ -75,7 +73,7 @@ def compact(root: Path) -> None:
     """Merge small segments, and small request files to about a million rows each."""
     _require(root)
     with open_writer(root, on_wait=say), working("merging files"):
-        merged = compaction.compact(root)
+        merged = maintenance.compact(root)
     click.echo(f"Merged {merged} request files.")
 
 
@@ -105,9 +103,9 @@ def convert(root: Path) -> None:
     with (
         full_disk_explained(root),
         WriterLock(root).held(wait=True, on_wait=say),
-        progress("convert", store_convert.STEPS, as_bytes=False) as advance,
+        progress("convert", store_write.STEPS, as_bytes=False) as advance,
     ):
-        found = store_convert.convert(root, advance)
+        found = store_write.convert(root, advance)
     if found is None:
         click.echo("The warehouse is of this version already.")
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from commands.output import working
-from warehouse import maintenance as retention
+from warehouse import maintenance
 from warehouse.cli_options import WAREHOUSE, say
 from warehouse.store import open_writer
 from warehouse.store_cache import name_of
@@ -51,7 +51,7 @@ def keep(root: Path, runs_since: datetime | None, nights: int | None, days: floa
     """
     since = None if runs_since is None else runs_since.replace(tzinfo=UTC)
     with open_writer(root, on_wait=say), working("looking for old requests"):
-        found = retention.keep(root, retention.Rules(since, nights, days))
+        found = maintenance.keep(root, maintenance.Rules(since, nights, days))
     if not found.cells:
         click.echo("Every run keeps its requests.")
         return

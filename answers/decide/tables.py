@@ -47,9 +47,10 @@ def traffic_short(one: Decision) -> str:
 
 def arm_taken(one: Decision) -> str:
     """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
-    load; ``none`` with the best arm where nothing is to be drafted."""
+    load; ``none`` with the best arm, or the one that breaks answers, where nothing is to be drafted."""
     if not one.operating.drafts:
-        return f"none (best: {one.arm})"
+        broken = any(cell.broken for cell in one.arms if cell.arm == one.arm)
+        return f"none ({one.arm} breaks answers)" if broken else f"none (best: {one.arm})"
     if one.table is None or one.k_kind != "table":
         return one.arm
     ks = dict.fromkeys(k for _, _, k in one.table)

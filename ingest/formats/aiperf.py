@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from analysis.drafts.acceptance import from_requests
-from ingest import stated as not_a_number
+from ingest import stated
 from ingest.formats import genai_perf
 from ingest.level import Level, Requests, cell_of, is_number, reported
 from ingest.lines import decoded, former, head_of, members, starts_object
@@ -406,7 +406,7 @@ def parse(content: Content, context: Context) -> Parsed:
         )  # fmt: skip
         return Parsed(NAME, {}, iter([cell_of(alone, context)]), former(content.data))
     try:
-        said, flags = not_a_number.decoded(content.data, members)
+        said, flags = stated.decoded(content.data, members)
     except UNREADABLE as error:
         raise refusal("This AIPerf report", error) from None
     config = {key: said[key] for key in ("input_config", "run_info", "metadata") if key in said}

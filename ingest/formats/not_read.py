@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.formats import aiperf as aiperf_requests
+from ingest.formats import aiperf
 from ingest.lines import head_of, starts_object
 from ingest.model import Content, Context, Parsed
 from warehouse.errors import InvalidInput
@@ -33,7 +33,7 @@ _KINDS = (
     _Kind(
         "AIPerf's own summary of several runs", "it repeats what the report of each of them says",
         f"these ({_ONE_RUN} of each run), or the folder that holds them",
-        aiperf_requests.is_summary,
+        aiperf.is_summary,
     ),
     _Kind(
         "the CSV of a GuideLLM run", "it holds no requests, and other columns in each release",
@@ -54,7 +54,7 @@ _KINDS = (
         "the raw exchanges of an AIPerf run", "its tokens are not counted",
         "its report (profile_export_aiperf.json) with profile_export.jsonl beside it",
         lambda head: starts_object(head, b"metadata", b"start_perf_ns")
-        and not aiperf_requests.is_line(head),
+        and not aiperf.is_line(head),
     ),
     _Kind(
         "the requests of an LLMPerf run", "it does not say what was asked of the server",

@@ -89,6 +89,7 @@ def test_an_arm_that_breaks_one_answer_in_eight_is_no_candidate(tmp_path: Path) 
         f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {BROKEN}"
     )
     assert (one["serve"], one["saving"]) == (None, None)
+    assert "none (mtp K=2 breaks answers)" in run("verdict", *root).output
     assert "pays" not in one["paragraph"]
     assert f"error: broken_answers at 16: {BROKEN}." in run("compare", *root).stdout
 

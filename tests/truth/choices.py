@@ -19,7 +19,7 @@ from tests.truth.random_studies import BOUND, FamilyName, random_studies
 from tests.truth.row import Row, mean_at_most, share
 
 #: Most studies of a family, however many trials the other modules have.
-MOST: dict[FamilyName, int] = {"any": 1000, "crossovers": 1000, "any, rates": 300}
+MOST: dict[FamilyName, int] = {"any": 1000, "crossovers": 1000, "any, rates": 1000}
 #: Family -> mean loss, share that loses much.
 GOALS: dict[FamilyName, tuple[float, float]] = {
     "any": (0.0025, 0.03), "crossovers": (0.0025, 0.03), "any, rates": (0.0015, 0.02),
