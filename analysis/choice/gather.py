@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.choice.expected import Candidate, Field, Floats, candidates
 from analysis.choice.judged import Judged, Line, with_gains
-from analysis.drafts.acceptance import believed
+from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.effects import Effects
 from analysis.evidence.launches import Tails
 from analysis.matching.arms import THROUGHPUTS, kept_up

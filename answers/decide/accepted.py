@@ -217,7 +217,7 @@ class Rule:
 
 def accepted(reader: Reader, filters: Filters) -> tuple[Accepted, ...]:
     """Return the acceptance of every arm that the filters keep."""
-    from analysis.drafts.acceptance import acceptance_by_level, acceptance_by_position
+    from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
     from analysis.frames import records
 
     cells = queries.cells(reader, filters).to_pandas()

@@ -13,7 +13,7 @@ from analysis.choice.gather import DECIDING
 from analysis.choice.judged import Judged
 from analysis.choice.operating import Choice
 from analysis.choice.pick import OFF
-from analysis.drafts.acceptance import believed
+from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.words import LIKELY_LOSS, OPEN
 from analysis.frames import listed, plain, records
 from analysis.matching.fields import READ, EngineDifference, differences, differing, sentence

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.drafts.acceptance import position_counts
+from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
 from analysis.frames import among, listed, records
 from analysis.matching.arms import (

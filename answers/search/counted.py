@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.drafts.acceptance import believed
+from analysis.drafts.acceptance_tables import believed
 from analysis.search.space import Floats, Space
 from analysis.service.slo import Slo
 from warehouse import queries

@@ -6,7 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.drafts.acceptance import acceptance_by_level, acceptance_by_position, position_counts
+from analysis.drafts.acceptance_tables import (
+    acceptance_by_level,
+    acceptance_by_position,
+    position_counts,
+)
 
 Study = Callable[..., Any]
 COUNTS = ["cell_id", "source", "drafts", "draft_tokens", "accepted_tokens", "rate", "mean_length"]

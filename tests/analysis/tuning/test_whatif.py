@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.drafts.acceptance import position_counts
+from analysis.drafts.acceptance_tables import position_counts
 from analysis.matching.arms import load_points, of_family
 from analysis.prediction.posterior import LEVEL
 from analysis.prediction.reach import Question

@@ -1,0 +1,90 @@
+"""Acceptance per dataset, arm and load: rate, mean length, and what each draft position keeps.
+
+Formulas as in ``analysis.drafts.acceptance``: rate = ΣA / ΣT, mean length = 1 + ΣA / ΣD, position
+r_i = ΣA_i / ΣD, conditional p_i = ΣA_i / ΣA_(i-1) with A_0 = D; sums over the repeats of a level,
+never a mean of ratios, where the counts are known.
+"""
+
+import numpy as np
+import pandas as pd
+
+from analysis.matching.arms import ENGINE_CHOOSES, place_arms
+
+#: The source that is believed, of several counts of one cell.
+SOURCES: tuple[str, ...] = ("counters", "requests", "vllm_bench")
+_COUNTS = ["drafts", "accepted", "reached"]
+LEVEL: list[str] = ["setting", "system", "dataset", "family", "k", "concurrency"]
+
+
+def acceptance_by_level(cells: pd.DataFrame, acceptance: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per setting, dataset, family, k and concurrency: repeats, source, drafts, rate
+    (0-1), mean_length (tokens per step). ``cells`` and ``acceptance`` as the queries of these
+    names."""
+    rows = believed(acceptance).merge(place_arms(cells).reset_index(), on="cell_id")
+    if rows.empty:
+        return pd.DataFrame(columns=[*LEVEL, "repeats", "source", "drafts", "rate", "mean_length"])
+    counts = rows[["drafts", "draft_tokens", "accepted_tokens"]].astype("float64")
+    grouped = rows.assign(**counts).groupby(LEVEL, sort=True)
+    sums = grouped[list(counts)].sum(min_count=1)
+    # A file that states ratios alone has no totals to pool: its repeats count alike.
+    whole = grouped["accepted_tokens"].count() == grouped.size()
+    means = grouped[["rate", "mean_length"]].mean()
+    table = pd.DataFrame(
+        {
+            "repeats": grouped.size(),
+            "source": grouped["source"].agg(lambda names: ", ".join(sorted(set(names)))),
+            "drafts": sums["drafts"],
+            "rate": (sums["accepted_tokens"] / sums["draft_tokens"]).where(whole, means["rate"]),
+            "mean_length": (1 + sums["accepted_tokens"] / sums["drafts"]).where(
+                whole, means["mean_length"]
+            ),
+        }
+    )
+    return table.reset_index()
+
+
+def acceptance_by_position(
+    cells: pd.DataFrame, acceptance: pd.DataFrame, by_position: pd.DataFrame
+) -> pd.DataFrame:
+    """Return a row per level (as above) and position (from 1): rate (r_i), conditional (p_i),
+    drafts.
+
+    ``by_position`` as the query of that name returns it (there the first position is 0).
+    """
+    counts = position_counts(cells, acceptance, by_position)
+    table = counts.groupby([*LEVEL, "position"], sort=True)[_COUNTS].sum().reset_index()
+    return table.assign(
+        rate=table["accepted"] / table["drafts"],
+        conditional=table["accepted"] / table["reached"].where(table["reached"] > 0),
+    )[[*LEVEL, "position", "rate", "conditional", "drafts"]]
+
+
+def position_counts(
+    cells: pd.DataFrame, acceptance: pd.DataFrame, by_position: pd.DataFrame
+) -> pd.DataFrame:
+    """Return a row per cell and position (from 1): the columns of LEVEL, drafts, accepted (tokens
+    there) and reached (tokens accepted at the position before). Where drafts were not counted, the
+    counts are those of one draft. Arms whose engine chooses K are left out."""
+    counted = believed(acceptance)[["cell_id", "source", "drafts"]]
+    rows = by_position.merge(counted, on=["cell_id", "source"])
+    placed = place_arms(cells).reset_index()
+    # A draft of two tokens cannot be accepted at the third: shares of all drafts would mislead.
+    placed = placed[~placed["chooser"].isin(ENGINE_CHOOSES)]
+    rows = rows.merge(placed, on="cell_id")
+    rows = rows.sort_values(["cell_id", "position"])
+    drafts = rows["drafts"].astype("float64").fillna(1.0)
+    before = rows.groupby("cell_id")["rate"].shift(1).fillna(1.0)
+    return rows.assign(
+        position=rows["position"] + 1,
+        drafts=drafts,
+        accepted=drafts * rows["rate"],
+        reached=drafts * before,
+    )[[*LEVEL, "position", *_COUNTS]]
+
+
+def believed(acceptance: pd.DataFrame) -> pd.DataFrame:
+    """Return one source for each cell: the first of SOURCES that states an acceptance."""
+    said = acceptance[acceptance["rate"].notna() | acceptance["mean_length"].notna()]
+    order = said["source"].map({name: at for at, name in enumerate(SOURCES)})
+    best = said.assign(order=order.astype(np.float64)).sort_values(["cell_id", "order"])
+    return best.drop_duplicates("cell_id").drop(columns="order")
