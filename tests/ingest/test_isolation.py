@@ -188,7 +188,7 @@ def test_whatever_ends_a_reader_is_one_rejection_and_the_others_go_in(
 def hasty(copy: Copy, tmp_path: Path) -> Copy:
     """A copy of our code that gives nobody a whole minute."""
     copy.code = Path(shutil.copytree(copy.code, tmp_path / "hasty"))
-    limits = copy.code / "ingest" / "limits.py"
+    limits = copy.code / "ingest" / "exchange.py"
     patient = limits.read_text("utf-8")
     limits.write_text(patient.replace("_LEAST_S = 10, 60.0", "_LEAST_S = 10, 3.0"), "utf-8")
     assert limits.read_text("utf-8") != patient
