@@ -53,7 +53,7 @@ def all_runs(root: Path) -> list[dict[str, Any]]:
     return rows
 
 
-# ---
+# --- ``draftboard exclude`` and ``include``: leave runs out of every answer by name, take them back.
 
 
 def _which(command: Command) -> Command:

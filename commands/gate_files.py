@@ -184,7 +184,7 @@ def _number(path: Path) -> int:
         ) from None
 
 
-# ---
+# --- What the gate found, as other tools read it: JUnit XML for the tests of a CI, SARIF for annotations.
 
 
 Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, those of a decision among them."""
 
 from collections.abc import Callable
 from contextlib import suppress

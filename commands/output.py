@@ -1,4 +1,4 @@
-"""Tables on a terminal."""
+"""What a command shows on a terminal: tables, a bar of progress, and how it ends when it is asked to."""
 
 import signal
 import sys
@@ -126,7 +126,7 @@ def ended_by_signals(said: str) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# ---
+# --- Tables on a terminal.
 
 
 def show_table(

@@ -92,7 +92,7 @@ def _for_all(dataset: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in dataset.items() if name != "arms"}
 
 
-# ---
+# --- A study as a search takes it, by what `draftboard plan` says of it.
 
 
 def planned(said: dict[str, Any], at_once: int = 1, one_machine: bool = True) -> "Planned":

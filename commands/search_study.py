@@ -138,7 +138,7 @@ def _key(folder: Path) -> str:
     return "/".join(folder.parts[-4:])
 
 
-# ---
+# --- A search that measures: each launch by ``draftboard run``, what comes next from its drops.
 
 
 _GRACE_S = 180.0

@@ -27,7 +27,7 @@ def sentence(error: Exception) -> str:
     return _PATH.sub(lambda found: f"…/{found[0].rstrip('/').rpartition('/')[2]}", str(error))
 
 
-# ---
+# --- Small pieces that every page uses: text that is never markup, tables with a limit.
 
 
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:

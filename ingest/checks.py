@@ -1,4 +1,6 @@
-"""What makes a cell broken rather than doubtful: numbers that cannot be true. Those are rejected."""
+"""What every cell goes through before it is taken in: zeros that nobody counted, the share that
+was served, which acceptance is shown, and numbers that cannot be true, which are rejected.
+"""
 
 import itertools
 import math
@@ -180,7 +182,7 @@ def _unique(flags: tuple[Flag, ...]) -> tuple[Flag, ...]:
     return tuple(dict.fromkeys(flags))
 
 
-# ---
+# --- What makes a cell broken rather than doubtful: numbers that cannot be true. Those are rejected.
 
 
 #: Two readings of one clock may differ by its resolution.

@@ -64,7 +64,7 @@ def _marked(body: Body) -> dict[str, Any]:
     return {"prompt": marker}
 
 
-# ---
+# --- The last gate before the warehouse: no credentials, no control characters, finite numbers.
 
 
 _TEXTS = ("error", "prompt", "output")

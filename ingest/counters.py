@@ -1,4 +1,4 @@
-"""The server's counters around a cell: from two snapshots or from the samples around its window.
+"""The server's counters around a cell: the text of ``/metrics``, snapshots, samples, and files that hold none.
 
 The cumulative counters at the edges of a window are those of the last sample before it and the
 first one after it, which count exactly the window's requests when the server idles between levels.
@@ -226,7 +226,7 @@ def told(names: tuple[str, ...]) -> tuple[Flag, ...]:
     )  # fmt: skip
 
 
-# ---
+# --- The server's counters around a cell: from two snapshots or from the samples around its window.
 
 
 Window = tuple[float, float]

@@ -1,4 +1,4 @@
-"""What an engine made of its arguments: by its own configuration, or by what its log says.
+"""What an engine made of its arguments, the kernels that it compiled during a load, and its KV cache.
 
 Names are those of ``Facts.engine_settings``, values the engine's words; what is not said is left
 out. ``by_method`` names what the log says that the speculation changed.
@@ -98,7 +98,7 @@ def _more(before: Snapshot, after: Snapshot, name: str) -> float | None:
     return after.values[name] - before.values[name] if known else None
 
 
-# ---
+# --- What an engine made of its arguments: by its own configuration, or by what its log says.
 
 
 Settings = dict[str, Any]

@@ -1,4 +1,4 @@
-"""What passes between the command and the processes that read: a task there, one result back."""
+"""What passes between the command and the processes that read, and how much reading one result may take."""
 
 import os
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ def _is_packed(unit: Unit) -> bool:
         return False
 
 
-# ---
+# --- What passes between the command and the processes that read: a task there, one result back.
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _plain(said: Any, kind: str) -> None:
             waiting.extend(one)
 
 
-# ---
+# --- Files that hold one JSON object a line, as load generators append them.
 
 
 _HEAD, _SHORT = 1 << 16, 1 << 12

@@ -74,7 +74,7 @@ def _cache(record: Record) -> Iterator[Flag]:
         )
 
 
-# ---
+# --- ``machine-samples.jsonl``: what the machine did during a load, and what of it a cell keeps.
 
 
 Window = tuple[float, float]

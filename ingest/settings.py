@@ -1,4 +1,4 @@
-"""``--set key=value``: what a bare report cannot say, checked against the contract."""
+"""What a bare report cannot say, told by ``--set``, by a file of facts, or by a ``meta.json`` beside it."""
 
 import difflib
 import json

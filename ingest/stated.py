@@ -66,7 +66,7 @@ def held_by(said: dict[str, Any]) -> tuple[Flag, ...]:
     return ()
 
 
-# ---
+# --- What a file states under a name: a number, a count or a section. What else stands there is damage.
 
 
 Members = Mapping[str, Any]

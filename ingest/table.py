@@ -153,7 +153,7 @@ def _factor(name: str, column: str, stated: Any, ours: str) -> float:
     return known[stated or ours]
 
 
-# ---
+# --- Reads a table of one row a run, CSV or JSON, by a map of its columns. A row that cannot be read
 
 
 NAME = "table"

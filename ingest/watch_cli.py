@@ -101,7 +101,7 @@ class Stop:
             signal.signal(one, signal.SIG_DFL)
 
 
-# ---
+# --- ``draftboard ingest --watch`` and ``--health``: their part of the command line.
 
 
 _NOT_WITH_WATCH = ("replace", "rebuild")

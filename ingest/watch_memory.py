@@ -214,7 +214,7 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-# ---
+# --- What became of every path that a watcher saw.
 
 
 class Memory:

@@ -1,4 +1,4 @@
-"""The notify stage: the events of a night become messages, and those that wait are tried again."""
+"""Messages about a night: what is worth one, what was told and what waits, and Apprise, which sends them."""
 
 import hashlib
 import logging
@@ -333,7 +333,7 @@ def _why(said: str) -> str:
     return f"{answer}; the next call tries again"
 
 
-# ---
+# --- The notify stage: the events of a night become messages, and those that wait are tried again.
 
 
 @dataclass(frozen=True)

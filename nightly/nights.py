@@ -1,4 +1,4 @@
-"""What a night has of its cells: how many are good, why others failed, what is set otherwise."""
+"""A night: where it lies and how it stands, its lock, its cells, and what it may take."""
 
 import json
 import os
@@ -238,7 +238,7 @@ def _holder(path: Path) -> str:
         return "a process that has not said its name yet"
 
 
-# ---
+# --- What a night has of its cells: how many are good, why others failed, what is set otherwise.
 
 
 RECORD = "record.json"

@@ -152,7 +152,7 @@ def end_left_over(child: Child, grace_s: float = GRACE_S) -> None:
             os.killpg(child.pid, signal.SIGKILL)
 
 
-# ---
+# --- The stages of a night: what each one starts, and what it makes of the answer.
 
 
 #: ``-P``: a folder of the user's called like one of our packages must not hide it.

@@ -1,4 +1,4 @@
-"""A night in words: the same in the summary, in messages and on the terminal."""
+"""A night in words: what the gate said, the same in the summary, in messages, in the history and on the terminal."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -114,7 +114,7 @@ def _regression(row: dict[str, Any]) -> Regression:
     )
 
 
-# ---
+# --- A night in words: the same in the summary, in messages and on the terminal.
 
 
 #: What each outcome means, and its exit status.

@@ -242,7 +242,7 @@ def _copy_file(path: Path, there: Path) -> None:
     partial.replace(there)
 
 
-# ---
+# --- ``draftboard collect``: results of several nodes in one folder.
 
 
 @click.command("collect")

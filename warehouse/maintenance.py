@@ -1,4 +1,4 @@
-"""Keeping a warehouse in order: what it holds, whether it is whole, compacting, collecting."""
+"""Keeping a warehouse in order: what it holds, whether it is whole, compacting, keeping less, collecting."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -297,7 +297,7 @@ def _read(root: Path, segment: Segment, table: str) -> pa.Table:
     return schema.set(schema.get_field_index("cell"), cell).empty_table()
 
 
-# ---
+# --- Keeping a warehouse in order: what it holds, whether it is whole, compacting, collecting.
 
 
 GRACE = 3600.0

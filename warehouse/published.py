@@ -17,7 +17,7 @@ from warehouse.store_files import PUBLISHED, full_disk_explained
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.
 NAMES = re.compile(r"published-.+\.ya?ml")
 _HASHED = 16
-_BARE = re.compile(rf"(?m)((?:^|[:-])[ \t]+){re.escape(REMOVED)}")
+_BARE = re.compile(rf"(?m)^([^'\"\n]*?(?:^|[:-])[ \t]+){re.escape(REMOVED)}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The folder in which this machine keeps what it read of a warehouse in an object store.
+"""What this machine keeps of an object store, and what lies there beside the generations: lines and an inbox.
 
 It is a warehouse's folder like any other, with one file more that says of which store it is. Its files
 have the names that they have there, which never change, so nothing in it can be stale.

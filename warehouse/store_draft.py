@@ -116,7 +116,7 @@ def parquet_writer(path: Path) -> pq.ParquetWriter:
     )
 
 
-# ---
+# --- A source that was read and is not in the warehouse yet: what whoever reads hands to the writer.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Warehouses of another schema version: what to say of one, and what version 3 held.
+"""Warehouses of another schema version, and what a warehouse of any was read from.
 
 Up to version 3 a generation was one DuckDB file, ``warehouse-<n>.duckdb``.
 """

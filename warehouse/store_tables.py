@@ -1,4 +1,4 @@
-"""Tables as Parquet files: rows are checked, sorted and written once, and read as views."""
+"""Tables as Parquet files and as views: rows are checked, sorted and written once; our connections to DuckDB."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping
@@ -61,7 +61,7 @@ def confine(connection: duckdb.DuckDBPyConnection, paths: Iterable[Path]) -> Non
     connection.execute("set enable_external_access = false")
 
 
-# ---
+# --- Tables as Parquet files: rows are checked, sorted and written once, and read as views.
 
 
 _ROW_GROUP = 65_536

@@ -1,4 +1,4 @@
-"""How one generation follows another: a list is published, and what nobody needs any more goes."""
+"""How one generation follows another, in a folder and in an object store, and what goes that nobody needs."""
 
 import hashlib
 import json
@@ -256,7 +256,7 @@ def _overtaken(store: "ObjectStore") -> str:
     )
 
 
-# ---
+# --- How one generation follows another: a list is published, and what nobody needs any more goes.
 
 
 KEPT_GENERATIONS = 2

@@ -195,7 +195,7 @@ def convert(root: Path, advance: Callable[[int], None] = lambda done: None) -> G
     return made
 
 
-# ---
+# --- Writing the warehouse: one writer at a time, batches, published whole or not at all.
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What each arm is expected to gain at each load, when all that was measured is weighed together.
+"""The arms that may be taken, and what each is expected to gain at each load.
 
 The highest of several noisy means overstates itself, so an arm is not taken at its own word:
 
@@ -137,7 +137,7 @@ def _drafted_with(family: str) -> str:
     return "".join(family.partition(" (")[1:])
 
 
-# ---
+# --- What each arm is expected to gain at each load, when all that was measured is weighed together.
 
 
 #: What every step time is taken to hold: a level, the cost of drafting at all, one for each token.

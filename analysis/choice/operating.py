@@ -84,7 +84,7 @@ def _refused(text: str) -> InvalidInput:
     return InvalidInput(f"{text!r} is no load above 0; write {EXAMPLES}.")
 
 
-# ---
+# --- The load that is spoken about, and the choice made for it.
 
 
 @dataclass(frozen=True)

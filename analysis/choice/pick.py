@@ -76,7 +76,7 @@ def launches_until(behind: float, variance: float, launches: int, most: float) -
     return None
 
 
-# ---
+# --- The arm to take at the load that is spoken about, and what its server does at every other load.
 
 
 #: The K of "draft nothing".

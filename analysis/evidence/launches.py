@@ -1,4 +1,4 @@
-"""How much a value scatters from one server start (launch) to the next.
+"""How much a value scatters from one server start (launch) to the next, and what many comparisons make of that.
 
 The logarithm of a metric in one launch is: the arm's level at this load + what the round shares
 (drift) + what the launch shares over all its loads + the load's own noise. Residuals after arm and
@@ -154,7 +154,7 @@ def settled(p_values: Floats, false: float = FALSE) -> int:
     return int(held[-1]) + 1 if held.size else 0
 
 
-# ---
+# --- How much a value scatters from one server start (launch) to the next.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Groups of cells that differ only in K, only in the arm or only in the dataset. Tuning compares within them.
+"""Cells that differ only in K, only in the arm or only in the dataset, and what each arm measured at each load.
 
 A *setting* is what a comparison holds fixed (``analysis.matching.comparison.SETTING``), a *system* the same
 over all datasets and output limits, a *family* one method with one draft, whatever its K.
@@ -79,7 +79,7 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"size": "repeats"}).drop(columns=["mean", "min"])
 
 
-# ---
+# --- Groups of cells that differ only in K, only in the arm or only in the dataset. Tuning compares within them.
 
 
 #: What may differ between the datasets of one system.

@@ -102,7 +102,7 @@ def grid(cells: pd.DataFrame, measurements: pd.DataFrame) -> Grid:
     return made
 
 
-# ---
+# --- Baseline against speculative: values of matched pairs, means over repeats and over the load.
 
 
 #: The lines of the table that the published study prints.

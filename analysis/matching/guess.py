@@ -84,7 +84,7 @@ def _shown(card: str) -> str:
     return " ".join(words).upper()
 
 
-# ---
+# --- What a reader's own files are: guessed from their names and from what was read of them.
 
 
 #: What a speculative file is taken for whose method nobody names.

@@ -260,7 +260,7 @@ def shown(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-# ---
+# --- Pairs of cells that are equal in everything but the speculation, and why the others have none.
 
 
 Flags = Iterator[Flag]

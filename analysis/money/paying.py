@@ -137,7 +137,7 @@ def _words(gpu: str) -> list[str]:
     return [word for word in re.split(r"[^a-z0-9]+", gpu.casefold()) if word]
 
 
-# ---
+# --- What is paid for GPUs: from what somebody said and what is known of a setting to one basis.
 
 
 _FACTS = ("gpu", "gpu_count", "tensor_parallel_size")

@@ -1,4 +1,4 @@
-"""Has a series over nights become worse: since when, by how much, how sure, and what changed.
+"""Has a series over nights become worse: since when, by how much, within which budget, and what changed.
 
 Levels are told by ``levels``, the last nights are held against the best of them by ``standing``, a
 drift is named by ``drift``. A regression must also stand among all series that are judged: the share
@@ -84,7 +84,7 @@ def _known(key: str) -> str:
     return key
 
 
-# ---
+# --- Has a series over nights become worse: since when, by how much, how sure, and what changed.
 
 
 Status = Literal["fine", "regression", "not enough evidence"]

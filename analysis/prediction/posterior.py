@@ -178,7 +178,7 @@ def _bent(rows: Rows, bends: Floats) -> Floats:
     return np.concatenate([np.stack(pair, axis=-1) for pair in bent])
 
 
-# ---
+# --- What measurements say of one law: every candidate's coefficients, weighed by its evidence.
 
 
 #: The noise of a measurement that is expected before any, and how many measurements that is worth.

@@ -95,7 +95,7 @@ def _check_share(what: str, value: float) -> None:
         raise InvalidInput(f"{what} is a share between 0 and 1, not {value:g}.")
 
 
-# ---
+# --- What may be asked: the measured range, a little beyond it with a warning, far beyond it nothing.
 
 
 #: Beyond this many times the largest measured value, or below its inverse of the smallest, there is

@@ -94,7 +94,7 @@ def _also(count: int) -> str:
     return f"{count} more {figures} on the same price."
 
 
-# ---
+# --- Published tables, judged: which figures do not follow from their own row, and why.
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def _number(name: str, value: Any, what: str) -> Range | None:
     return known if known.value >= 0 else None
 
 
-# ---
+# --- How a table prints a gain: the conventions in use, and which one its rows follow.
 
 
 _GAIN = re.compile(

@@ -1,4 +1,4 @@
-"""What the rest of a budget can be expected to bring: the chance that it decides.
+"""What is worth measuring next: what a launch would tell, what would settle it, what the budget can bring.
 
 The launches that the rest pays for are chosen as the race would choose them if every mean stayed where
 it is expected. What they will say is then drawn from the belief (the preposterior distribution,
@@ -165,7 +165,7 @@ def _risk_at(cov: Floats, now: Standing, aim: Aim) -> Floats:
     return np.asarray(risk)
 
 
-# ---
+# --- What the rest of a budget can be expected to bring: the chance that it decides.
 
 
 #: So many futures are drawn for each of so many sizes of the noise, always from the same numbers.

@@ -155,7 +155,7 @@ def _lengths(known: Lengths, at: NDArray[np.int64], share: Floats) -> Lengths:
     return Lengths(1 / every, (steps * known.doubt[:, at]).sum(axis=1) / every)
 
 
-# ---
+# --- What is held for likely of the time of a step before anything was measured.
 
 
 #: Tokens in flight from which a step may begin to take longer; the share that each is expected to

@@ -112,7 +112,7 @@ def _draws(width: int) -> Floats:
     return _KEPT[width]
 
 
-# ---
+# --- What a search promises of a winner, and what fresh launches prove.
 
 
 #: Level of the intervals of proven gains.

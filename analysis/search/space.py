@@ -36,7 +36,7 @@ def method_of(family: str) -> str:
     return str(json.loads(family).get("method", _USUAL))
 
 
-# ---
+# --- What a search may measure, what a launch of it costs, and what was measured.
 
 
 Floats = NDArray[np.float64]

@@ -117,7 +117,7 @@ def _groups(table: pd.DataFrame) -> NDArray[np.int64]:
     return np.asarray(codes.groupby(list(GROUP), sort=False).ngroup(), dtype=np.int64)
 
 
-# ---
+# --- The largest load that meets an SLO: every level up to it must meet it too.
 
 
 Floats = NDArray[np.float64]

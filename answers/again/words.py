@@ -73,7 +73,7 @@ def as_json(found: Again) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, **asdict(found)}
 
 
-# ---
+# --- A repetition in words and lines of text.
 
 
 #: The figure that the headline tells where none differs.

@@ -1,4 +1,4 @@
-"""From a comparison of whole studies to what is shown of it: the only place where it is put together."""
+"""What a comparison stands on, and what is shown of it: the only place where it is put together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ def _means(means: pd.DataFrame, known: Ground, lines: dict[Line, int]) -> pd.Dat
     return rows[~idle].sort_values(["setting", "arm_id", "line"], ignore_index=True)
 
 
-# ---
+# --- From a comparison of whole studies to what is shown of it: the only place where it is put together.
 
 
 _BY = ("setting", "arm_id")

@@ -1,4 +1,4 @@
-"""How arms compare, as values: the Compare page, the command and its JSON render these."""
+"""How arms compare, as values and as JSON: the Compare page and the command render these."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

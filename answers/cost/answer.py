@@ -111,7 +111,7 @@ def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
     }
 
 
-# ---
+# --- From decisions to money, at the operating load of each: savings are the decision's own.
 
 
 _SPEED = "output_throughput"

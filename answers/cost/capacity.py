@@ -1,4 +1,4 @@
-"""Up to which load each arm keeps a service level, and what it yields and costs there."""
+"""Up to which load each arm keeps a service level, which levels are worth asking about, and what is traded."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -311,7 +311,7 @@ def _ambiguous(levels: ArmLevels) -> set[tuple[int, int]]:
     return {key for key, twice in zip(levels.keys.index, same, strict=True) if twice}
 
 
-# ---
+# --- Up to which load each arm keeps a service level, and what it yields and costs there.
 
 
 @dataclass(frozen=True)

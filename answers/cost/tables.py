@@ -142,7 +142,7 @@ def _usd(side: Side, kind: str) -> str:
     return usd(costs[kind])
 
 
-# ---
+# --- Costs as rows of text, the same on a terminal, on a page and in a report.
 
 
 #: A header, and rows of text.

@@ -123,7 +123,7 @@ def _place(place: Place) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# ---
+# --- What money says in sentences: what a token costs, what a year saves, and what is not known.
 
 
 #: A demand, and what is paid for the hardware that serves it.

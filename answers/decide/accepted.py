@@ -1,4 +1,4 @@
-"""What the drafts of each arm achieve, and what the published rules of thumb make of it."""
+"""What lies behind a decision: what drafts achieve, whether the answers are the same, what changed since the last."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -169,7 +169,7 @@ def _moved(one: Decision, before: Recorded) -> Iterator[str]:
         yield f"{change(one.operating.difference)} at {before.operating_load}, was {percent(was)}"
 
 
-# ---
+# --- What the drafts of each arm achieve, and what the published rules of thumb make of it.
 
 
 _FACTS = ("study", "model", "gpu", "engine", "engine_version", "evidence")

@@ -1,4 +1,4 @@
-"""A judged setting and its choice as the values that every face shows."""
+"""A judged setting as every face shows it, with what broken answers, unlike engines and doubts do to it."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

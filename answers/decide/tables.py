@@ -1,4 +1,4 @@
-"""A decision as rows of text: the same for terminals, pages and reports."""
+"""A decision as rows of text, as tiles and as fields of its map: the same for terminals, pages and reports."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is still open: what is at stake, and how many launches would settle it."""
+"""What is told beside a decision: what is open and what would settle it, mixes, arms that choose K themselves."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -153,7 +153,7 @@ def of_adaptive(shown: Shown) -> Iterator[str]:
             yield ADAPTIVE.format(arm=one.label)
 
 
-# ---
+# --- What is still open: what is at stake, and how many launches would settle it.
 
 
 #: A rival that may be better by less than this (ratio) is no open question.

@@ -1,4 +1,4 @@
-"""What a decision says, as values: every page, table, report and file renders these."""
+"""What a decision says, as values and as JSON: every page, table, report and file renders these."""
 
 from dataclasses import asdict, dataclass
 from math import isfinite, nan

@@ -1,4 +1,4 @@
-"""The decision in sentences that a manager can repeat."""
+"""The decision in sentences that a manager can repeat, open loads and what speaks against it among them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A forecast as values: the page, the table and the JSON render these. None is unknown."""
+"""A forecast as values and as JSON, and two textbook models beside it. None is unknown."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

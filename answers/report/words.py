@@ -107,7 +107,7 @@ class Report:
     version: str = ""
 
 
-# ---
+# --- What a report says in words and tables, short enough for four printed pages.
 
 
 #: Rows of a table that are printed.

@@ -73,7 +73,7 @@ def _standings(space: Space, now: Standing, arm: int, aim: Aim | None) -> Iterat
         yield "behind"
 
 
-# ---
+# --- What is known after some launches, place by place, and the launch that comes next.
 
 
 def mix_of(terms: Terms, space: Space) -> Mix | None:

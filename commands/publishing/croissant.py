@@ -60,7 +60,7 @@ def results(reader: Reader) -> pa.Table:
     return cells
 
 
-# ---
+# --- The description of a set for machines: Croissant 1.0 of MLCommons, as JSON-LD.
 
 
 _TEXT = """

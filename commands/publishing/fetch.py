@@ -64,7 +64,7 @@ def _unchecked(folder: Path) -> tuple[str, ...]:
     return (f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help.",)
 
 
-# ---
+# --- A published set on this machine: a folder as it is, or an address, fetched file by file.
 
 
 _PATIENCE_S = 60.0

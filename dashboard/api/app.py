@@ -131,7 +131,7 @@ def _paged(asking: Asking, found: Any, page: Page, request: Request) -> tuple[Js
     return told | {"page": told["page"] | {"next": following}}, following
 
 
-# ---
+# --- The API as one application below ``/api``, with problems of its own for every error.
 
 
 class Whole:

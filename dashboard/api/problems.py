@@ -61,7 +61,7 @@ def user_of(host: str, secret: str) -> User:
     return User(token.account, decided(login, owner, now).email, "viewer")
 
 
-# ---
+# --- What the API says where it does not answer: ``application/problem+json`` (RFC 9457).
 
 
 MEDIA = "application/problem+json"

@@ -117,7 +117,7 @@ def _span(told: dict[str, Any]) -> tuple[float, float, float]:
     return (value, *(value if told[end] is None else told[end] for end in ("low", "high")))
 
 
-# ---
+# --- Figures of a published study: bars of what was printed, hollow, beside what was measured here.
 
 
 #: Height of a bar, of title and axis, and of a line below the title, px.

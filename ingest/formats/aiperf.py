@@ -329,7 +329,7 @@ def _later(at: float, by: float | None) -> float | None:
     return None if by is None else at + by
 
 
-# ---
+# --- AIPerf's reports: ``profile_export_aiperf.json`` and its requests, ``profile_export.jsonl``.
 
 
 NAME, KIND = "aiperf", "an AIPerf report"

@@ -90,7 +90,7 @@ def late(benchmark: Benchmark, records: list[Request]) -> tuple[Flag, ...]:
     )
 
 
-# ---
+# --- The facts of a cell that a GuideLLM report states; what it does not state stays unknown.
 
 
 #: Strategies that may have a limit of requests at once; sweeps are made of these.

@@ -240,7 +240,7 @@ def _facts(hashes: list[str | None], bodies: list[Body], whole: bool) -> dict[st
     return {key: value for key, value in said.items() if value is not None}
 
 
-# ---
+# --- inference-perf's reports: a file for each stage or one for all, and one of their requests.
 
 
 NAME, KIND = "inference-perf", "an inference-perf report"

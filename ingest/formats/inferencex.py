@@ -98,7 +98,7 @@ def _seconds(means: Mapping[str, Any], name: str) -> float | None:
     return number(means, f"mean_{name}")
 
 
-# ---
+# --- InferenceX (InferenceMAX) results: rows with a result each, alone or in an array.
 
 
 NAME, KIND = "inferencex", "an InferenceX result"

@@ -173,7 +173,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-# ---
+# --- llm-d's benchmark reports, versions 0.1 and 0.2, in YAML or JSON: what some load generator said.
 
 
 NAME, KIND = "llm-d", "an llm-d benchmark report"

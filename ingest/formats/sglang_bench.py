@@ -183,7 +183,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-# ---
+# --- Results of SGLang's ``bench_serving``: one line of JSON for each run, appended to one file.
 
 
 NAME, KIND = "sglang-bench", "a result of SGLang's bench_serving"

@@ -174,7 +174,7 @@ def _request(members: Mapping[str, Any], bench: "Bench | None") -> float | None:
     return None if step is None else step * bench.total_output_tokens / bench.completed
 
 
-# ---
+# --- Results of ``vllm bench serve``, with and without ``--save-detailed``.
 
 
 NAME, KIND = "vllm-bench", "a vllm bench result"

@@ -186,7 +186,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-# ---
+# --- kubectl: what is asked of it, and how its answers read.
 
 
 _TIMEOUT_S = 120.0

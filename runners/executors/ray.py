@@ -73,7 +73,7 @@ def await_nodes(ray: Any, needs: Mapping[str, Need], seconds: float) -> None:
         time.sleep(min(_LOOK_S, seconds))
 
 
-# ---
+# --- Launches as tasks of a Ray cluster, for machines without a scheduler (``draftboard[ray]``).
 
 
 _CONNECT_S = 10.0

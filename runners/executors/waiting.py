@@ -127,7 +127,7 @@ class KubernetesBook(Book):
         )
 
 
-# ---
+# --- Jobs that were submitted to a scheduler and are waited for, on Slurm or Kubernetes.
 
 
 @dataclass

@@ -184,7 +184,7 @@ def _shuffled(text: str) -> str:
     return " ".join(words)
 
 
-# ---
+# --- One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
 
 
 _LOG_LINES = 40

@@ -116,7 +116,7 @@ def sampling(study: Study) -> dict[str, Any]:
     return body | ({"ignore_eos": True} if said.ignore_eos else {}) | said.extra_body
 
 
-# ---
+# --- GuideLLM's command line, by release family: 0.5, 0.6, 0.7 and 0.8 each say the same otherwise.
 
 
 #: The releases that were driven; newer ones get the newest command line.

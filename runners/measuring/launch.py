@@ -78,7 +78,7 @@ def _measure(bench: Bench, server: Serving, cell: PlannedCell, folder: Path) -> 
         raise RunnerError(f"The sweep on {cell.arm} failed: {problem.sentence}")
 
 
-# ---
+# --- One launch: a server, and its cells one after the other. What fails is recorded, the rest goes on.
 
 
 _ENDING_S = 180

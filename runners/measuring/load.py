@@ -180,7 +180,7 @@ def _totals(lines: Iterable[str]) -> dict[str, float]:
     return totals
 
 
-# ---
+# --- One load point: GuideLLM is run, watched, and its report is counted.
 
 
 #: How long GuideLLM may take beyond the load's own time limit: its start, and writing the report.

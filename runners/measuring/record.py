@@ -93,7 +93,7 @@ def _write_json(value: Any, path: Path) -> None:
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
-# ---
+# --- ``record.json`` of a cell: what the study said, what this machine is, what happened.
 
 
 _LOG_LINES = 40

@@ -202,7 +202,7 @@ def next_step_elsewhere(launches: Sequence[str], layout: Layout, place: str, stu
     return f"Next: look into the logs of {launches[0]} in {layout.root / 'logs'}; {_AGAIN}."
 
 
-# ---
+# --- What is measured already: good cells are never run again, a changed study says which it loses.
 
 
 State = Literal["good", "changed", "failed", "missing"]

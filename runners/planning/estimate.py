@@ -74,7 +74,7 @@ def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float
     return lasts
 
 
-# ---
+# --- What a plan will take: time, GPU-hours, money, disk; from recorded cells where there are some.
 
 
 #: Assumed where nothing was recorded, and said wherever the figures are shown: a request of 1000

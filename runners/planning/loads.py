@@ -40,7 +40,7 @@ def unique(what: str, values: list[Any]) -> None:
         raise ValueError(f"{what} named twice: {', '.join(twice)}")
 
 
-# ---
+# --- The loads of a study: requests at once, requests a second, a trace, or all that a server takes.
 
 
 #: Nobody's server takes more: a rate beyond it is a slip of the pen.

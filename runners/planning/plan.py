@@ -1,4 +1,4 @@
-"""What a study needs: its cells, and the fewest server launches that measure them.
+"""What a study needs: its cells, the fewest server launches that measure them, and which of them to run.
 
 A launch is one server configuration (arm x tensor parallel size) in one block (repeat); every
 dataset and every level of that block shares it. The arms of a block run one after the other in an

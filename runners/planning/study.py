@@ -1,4 +1,4 @@
-"""What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models."""
+"""What a study says: models, arms, datasets, load, tables of K. ``studies/*.yaml`` as pydantic models."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def table_problem(config: dict[str, Any]) -> str | None:
     return None
 
 
-# ---
+# --- What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models.
 
 
 class Target(Part):

@@ -178,7 +178,7 @@ def read(url: str, timeout_s: float = 10.0) -> str | None:
         return None
 
 
-# ---
+# --- What a server says of itself, held against what the study says of it.
 
 
 #: Words of engines and studies for the same thing.

@@ -55,7 +55,7 @@ def ask(nvml: ModuleType, question: Callable[..., Any], *args: Any) -> Any:
         return None
 
 
-# ---
+# --- What the GPUs of this machine are, read by NVML through ``nvidia-ml-py`` where installed.
 
 
 _DEVICES = Path("/sys/bus/pci/devices")

@@ -1,4 +1,4 @@
-"""The prompts of a dataset: its rows' field as text, filtered, each text once."""
+"""The prompts of a dataset: its rows wherever they lie, their field as text, and conversations."""
 
 import csv
 import hashlib
@@ -177,7 +177,7 @@ def _probed(study: Study, dataset: Dataset, source: dict[str, Any]) -> Iterator[
         yield from _jsonl(into)
 
 
-# ---
+# --- The prompts of a dataset: its rows' field as text, filtered, each text once.
 
 
 def origin(study: Study, dataset: Dataset) -> dict[str, Any]:

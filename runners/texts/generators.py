@@ -250,7 +250,7 @@ def _read(path: Path) -> str | None:
     return source
 
 
-# ---
+# --- Built-in texts: code, prose and structured documents, and the prompts cut from them.
 
 
 Kind = Literal["code", "structured", "prose"]

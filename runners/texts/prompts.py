@@ -1,4 +1,4 @@
-"""The prompts of a study: shuffled by seed, one disjoint set for each load level.
+"""The prompts of a study: one disjoint set for each load level, as files that every arm reads.
 
 Every arm, tensor-parallel size and repeat gets the same sets, so that only the speculation
 differs; no level sees a prompt of another, so that no cache helps it, unless the study allows it

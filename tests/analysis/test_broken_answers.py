@@ -215,7 +215,7 @@ def test_json_counts_where_half_of_the_baselines_answers_are_some() -> None:
     assert of_texts([(0.49, 0.0)], "json_answers") == []
 
 
-@pytest.mark.parametrize(("alike", "most"), [(True, 3), (False, 0)])
+@pytest.mark.parametrize(("alike", "most"), [(True, 2), (False, 0)])
 def test_equal_arms_break_texts_alike_and_lose_none_in_99_of_100_studies(
     alike: bool, most: int
 ) -> None:
@@ -223,7 +223,7 @@ def test_equal_arms_break_texts_alike_and_lose_none_in_99_of_100_studies(
     launch, or others."""
     rng = np.random.default_rng(31)
     out = 0
-    for rate in np.repeat([0.0, 0.02, 0.125, 0.5], 75):
+    for rate in np.repeat([0.0, 0.02, 0.125, 0.5], 25):
         drawn = rng.binomial(PROMPTS, rate, (1 if alike else 3, 2)) / PROMPTS
         shares = np.broadcast_to(drawn, (3, 2)).tolist()
         (one,) = of_texts([(old, new) for old, new in shares], "repeating_answers")

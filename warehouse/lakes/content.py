@@ -119,7 +119,7 @@ def foreign(order: Order, names: Sequence[str]) -> InvalidInput:
     )
 
 
-# ---
+# --- What is published: the tables of one generation, as ``warehouse export`` writes them.
 
 
 #: Given how many steps there are, it is told of each that is done.

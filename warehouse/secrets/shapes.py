@@ -181,7 +181,7 @@ def is_drawn(word: str) -> bool:
     return len(set(kinds)) == 3 and changes >= _DRAWN * len(kinds)
 
 
-# ---
+# --- Credentials known by their own look, from the rows of ``shapes.toml``.
 
 
 #: What ends an address, or a value that no quotes enclose.

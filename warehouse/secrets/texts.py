@@ -149,7 +149,7 @@ _ANNOUNCEMENTS = (
 )  # fmt: skip
 
 
-# ---
+# --- Takes credentials out of a text: by name, by what announces them, and by their own look.
 
 
 #: Without one of these no name, no announcement and no armour is in a text.
@@ -166,13 +166,13 @@ _BODY = re.compile(
 _COLOURS = rf"(?:(?:\x1b|\\+(?:x1b|u001b|033))?{COLOUR})*"
 #: A name and what says that its value follows.
 _NAMED = re2.compile(
-    r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']\]?|%22|%27|\])?"
+    r"([A-Za-z0-9_$][\w.\-]*)(?:\\*[\"']{1,2}\]?|%22|%27|\])?"
     rf"({_COLOURS}[ \t]*(?:=>|->|:=|==?|:|%(?:25)*3[DdAa]|\\+u003[DdAa]){_COLOURS}(?:[ \t+*]|%20)*{_COLOURS})"
 )
 #: An option and its value as two words, also as they stand in a printed list.
-_OPTION = re2.compile(r"--?([A-Za-z][\w.\-]*)(?:\\*[\"'],)?(?:\s|\\+[nrt]?)+")
+_OPTION = re2.compile(r"--?([A-Za-z][\w.\-]*)(?:\\*[\"']{1,2},)?(?:\s|\\+[nrt]?)+")
 #: Between two words of a command line, or of a printed list of them.
-_GAP = re.compile(r"(?:\\*[\"']\s{0,8},)?\s{1,8}(?=[^\s])")
+_GAP = re.compile(r"(?:\\*[\"']{1,2}\s{0,8},)?\s{1,8}(?=[^\s])")
 _USER = re2.compile(r"((?::|%3[Aa])(?:(?:\\*/){2}|(?:%2[Ff]){2}))([^/?#\s\"'<>\\]+)(@|%40)")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)(?:\s|%20|\+)+", re.I

@@ -99,7 +99,7 @@ def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-# ---
+# --- A measured subject on the Compare page: the study's figures of each dataset and size.
 
 
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"

@@ -119,7 +119,7 @@ def price_list() -> None:
     table(shown(rows), "prices")
 
 
-# ---
+# --- What is folded under the answer: latency targets, the arithmetic, every number, prices.
 
 
 #: Cells whose requests are read for goodput; beyond, a reader must choose.

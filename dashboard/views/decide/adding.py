@@ -221,7 +221,7 @@ def _arm(one: Read) -> str:
     return known(one.arm) if one.draft is None else with_draft(known(one.arm), one.draft)
 
 
-# ---
+# --- Add your results: files of one's own, what they are, and the verdict on them.
 
 
 _TYPES = ("json", "jsonl", "gz", "zst")

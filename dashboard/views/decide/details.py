@@ -113,7 +113,7 @@ def _row(one: Decision, cell: Cell) -> dict[str, object]:
     }  # fmt: skip
 
 
-# ---
+# --- What is folded on the Decide page: each part is made when a reader opens it.
 
 
 #: The field whose cells are shown: its box, its parameter.
