@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 # --- The proof of a search: its winner and the runner-up as arms of their own, beside the baseline, in
-#
 # fresh launches.
 #
 # It is an ordinary study beside the search's own file, with everything but the arms and the number of

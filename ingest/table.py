@@ -1,4 +1,4 @@
-"""Reads a table of one row a run, CSV or JSON, by a map of its columns. A row that cannot be read
+"""Reads a table of one row a run, CSV or JSON, by a map of its columns.
 refuses the table.
 """
 
@@ -153,7 +153,7 @@ def _factor(name: str, column: str, stated: Any, ours: str) -> float:
     return known[stated or ours]
 
 
-# --- Reads a table of one row a run, CSV or JSON, by a map of its columns. A row that cannot be read
+# --- Reads a table of one row a run, CSV or JSON, by a map of its columns.
 
 
 NAME = "table"

@@ -23,7 +23,6 @@ from warehouse.nights import Limits, NightSummary, Part, Regression, folder
 from warehouse.secrets.texts import scrub_text
 
 # --- What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,
-#
 # another decision.
 
 

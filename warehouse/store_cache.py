@@ -196,7 +196,6 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 # --- What lies beside the generations of a warehouse in an object store, and changes: lines that people
-#
 # add, published tables, the history of nights, how searches stand.
 
 
