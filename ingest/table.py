@@ -1,5 +1,6 @@
 """Reads a table of one row a run, CSV or JSON, by a map of its columns.
-refuses the table.
+
+A row that cannot be read refuses the table.
 """
 
 import csv
