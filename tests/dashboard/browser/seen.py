@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -195,7 +195,17 @@ def spaced(text: str) -> str:
 
 
 def shared(page: Page) -> str:
-    """The address that the frame offers for this view."""
+    """The address that the frame offers for this view, once it holds what the page's own address says, or
+    never does."""
+    for _ in range(8):
+        said = set(parse_qsl(urlsplit(page.url).query))
+        if said <= set(parse_qsl(urlsplit(offered := _offered(page)).query)):
+            return offered
+        page.wait_for_timeout(250)
+    return _offered(page)
+
+
+def _offered(page: Page) -> str:
     page.get_by_role("button", name="Share this view").click()
     offered = page.get_by_test_id("stCode").filter(has_text="http").last
     expect(offered).to_be_visible()

@@ -26,15 +26,18 @@ def _filter(page: Page) -> str:
 
 def test_a_filter_goes_to_the_address_and_a_reload_shows_the_same(page: Page, address: str) -> None:
     visit(page, address)
+    opened = title(page)
     keep(page, "Dataset", "structured")
     expect(page).to_have_url(re.compile("dataset=structured"))
     settle(page)
+    heading = page.get_by_role("heading", level=2).first
+    expect(heading).not_to_have_text(opened)
     before = title(page)
 
     page.reload()
 
     settle(page)
-    assert title(page) == before
+    expect(heading).to_have_text(before)
     expect(page).to_have_url(re.compile("dataset=structured"))
 
 
