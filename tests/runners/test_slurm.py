@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -126,6 +127,10 @@ def test_an_impossible_request_is_refused_in_slurms_words_and_leaves_nothing(cas
     with pytest.raises(RunnerError, match="Requested node configuration is not available"):
         case.run()
 
+    # Slurm lists a job that was cancelled until its node has heard of it.
+    ends = time.monotonic() + PATIENCE_S
+    while case.queue() and time.monotonic() < ends:
+        time.sleep(0.2)
     assert case.queue() == []
     assert not case.book.path.exists()
 
