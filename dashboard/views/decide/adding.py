@@ -30,7 +30,7 @@ from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask
 from dashboard.turnover import show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
-from dashboard.views.decide.details import bullets, load_map, paste, tiles
+from dashboard.views.decide.details import against, bullets, load_map, paste, tiles
 from warehouse import audit, queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
@@ -191,7 +191,7 @@ def _decided(overview: Overview, at: int) -> None:
     table(texts(*tables.by_load(one)), "loads")
     if one.answer != "no":
         st.markdown("**Against it**")
-        bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
+        against(one)
     bullets(tables.doubts(one))
     charts_menu(f"own-results-{at}", {"Load map": drawing})
 

@@ -141,7 +141,7 @@ def draw(shelf: Shelf, told: Told) -> None:
     left = tuple(tables.left_out(one))
     _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one, drawn[_HEAT_MAP]),
           SQUARE in st.query_params)  # fmt: skip
-    _fold("against", _counted("What speaks against it", len(one.against)), lambda: _against(one))
+    _fold("against", _counted("What speaks against it", len(one.against)), lambda: against(one))
     _fold("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?",
           lambda: _stake(one))  # fmt: skip
     _fold("by_load", "By load, by arm, by traffic: all figures", lambda: _figures(overview, one))
@@ -201,7 +201,8 @@ def _choose() -> None:
         st.session_state[SQUARE] = picked[0][charts.FIELD]
 
 
-def _against(one: Decision) -> None:
+def against(one: Decision) -> None:
+    """Draw what speaks against a decision."""
     bullets((loss.sentence for loss in one.against), "Nothing that was measured.")
 
 
