@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
-from runners.executors import gpus_needed
 from runners.models.model_size import gib
+from runners.planning.plan import gpus_needed
 from runners.surroundings.gpu import NO_BINDING, Gpu
 
 CHECK = "GPUs"

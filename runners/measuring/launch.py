@@ -8,7 +8,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from runners.executors.placement import placement
 from runners.loads.rates import freeze, of_report
 from runners.measuring import load
 from runners.measuring.cell import Attempt, Bench, Serving, record_unstarted, run_cell, warm_up
@@ -21,6 +20,7 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import scrub
 from runners.serving.server import ServerFailed
 from runners.surroundings.host import Host
+from runners.surroundings.machine import placement
 from warehouse.errors import RunnerError
 
 # --- A sweep: what the baseline serves one by one and all at once, before any cell is measured.

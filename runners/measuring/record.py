@@ -9,16 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from runners.executors import gpus_needed
-from runners.executors.placement import placement
 from runners.measuring.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
-from runners.planning.plan import Launch, PlannedCell
+from runners.planning.plan import Launch, PlannedCell, gpus_needed
 from runners.planning.study import Study
 from runners.planning.vllm_command import PORT
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.engines import engine_of
 from runners.surroundings import gpu, provenance
-from runners.surroundings.machine import near_gpus
+from runners.surroundings.machine import near_gpus, placement
 from runners.surroundings.tools import public, tool
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile

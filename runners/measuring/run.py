@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from runners.executors import Executor, Job, Outcome, Update
 from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import guidellm, resume
 from runners.measuring.cell import Bench
@@ -119,35 +118,6 @@ def _round(asked: Asked, launches: Launches, with_what: tuple[Prompts, Progress]
     return [
         one for launch, cells in launches for one in _run_launch(asked, launch, cells, with_what)
     ]
-
-
-def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
-    """Have an executor run the launches that have something to do, each with those cells."""
-
-    def report(update: Update) -> None:
-        detail = f": {update.detail}" if update.detail else ""
-        progress.say(f"{update.launch_id}: {update.state}{detail}")
-
-    def measured(cell: PlannedCell, seconds: float) -> None:
-        progress.measured(cell, seconds, None, True)
-
-    def run(now: Asked, sizes: frozenset[int] | None) -> Outcome:
-        launches = tuple(
-            replace(launch, cells=tuple(cells)) for launch, cells in by_launch(now)
-            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
-        )  # fmt: skip
-        told = replace(job, launches=launches, report=report, measured=measured)
-        return executor.run(now.plan, told)
-
-    missing = frozenset(size for _, size in unknown(asked.plan.study, asked.layout.results))
-    if not missing:
-        return run(asked, None)
-    progress.say("the baseline first: its launches find the rates of the sweep")
-    first = run(asked, missing)
-    if first.failed or first.handed_over:
-        progress.say("run the same command again once the baseline is measured: the others follow")
-        return first
-    return run(asked.replanned(), None)
 
 
 def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:

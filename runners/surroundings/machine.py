@@ -4,14 +4,13 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from runners.executors import gpus_needed
-from runners.planning.plan import Launch
+from runners.planning.plan import Launch, gpus_needed
 from runners.planning.study import Study
 from runners.surroundings import gpu
 
@@ -36,6 +35,22 @@ def usable_cores() -> frozenset[int]:
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
+
+
+#: Variables by which an executor tells a launch how it came to run where it runs.
+EXECUTOR, PARALLEL = "DRAFTBOARD_EXECUTOR", "DRAFTBOARD_PARALLEL"
+
+
+def placement(environ: Mapping[str, str] | None = None) -> dict[str, str | int]:
+    """Return ``executor``, and ``launches_side_by_side`` where this machine may run several at once:
+    a neighbour is a reason for noise."""
+    env = os.environ if environ is None else environ
+    placed: dict[str, str | int] = {
+        "executor": env.get(EXECUTOR, "slurm" if "SLURM_JOB_ID" in env else "local")
+    }
+    if PARALLEL in env:
+        placed["launches_side_by_side"] = int(env[PARALLEL])
+    return placed
 
 
 @lru_cache

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from commands.running.doctor import doctor as command
 from runners import doctor
 from runners.checks import (
     cores,
@@ -30,7 +31,6 @@ from runners.checks import (
     tokenizers,
 )
 from runners.checks.finding import Engine, Finding, Situation
-from runners.doctor_cli import doctor as command
 from runners.models import model_size
 from runners.models.model_files import find
 from runners.planning.plan import make_plan
