@@ -86,8 +86,7 @@ def gpus_needed(study: Study, launch: Launch) -> int:
     """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
     if study.cpus is not None or study.evidence in ("cpu", "mock"):
         return 0
-    given = study.target.engine_args | launch.variant.engine_args
-    arguments = {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+    arguments = study.engine_arguments(launch.variant)
     count = launch.tensor_parallel_size
     for name in _MULTIPLIERS:
         count *= int(arguments.get(name, 1))
