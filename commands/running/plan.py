@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from runners.executors.local import fitting
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import with_frozen_rates
 from runners.measuring.guidellm import Places, planned_command
-from runners.measuring.layout import REPORT, Layout
+from runners.measuring.layout import REPORT, Layout, records_under
 from runners.measuring.resume import Now, unlike
 from runners.measuring.software import software
 from runners.planning.estimate import (
@@ -97,7 +98,9 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     found = survey()
     node = _node(laid_out, given["gpus"], given["parallel"], found)
     assumed = Assumed(given["seconds_per_request"])
-    costs = estimate(laid_out, read_recorded(results), assumed, node)
+    costs = estimate(
+        laid_out, read_recorded(records_under(results) if results else ()), assumed, node
+    )
     written = written_out(laid_out, results or Path("results"))
     if as_json:
         said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
@@ -142,7 +145,7 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -
         "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
-        "estimate": costs.as_json(),
+        "estimate": asdict(costs),
         "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
         "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
     }

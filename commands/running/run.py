@@ -16,7 +16,7 @@ from runners.executors.local import Local, spread
 from runners.loads.problems import doubts, refusals
 from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import resume
-from runners.measuring.layout import Layout, results_writable, write_study_copy
+from runners.measuring.layout import Layout, records_under, results_writable, write_study_copy
 from runners.measuring.progress import Count, Progress, progress
 from runners.measuring.resume import Now, next_step, next_step_elsewhere, reasons
 from runners.measuring.run import Asked, by_launch, run_here
@@ -119,7 +119,8 @@ def _run(
     """Measure what is missing. Return what became of launches elsewhere, why some cells are not good,
     and what to do then."""
     to_run = asked.look().to_run
-    expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
+    recorded = read_recorded(records_under(asked.layout.results))
+    expected = expected_seconds(asked.plan, to_run, recorded)
     node = Node()
     if isinstance(executor, Local):
         node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from runners.planning.asked import server_arguments, trace_of
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
-from runners.planning.plan import Plan
+from runners.planning.plan import Plan, server_arguments, trace_of
 from runners.planning.study import Study
 
 #: The first releases of GuideLLM that replay traces, and that send messages as they are.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from runners.loads.trace import Arrival
-from runners.planning.asked import trace_of
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
+from runners.planning.plan import trace_of
 from runners.planning.study import Study
 from warehouse.errors import RunnerError
 

@@ -155,7 +155,8 @@ def _watch(asked: Asked, launch: Launch) -> AbstractContextManager[Watch]:
     study = asked.plan.study
     elsewhere = asked.target_url is not None or not runs_on_gpu(study)
     gpus = () if elsewhere else used_gpus(study, launch) or None
-    return watching(asked.layout, launch.launch_id, gpus)
+    layout = asked.layout
+    return watching(layout.nodes, layout.study, launch.launch_id, gpus)
 
 
 def _opened(

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from runners.loads.rates import arranged, arrivals_of
 from runners.loads.trace import Arrival
 from runners.measuring.layout import Layout
-from runners.planning.asked import requests_at
 from runners.planning.datasets import Dataset
-from runners.planning.plan import Plan, PlannedCell
+from runners.planning.plan import Plan, PlannedCell, requests_at
 from runners.planning.study import Study
 from runners.texts import datasets
 from runners.texts.datasets import prompt_texts

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
+from runners.measuring.layout import records_under
 from runners.planning.estimate import Assumed, Node, Recorded, duration_of, estimate, read_recorded
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
@@ -218,8 +219,8 @@ def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
     record("c", dataset="code", concurrency=1)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "record.json").write_text("{")
-    assert read_recorded(tmp_path) == Recorded((("code", ONE, 20.0),), (30.0,))
-    assert read_recorded(tmp_path / "none") == Recorded()
+    assert read_recorded(records_under(tmp_path)) == Recorded((("code", ONE, 20.0),), (30.0,))
+    assert read_recorded(records_under(tmp_path / "none")) == Recorded()
 
 
 def test_the_command_prints_json_that_a_script_can_read() -> None:

@@ -12,7 +12,7 @@ from runners.measuring.layout import Layout
 from runners.measuring.record import Keep, Keepsakes
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.repeating.original import plan_again, prompts_again, read_original
+from runners.repeating import plan_again, prompts_again, read_original
 from runners.texts.datasets import origin
 from runners.texts.prompts import PromptFiles
 from tests.runners.conftest import MINIMAL
