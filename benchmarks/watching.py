@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.result import Result, progress
-from runners.measuring.layout import Layout
+from runners.surroundings.layout import Layout
 from runners.watching.watch import COST_SHARE, MachineSampler, watching
 
 SECONDS, PROCESSES = 60, 40

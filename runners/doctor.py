@@ -30,16 +30,14 @@ from runners.checks.finding import (
     draft_key,
     target_key,
 )
-from runners.loads.rates import with_frozen_rates
-from runners.models import model_files
-from runners.models.model_files import ModelFiles
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import server_command
 from runners.probes import interpreter
-from runners.serving.engines import engine_of
-from runners.surroundings import gpu
-from runners.surroundings.tools import Tool, tool
+from runners.serving.engines import Tool, engine_of, tool
+from runners.surroundings import machine, models
+from runners.surroundings.models import ModelFiles
+from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 
 #: In the order in which a reader mends things.
@@ -93,7 +91,7 @@ def look(study: Study | None, results: Path) -> Situation:
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
     vllm, load = tool(study, served), tool(study, "guidellm")
-    found = gpu.survey()
+    found = machine.survey()
     return Situation(
         plan=plan,
         results=results,
@@ -102,7 +100,7 @@ def look(study: Study | None, results: Path) -> Situation:
         guidellm=load,
         engine=_engine(vllm, plan, env),
         survey=found,
-        gpus=gpu.visible(found, env),
+        gpus=machine.visible(found, env),
         models={} if plan is None else _models(plan, vllm.python or load.python, env),
     )
 
@@ -148,7 +146,7 @@ def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, s
     """Return the model's files on this machine, else the small ones from the hub, where it can be
     reached."""
     model, revision = key
-    found = model_files.find(model, revision, env)
+    found = models.find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.
     if found.weight_bytes is not None or found.is_local or python is None:
         return found

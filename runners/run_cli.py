@@ -13,25 +13,20 @@ from commands.output import ended_by_signals
 from runners.executors import Executor, Job
 from runners.executors.local import Local, spread
 from runners.executors.options import executor_from, executor_options
-from runners.loads.problems import doubts, refusals
-from runners.loads.rates import with_frozen_rates
 from runners.measuring import resume
-from runners.measuring.layout import Layout, results_writable, write_study_copy
-from runners.measuring.progress import Count, progress
-from runners.measuring.resume import Now, next_step, next_step_elsewhere, reasons
-from runners.measuring.run import (
-    Asked,
-    by_launch,
-    run_elsewhere,
-    run_here,
-)
-from runners.measuring.software import software
+from runners.measuring.hosts import require_one_arm
+from runners.measuring.progress import Count, next_step, next_step_elsewhere, progress, reasons
+from runners.measuring.record import write_study_copy
+from runners.measuring.resume import Now, StudyRun
+from runners.measuring.run import run_elsewhere, run_here
 from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
 from runners.planning.plan import Plan, PlannedCell, make_plan, select
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
-from runners.serving.target_url import require_one_arm
-from runners.surroundings.gpu import survey
+from runners.serving.engines import software
+from runners.surroundings.layout import Layout, results_writable
+from runners.surroundings.machine import survey
+from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
@@ -119,14 +114,14 @@ def run(
 
 def _asked(
     plan: Plan, results: Path, cells: tuple[PlannedCell, ...], remote: tuple[str | None, str | None]
-) -> Asked:
+) -> StudyRun:
     """Return what the run is asked for, with what tells whether a result is still the one that the
     study asks for."""
     layout, (url, key) = Layout(results, plan.study.name), remote
     if url is not None and key is not None:
         use_key(url, key)
     now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
-    return Asked(plan, layout, cells, url, key, now)
+    return StudyRun(plan, layout, cells, url, key, now)
 
 
 def _base(url: str | None) -> str | None:
@@ -144,7 +139,7 @@ class _Went:
     results_at: str = ""
 
 
-def _run(asked: Asked, executor: Executor | None, where: tuple[Job, str]) -> _Went:
+def _run(asked: StudyRun, executor: Executor | None, where: tuple[Job, str]) -> _Went:
     job, place = where
     to_run = asked.look().to_run
     expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
@@ -160,12 +155,12 @@ def _run(asked: Asked, executor: Executor | None, where: tuple[Job, str]) -> _We
         return _Went(reasons(asked.plan, failed), step)
 
 
-def _spread(asked: Asked, target_url: str | None) -> Local | None:
+def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
     """Return what runs the missing launches on the free GPUs of this machine, where several fit at
     a time."""
     found = None
     if target_url is None:
-        launches = [launch for launch, _ in by_launch(asked)]
+        launches = [*asked.missing_launches()]
         found = spread(asked.plan.study, launches, survey(), os.environ)
     if found is not None:
         _say(
@@ -184,7 +179,7 @@ def _lasts(plan: Plan, executor: Executor | None) -> Callable[[Mapping[str, floa
     return duration_of(plan, Node(len(settings.gpus or ()) or None, settings.parallel))
 
 
-def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
+def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
     """Say what will be done, bring back what is good again, set aside what will be replaced."""
     refused = refusals(asked.plan, asked.now.software.guidellm_version)
     if refused:
@@ -200,14 +195,14 @@ def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
     replaced = (*found.good, *found.changed) if fresh else found.changed
     if replaced:
         _confirm(found, replaced, yes)
-        folders = [found.found[cell.key].folder for cell in replaced]
+        folders = [found.states[cell.key].folder for cell in replaced]
         resume.set_aside(folders, asked.layout, replaced=fresh)
         found = asked.look()
     _say(f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run")
     write_study_copy(asked.plan.study, study, asked.layout)
 
 
-def _confirm(found: resume.Progress, replaced: Sequence[PlannedCell], yes: bool) -> None:
+def _confirm(found: resume.PlanState, replaced: Sequence[PlannedCell], yes: bool) -> None:
     """Ask before good cells are set aside, since they are hours of work. Raises RunnerError where
     nobody can be asked."""
     differ = f" (they differ in: {', '.join(found.reasons)})" if found.changed else ""
@@ -231,7 +226,7 @@ def _some(cells: Sequence[Any]) -> str:
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
 
 
-def _after(asked: Asked, went: _Went) -> None:
+def _after(asked: StudyRun, went: _Went) -> None:
     found = asked.replanned().look()  # By now a sweep may have found its rates.
     if went.results_at:
         _say(f"what is done lies on {went.results_at}; this machine does not see it")

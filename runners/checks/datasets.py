@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
-from runners.models.model_files import hub_cache
 from runners.planning.datasets import Dataset, Hub
 from runners.planning.plan import Plan
 from runners.planning.study import Study
 from runners.probes import interpreter
+from runners.surroundings.models import hub_cache
 from runners.texts.prompts import few_prompts, prompt_sets
 from warehouse.errors import RunnerError, StudyError
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runners.checks.finding import Finding, Situation
-from runners.models.model_files import ModelFiles, hub_cache
-from runners.models.model_size import GIB, gib
 from runners.planning.estimate import Assumed, Recorded, estimate
+from runners.surroundings.models import GIB, ModelFiles, gib, hub_cache
 
 CHECK = "disk"
 #: Logs, temporary files and vLLM's compile cache, on top of the results.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
 from runners.measuring.guidellm import NEWEST, OLDEST
-from runners.surroundings.tools import Kind, Tool
+from runners.serving.engines import Kind, Tool
 
 CHECK = "executables"
 #: The published study's release, which nobody ran here, and the newest that was run here.

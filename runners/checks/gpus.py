@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
 from runners.executors import gpus_needed
-from runners.models.model_size import gib
-from runners.surroundings.gpu import NO_BINDING, Gpu
+from runners.surroundings.machine import NO_BINDING, Gpu
+from runners.surroundings.models import gib
 
 CHECK = "GPUs"
 #: A power cap lower than this share of the card's own is worth a word.

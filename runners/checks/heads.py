@@ -7,9 +7,8 @@ from typing import Any
 
 from runners.checks.finding import Finding, Situation, configurations
 from runners.checks.methods import method
-from runners.models.model_files import ModelFiles
-from runners.models.model_size import text_config
 from runners.planning.plan import Launch
+from runners.surroundings.models import ModelFiles, text_config
 
 #: A header of more is no header.
 _LONGEST = 100 << 20

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments
-from runners.models.model_size import context_length, tokens
 from runners.planning.plan import Launch
 from runners.planning.study import Study
+from runners.surroundings.models import context_length, token_count
 
 CHECK = "lengths"
 _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
@@ -29,7 +29,7 @@ def _one(
     situation: Situation, study: Study, launch: Launch, made_for: int | None
 ) -> Iterator[Finding]:
     args = engine_arguments(study, launch)
-    asked = tokens(args.get("max-model-len"))
+    asked = token_count(args.get("max-model-len"))
     longest = asked or made_for
     stretched = situation.env.get(_ANYWAY) == "1" or "hf-overrides" in args
     if asked is not None and made_for is not None and asked > made_for and not stretched:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from runners.checks.finding import Finding, Situation
-from runners.loads.problems import doubts, refusals
+from runners.texts.loads import doubts, refusals
 
 CHECK = "loads"
 

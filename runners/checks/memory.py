@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runners.checks.finding import Finding, Situation, configurations, engine_arguments, name_of
-from runners.models.model_files import ModelFiles
-from runners.models.model_size import (
-    GIB,
-    WORKING_BYTES,
-    Estimate,
-    estimate,
-    gib,
-    serving,
-    text_config,
-    tokens,
-)
 from runners.planning.plan import Launch
 from runners.surroundings import machine
+from runners.surroundings.models import (
+    GIB,
+    WORKING_BYTES,
+    MemoryEstimate,
+    ModelFiles,
+    gib,
+    memory_arguments,
+    memory_estimate,
+    text_config,
+    token_count,
+)
 
 CHECK = "memory"
 #: The default of vLLM 0.32; what the installed one says wins.
@@ -40,8 +40,8 @@ def check(situation: Situation) -> Iterator[Finding]:
         draft = situation.draft(launch)
         if draft is None or draft.config is not None:
             args, drafting = engine_arguments(study, launch), launch.variant.speculative_config
-            said = serving(launch.tensor_parallel_size, args, drafting)
-            yield from _fits(situation, launch, estimate(target, draft, said))
+            said = memory_arguments(launch.tensor_parallel_size, args, drafting)
+            yield from _fits(situation, launch, memory_estimate(target, draft, said))
 
 
 def _absent(situation: Situation) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def _heads(launch: Launch, config: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _fits(situation: Situation, launch: Launch, needed: Estimate) -> Iterator[Finding]:
+def _fits(situation: Situation, launch: Launch, needed: MemoryEstimate) -> Iterator[Finding]:
     if needed.weights is None or needed.cache_bytes(1) is None:
         yield Finding(
             CHECK,
@@ -106,7 +106,7 @@ def _fits(situation: Situation, launch: Launch, needed: Estimate) -> Iterator[Fi
         yield _on_gpu(situation, launch, needed)
 
 
-def _on_gpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
+def _on_gpu(situation: Situation, launch: Launch, needed: MemoryEstimate) -> Finding:
     sizes = [(gpu.memory_bytes, gpu.free_bytes) for gpu in situation.gpus]
     known = [(total, free) for total, free in sizes if total is not None and free is not None]
     if len(known) < len(sizes):
@@ -125,16 +125,16 @@ def _on_gpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
     return _verdict(situation, launch, needed, room)
 
 
-def _room(situation: Situation, launch: Launch, needed: Estimate, budget: int) -> int:
+def _room(situation: Situation, launch: Launch, needed: MemoryEstimate, budget: int) -> int:
     """Return the bytes of KV cache on a GPU: what is asked for, else what the rest of the budget
     is."""
-    asked = tokens(_argument(situation, launch, "kv-cache-memory-bytes"))
+    asked = token_count(_argument(situation, launch, "kv-cache-memory-bytes"))
     left = needed.left_for_cache(budget)
     return asked if asked is not None else left or 0
 
 
-def _on_cpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
-    asked = tokens(_argument(situation, launch, "kv-cache-memory-bytes"))
+def _on_cpu(situation: Situation, launch: Launch, needed: MemoryEstimate) -> Finding:
+    asked = token_count(_argument(situation, launch, "kv-cache-memory-bytes"))
     space = situation.env.get("VLLM_CPU_KVCACHE_SPACE")
     cache = int(space) * GIB if space and space.isdigit() else asked
     free = machine.memory_bytes("MemAvailable")
@@ -157,7 +157,7 @@ def _on_cpu(situation: Situation, launch: Launch, needed: Estimate) -> Finding:
     return _verdict(situation, launch, needed, cache)
 
 
-def _verdict(situation: Situation, launch: Launch, needed: Estimate, room: int) -> Finding:
+def _verdict(situation: Situation, launch: Launch, needed: MemoryEstimate, room: int) -> Finding:
     """Say whether the cache holds one longest sequence (vLLM insists) and the highest load."""
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     one = needed.cache_bytes(longest) if longest is not None else None
@@ -192,7 +192,7 @@ def _typical(situation: Situation, longest: int | None) -> int:
     return wanted if longest is None else min(wanted, longest)
 
 
-def _parts(needed: Estimate) -> str:
+def _parts(needed: MemoryEstimate) -> str:
     about = "" if needed.exact else "about "
     said = f"{about}{gib(needed.target_bytes or 0)} of weights"
     if needed.draft_bytes:

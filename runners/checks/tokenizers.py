@@ -5,11 +5,10 @@ from pathlib import Path
 
 from runners.checks.finding import Finding, Situation, configurations
 from runners.checks.methods import method
-from runners.models import model_files
-from runners.models.model_files import ModelFiles
-from runners.models.model_size import text_config
 from runners.planning.plan import Launch
 from runners.planning.study import Study
+from runners.surroundings import models
+from runners.surroundings.models import ModelFiles, text_config
 
 CHECK = "tokenizers"
 _SAME_MODEL = "Take a draft that was made for this target, or a target and draft of one family."
@@ -35,7 +34,7 @@ def _target(study: Study, target: ModelFiles, own: Path | None) -> Iterator[Find
         return  # The memory check says that the model is not here.
     if study.target.engine_args.get("skip-tokenizer-init"):
         return
-    if model_files.read(own) is None and target.origin in {"folder", "cache"}:
+    if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
         yield Finding(
             CHECK,
             "blocker",
@@ -43,7 +42,7 @@ def _target(study: Study, target: ModelFiles, own: Path | None) -> Iterator[Find
             "Put the tokenizer's files there, or name another under target.tokenizer.",
         )
     chat = study.request.format == "chat_completions"
-    if chat and "chat-template" not in _names(study) and not model_files.has_chat_template(own):
+    if chat and "chat-template" not in _names(study) and not models.has_chat_template(own):
         yield Finding(
             CHECK,
             "blocker",
@@ -115,10 +114,10 @@ def _sizes(launch: Launch, target: ModelFiles, draft: ModelFiles) -> Iterator[Fi
 def _words(launch: Launch, draft: ModelFiles, own: Path) -> Iterator[Finding]:
     """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
     assert draft.folder is not None
-    ours, theirs = model_files.read(own), model_files.read(draft.folder)
+    ours, theirs = models.read_vocabulary(own), models.read_vocabulary(draft.folder)
     if theirs is None or ours is None or _mixes(launch):
         return
-    found = model_files.difference(ours, theirs)
+    found = models.vocabulary_difference(ours, theirs)
     if found is None:
         yield Finding(
             CHECK,

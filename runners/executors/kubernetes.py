@@ -23,9 +23,9 @@ from runners.executors.kubernetes_commands import (
 )
 from runners.executors.settings import KubernetesSettings
 from runners.executors.waiting import KubernetesBook, Waiting
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from runners.executors import Job, Outcome, State, Update, gpus_needed, last_line
 from runners.executors.placement import EXECUTOR, PARALLEL
 from runners.executors.settings import LocalSettings
-from runners.measuring.layout import RECORD, Layout
 from runners.measuring.resume import Now, look
 from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 from runners.serving.processes import Guarded
-from runners.surroundings.gpu import Gpu, Survey, answering, offered, survey
+from runners.surroundings.layout import RECORD, Layout
+from runners.surroundings.machine import Gpu, Survey, answering, offered, survey
 from warehouse.errors import RunnerError
 
 _EVERY_S = 4.0
@@ -49,7 +49,7 @@ class Told:
         found = look(self.plan, layout, unknown, Now(self.job.software))
         for cell in found.good:
             self._known.add(cell.key)
-            self.job.measured(cell, _seconds(found.found[cell.key].folder))
+            self.job.measured(cell, _seconds(found.states[cell.key].folder))
 
 
 def _seconds(folder: Path | None) -> float:

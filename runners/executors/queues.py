@@ -10,7 +10,7 @@ from typing import Protocol
 from runners.executors import Silent, slurm_commands
 from runners.executors import kubernetes_commands as kubectl
 from runners.executors.waiting import KubernetesBook, SlurmBook
-from runners.measuring.layout import Layout
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 _LOOK_S = 1.0

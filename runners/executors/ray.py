@@ -17,9 +17,9 @@ from typing import Any
 from runners.executors import Job, Outcome, State, Update, gpus_needed, ray_task
 from runners.executors.placement import EXECUTOR
 from runners.executors.settings import RaySettings
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 # --- Whether a launch fits on any node of a Ray cluster: Ray itself would wait for ever.

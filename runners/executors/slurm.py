@@ -18,8 +18,8 @@ from runners.executors.slurm_commands import (
     submit,
 )
 from runners.executors.waiting import SlurmBook, Waiting
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 #: A shared file system may show a finished cell some seconds after the job's end.

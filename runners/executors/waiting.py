@@ -14,9 +14,9 @@ from filelock import FileLock
 from runners.executors import Job, Outcome, Silent, State, Update
 from runners.executors.kubernetes_commands import Place
 from runners.executors.slurm_commands import SlurmJob
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 # --- What was submitted of a study: ``<results>/<study>/.slurm.json`` and ``.kubernetes.json``.

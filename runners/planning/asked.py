@@ -8,11 +8,11 @@ import json
 import re
 from typing import Any
 
-from runners.loads.trace import Trace, replayed
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
 from runners.planning.study import Study, Variant
-from runners.surroundings.tools import public
+from runners.planning.trace import Trace, replayed
+from runners.surroundings.machine import public
 from warehouse.secrets.shapes import is_secret_name
 
 #: Where files lie, who is told, what is written: a result does not depend on it.

@@ -10,10 +10,10 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from runners.executors import gpus_needed
-from runners.measuring.layout import records_under
 from runners.planning.asked import trace_of
 from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.planning.study import Study
+from runners.surroundings.layout import records_under
 from warehouse.loads import Load, load_of
 
 # --- Launches side by side on the GPUs of one node: whether a study allows it, and how long it takes.

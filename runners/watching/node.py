@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.measuring.layout import Layout
+from runners.surroundings.layout import Layout
 
 #: Name of the series: other launches on this machine.
 BESIDE = "launches_beside"

@@ -13,8 +13,8 @@ from typing import Any, Self, TextIO
 
 import psutil
 
-from runners.measuring.layout import Layout
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
+from runners.surroundings.layout import Layout
 from runners.watching.gpus import GpuWatch
 from runners.watching.node import Beside, present
 

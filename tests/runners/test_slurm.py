@@ -18,9 +18,9 @@ from runners.executors import Job, Outcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm
 from runners.executors.waiting import SlurmBook
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
+from runners.surroundings.layout import Layout
 from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study
 from warehouse.errors import RunnerError

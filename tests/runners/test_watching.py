@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ingest.machine import read_machine
-from runners.measuring.layout import Layout
-from runners.surroundings.gpu import NO_BINDING
+from runners.surroundings.layout import Layout
+from runners.surroundings.machine import NO_BINDING
 from runners.watching.gpus import GpuWatch
 from runners.watching.node import present
 from runners.watching.watch import COST_SHARE, MachineSampler, watching
@@ -21,7 +21,7 @@ from runners.watching.watch import COST_SHARE, MachineSampler, watching
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import json, os, pathlib
-from runners.measuring.layout import Layout
+from runners.surroundings.layout import Layout
 from runners.watching.watch import watching
 from runners.watching import gpus
 gpus._PROCESSES_EVERY_S = 0.0
@@ -111,7 +111,7 @@ def test_launches_on_one_machine_meet_and_forget_each_other(tmp_path: Path) -> N
 
 def test_a_killed_launch_is_nobodys_neighbour(tmp_path: Path) -> None:
     hold = (
-        "import pathlib, sys; from runners.measuring.layout import Layout\n"
+        "import pathlib, sys; from runners.surroundings.layout import Layout\n"
         "from runners.watching.node import present\n"
         "with present(Layout(pathlib.Path(sys.argv[1]), 's'), 'killed', ()):\n"
         "    print('held', flush=True); sys.stdin.read()\n"
