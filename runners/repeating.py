@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runners.loads.rates import RATES, with_frozen_rates
-from runners.measuring.layout import PROMPTS, RECORD, STUDY, Layout
 from runners.measuring.resume import differences
-from runners.measuring.software import Software, of_record
 from runners.planning.plan import Plan, PlannedCell, make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.serving.engines import Software, software_of_record
+from runners.surroundings.layout import PROMPTS, RECORD, STUDY, Layout
 from runners.texts import prompts
+from runners.texts.loads import RATES, with_frozen_rates
 from runners.texts.prompts import PromptFile, PromptFiles, Prompts
 from warehouse.errors import RunnerError
 from warehouse.prompt_hash import prompt_set_hash
@@ -48,7 +48,7 @@ class Original:
     @property
     def software(self) -> Software:
         """The software that the original was measured with."""
-        return of_record(dict(self.record))
+        return software_of_record(dict(self.record))
 
     @property
     def prompts(self) -> str | None:

@@ -10,12 +10,12 @@ from commands.output import show_table
 from runners.executors.kubernetes import KubernetesQueue
 from runners.executors.slurm import SlurmQueue
 from runners.executors.waiting import Queue, end_of, news
-from runners.loads.rates import with_frozen_rates
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
-from runners.measuring.software import software
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
+from runners.serving.engines import software
+from runners.surroundings.layout import Layout
+from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
 

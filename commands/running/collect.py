@@ -11,7 +11,7 @@ from typing import Any
 import click
 from filelock import FileLock
 
-from runners.measuring.layout import RECORD, Layout, records_under
+from runners.surroundings.layout import RECORD, Layout, records_under
 from warehouse.attempts import failed_of
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text

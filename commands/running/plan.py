@@ -10,12 +10,8 @@ import click
 
 from commands.output import show_table
 from runners.executors.local import fitting
-from runners.loads.problems import doubts, refusals
-from runners.loads.rates import with_frozen_rates
-from runners.measuring.guidellm import Places, planned_command
-from runners.measuring.layout import REPORT, Layout, records_under
+from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
-from runners.measuring.software import software
 from runners.planning.estimate import (
     SECONDS_ALONE,
     Assumed,
@@ -28,9 +24,10 @@ from runners.planning.estimate import (
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.planning.vllm_command import PORT
-from runners.serving.engines import engine_of
-from runners.surroundings.gpu import Survey, survey, visible
-from runners.surroundings.tools import tool
+from runners.serving.engines import engine_of, software, tool
+from runners.surroundings.layout import REPORT, Layout, records_under
+from runners.surroundings.machine import Survey, survey, visible
+from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
@@ -48,13 +45,11 @@ def written_out(plan: Plan, results: Path) -> Written:
     for launch in plan.launches:
         found.append((f"{launch.launch_id}: the server", server_by_hand(plan, launch)))
         for cell in launch.cells:
-            places = Places(
-                f"http://127.0.0.1:{_PORT}",
-                str(layout.prompts(cell.dataset, cell.load)),
-                str(layout.cell(cell.key) / REPORT),
-            )
-            label = f"{launch.launch_id}: the load of {cell.key}"
-            found.append((label, planned_command(plan.study, cell, places)))
+            url, label = f"http://127.0.0.1:{_PORT}", f"{launch.launch_id}: the load of {cell.key}"
+            prompts = layout.prompts(cell.dataset, cell.load)
+            report = layout.cell(cell.key) / REPORT
+            load = planned_command(plan.study, cell, url, str(prompts), str(report))
+            found.append((label, load))
     return found
 
 

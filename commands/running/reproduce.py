@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from commands.output import ended_by_signals
-from runners.measuring.layout import Layout, results_writable, write_study_copy
 from runners.measuring.progress import Count, progress
-from runners.measuring.resume import Now
-from runners.measuring.run import Asked, run_here
-from runners.measuring.software import software
+from runners.measuring.record import write_study_copy
+from runners.measuring.resume import Now, StudyRun
+from runners.measuring.run import run_here
 from runners.repeating import Original, plan_again, prompts_again, read_original
+from runners.serving.engines import software
+from runners.surroundings.layout import Layout, results_writable
 from warehouse.errors import DraftboardError, RunnerError
 
 _EPILOG = """\b
@@ -84,7 +85,7 @@ def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
     ):
         if None not in (was, here) and was != here:
             _say(f"warning: the {what} is {here} here and was {was}; it counts as a difference")
-    asked = Asked(plan, layout, cells, now=Now(now, given.hash_of), given=given)
+    asked = StudyRun(plan, layout, cells, now=Now(now, given.hash_of), given=given)
     with (
         ended_by_signals("stopped; the same command goes on from here"),
         results_writable(layout),
@@ -101,7 +102,7 @@ def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
                 f"{failed[0].problem.sentence}"
             )
     found = asked.look()
-    return [folder for cell in cells if (folder := found.found[cell.key].folder) is not None]
+    return [folder for cell in cells if (folder := found.states[cell.key].folder) is not None]
 
 
 def _say(line: str) -> None:

@@ -13,20 +13,27 @@ from commands.output import ended_by_signals
 from commands.running.places import executor_from, executor_options
 from runners.executors import Executor, Job, Outcome, Update
 from runners.executors.local import Local, spread
-from runners.loads.problems import doubts, refusals
-from runners.loads.rates import unknown, with_frozen_rates
 from runners.measuring import resume
-from runners.measuring.layout import Layout, records_under, results_writable, write_study_copy
-from runners.measuring.progress import Count, Progress, progress
-from runners.measuring.resume import Now, next_step, next_step_elsewhere, reasons
-from runners.measuring.run import Asked, by_launch, run_here
-from runners.measuring.software import software
+from runners.measuring.hosts import require_one_arm
+from runners.measuring.progress import (
+    Count,
+    Progress,
+    next_step,
+    next_step_elsewhere,
+    progress,
+    reasons,
+)
+from runners.measuring.record import write_study_copy
+from runners.measuring.resume import Now, StudyRun
+from runners.measuring.run import run_here
 from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
 from runners.planning.plan import PlannedCell, make_plan, select
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
-from runners.serving.target_url import require_one_arm
-from runners.surroundings.gpu import survey
+from runners.serving.engines import software
+from runners.surroundings.layout import Layout, records_under, results_writable
+from runners.surroundings.machine import survey
+from runners.texts.loads import doubts, refusals, unknown_sweeps, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
@@ -95,7 +102,7 @@ def run(
     layout = Layout(results, plan.study.name)
     # Whether a result is still the one that the study asks for.
     now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
-    asked = Asked(plan, layout, cells, url, key, now, keep_texts=given["keep_prompts"])
+    asked = StudyRun(plan, layout, cells, url, key, now, keep_texts=given["keep_prompts"])
     executor = executor_from(given, lambda: _spread(asked, url))
     if url is not None:
         if executor is not None:
@@ -114,7 +121,7 @@ def run(
 
 
 def _run(
-    asked: Asked, executor: Executor | None, job: Job, place: str
+    asked: StudyRun, executor: Executor | None, job: Job, place: str
 ) -> tuple[Outcome, list[str], str]:
     """Measure what is missing. Return what became of launches elsewhere, why some cells are not good,
     and what to do then."""
@@ -135,7 +142,7 @@ def _run(
         return Outcome(), reasons(asked.plan, failed), step
 
 
-def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
+def run_elsewhere(run: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
     """Have an executor run the launches that have something to do, each with those cells."""
 
     def report(update: Update) -> None:
@@ -145,32 +152,28 @@ def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress
     def measured(cell: PlannedCell, seconds: float) -> None:
         progress.measured(cell, seconds, None, True)
 
-    def run(now: Asked, sizes: frozenset[int] | None) -> Outcome:
-        launches = tuple(
-            replace(launch, cells=tuple(cells)) for launch, cells in by_launch(now)
-            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
-        )  # fmt: skip
-        return executor.run(
-            now.plan, replace(job, launches=launches, report=report, measured=measured)
-        )
-
-    missing = frozenset(size for _, size in unknown(asked.plan.study, asked.layout.results))
-    if not missing:
-        return run(asked, None)
-    progress.say("the baseline first: its launches find the rates of the sweep")
-    first = run(asked, missing)
-    if first.failed or first.handed_over:
-        progress.say("run the same command again once the baseline is measured: the others follow")
-        return first
-    return run(asked.replanned(), None)
+    job = replace(job, report=report, measured=measured)
+    sizes = {size for _, size in unknown_sweeps(run.plan.study, run.layout.results)}
+    if sizes:
+        progress.say("the baseline first: its launches find the rates of the sweep")
+        baselines = tuple(launch for launch in run.missing_launches()
+                          if launch.variant.is_baseline and launch.tensor_parallel_size in sizes)  # fmt: skip
+        first = executor.run(run.plan, replace(job, launches=baselines))
+        if first.failed or first.handed_over:
+            progress.say(
+                "run the same command again once the baseline is measured: the others follow"
+            )
+            return first
+        run = run.replanned()
+    return executor.run(run.plan, replace(job, launches=tuple(run.missing_launches())))
 
 
-def _spread(asked: Asked, target_url: str | None) -> Local | None:
+def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
     """Return what runs the missing launches on the free GPUs of this machine, where several fit at
     a time."""
     found = None
     if target_url is None:
-        launches = [launch for launch, _ in by_launch(asked)]
+        launches = [*asked.missing_launches()]
         found = spread(asked.plan.study, launches, survey(), os.environ)
     if found is not None:
         _say(
@@ -181,7 +184,7 @@ def _spread(asked: Asked, target_url: str | None) -> Local | None:
     return found
 
 
-def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
+def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
     """Say what will be done, bring back what is good again, set aside what will be replaced."""
     refused = refusals(asked.plan, asked.now.software.guidellm_version)
     if refused:
@@ -197,14 +200,14 @@ def _before(asked: Asked, study: Path, fresh: bool, yes: bool) -> None:
     replaced = (*found.good, *found.changed) if fresh else found.changed
     if replaced:
         _confirm(found, replaced, yes)
-        folders = [found.found[cell.key].folder for cell in replaced]
+        folders = [found.states[cell.key].folder for cell in replaced]
         resume.set_aside(folders, asked.layout, replaced=fresh)
         found = asked.look()
     _say(f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run")
     write_study_copy(asked.plan.study, study, asked.layout)
 
 
-def _confirm(found: resume.Progress, replaced: Sequence[PlannedCell], yes: bool) -> None:
+def _confirm(found: resume.PlanState, replaced: Sequence[PlannedCell], yes: bool) -> None:
     """Ask before good cells are set aside, since they are hours of work. Raises RunnerError where
     nobody can be asked."""
     differ = f" (they differ in: {', '.join(found.reasons)})" if found.changed else ""
@@ -228,7 +231,7 @@ def _some(cells: Sequence[Any]) -> str:
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
 
 
-def _after(asked: Asked, outcome: Outcome, why: list[str], step: str) -> None:
+def _after(asked: StudyRun, outcome: Outcome, why: list[str], step: str) -> None:
     found = asked.replanned().look()  # By now a sweep may have found its rates.
     if outcome.results_at:
         _say(f"what is done lies on {outcome.results_at}; this machine does not see it")

@@ -17,16 +17,14 @@ from runners.checks.finding import (
     of_vllm,
     target_key,
 )
-from runners.loads.rates import with_frozen_rates
-from runners.models import model_files
-from runners.models.model_files import ModelFiles
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import PORT, server_command
 from runners.probes import interpreter
-from runners.serving.engines import engine_of
-from runners.surroundings import gpu
-from runners.surroundings.tools import Tool, tool
+from runners.serving.engines import Tool, engine_of, tool
+from runners.surroundings.machine import survey, visible
+from runners.surroundings.models import ModelFiles, find
+from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 
 #: By the name under which a check speaks; in the order in which a reader mends things.
@@ -72,7 +70,7 @@ def look(study: Study | None, results: Path) -> Situation:
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
     vllm, guidellm = tool(study, served), tool(study, "guidellm")
-    survey = gpu.survey()
+    node = survey()
     models: list[tuple[str, str | None] | None] = []
     if plan is not None:
         drafts = (draft_key(plan.study, launch) for launch in configurations(plan))
@@ -85,8 +83,8 @@ def look(study: Study | None, results: Path) -> Situation:
         vllm=vllm,
         guidellm=guidellm,
         engine=_engine(vllm, plan, env),
-        survey=survey,
-        gpus=gpu.visible(survey, env),
+        survey=node,
+        gpus=visible(node, env),
         models={key: _model(key, python, env) for key in dict.fromkeys(models) if key is not None},
     )
 
@@ -123,7 +121,7 @@ def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, s
     """Return the model's files on this machine, else the small ones from the hub, where it can be
     reached."""
     model, revision = key
-    found = model_files.find(model, revision, env)
+    found = find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.
     if found.weight_bytes is not None or found.is_local or python is None:
         return found

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.models.model_files import ModelFiles
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import speculative_config
-from runners.surroundings.gpu import Gpu, Survey
-from runners.surroundings.tools import Tool
+from runners.serving.engines import Tool
+from runners.surroundings.machine import Gpu, Survey
+from runners.surroundings.models import ModelFiles
 
 Status = Literal["ok", "warning", "unknown", "blocker"]
 

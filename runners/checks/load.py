@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from runners.checks.finding import Finding, Situation
-from runners.loads.problems import doubts, refusals
-from runners.models.model_files import hub_cache
 from runners.planning.datasets import Dataset, Hub
 from runners.planning.plan import Plan
 from runners.planning.study import Study
 from runners.probes import interpreter
+from runners.surroundings.models import hub_cache
+from runners.texts.loads import doubts, refusals
 from runners.texts.prompts import few_prompts, prompt_sets
 from warehouse.errors import RunnerError, StudyError
 

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from runners.checks.finding import Finding, Situation
-from runners.models.model_files import ModelFiles, hub_cache
-from runners.models.model_size import GIB, gib
 from runners.planning.estimate import Assumed, Recorded, estimate
 from runners.planning.plan import gpus_needed
-from runners.surroundings.gpu import NO_BINDING, Gpu
-from runners.surroundings.machine import usable_cores
+from runners.surroundings.machine import NO_BINDING, Gpu, usable_cores
+from runners.surroundings.models import GIB, ModelFiles, gib, hub_cache
 
 # --- GPUs: enough of them, of one kind, free, at full power, and of a CUDA that this vLLM knows.
 

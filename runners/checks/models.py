@@ -6,22 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from runners.checks.finding import Finding, Situation, configurations, method_of, name_of
-from runners.models import model_files
-from runners.models.model_files import ModelFiles
-from runners.models.model_size import (
-    GIB,
-    WORKING_BYTES,
-    Estimate,
-    context_length,
-    estimate,
-    gib,
-    serving,
-    text_config,
-    tokens,
-)
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
-from runners.surroundings import machine
+from runners.surroundings import machine, models
+from runners.surroundings.models import (
+    GIB,
+    WORKING_BYTES,
+    MemoryEstimate,
+    ModelFiles,
+    context_length,
+    gib,
+    memory_arguments,
+    memory_estimate,
+    text_config,
+    token_count,
+)
 
 # --- Heads: whether a draft is of the kind that its method drafts with; vLLM finds out after it has
 # loaded it.
@@ -158,8 +157,8 @@ def memory(situation: Situation, plan: Plan) -> Iterator[Finding]:
         draft = situation.draft(plan, launch)
         if draft is None or draft.config is not None:
             arguments = plan.study.engine_arguments(launch.variant)
-            served = serving(size, arguments, launch.variant.speculative_config)
-            needed = estimate(target, draft, served)
+            served = memory_arguments(size, arguments, launch.variant.speculative_config)
+            needed = memory_estimate(target, draft, served)
             yield _fits(situation, plan.study, launch, needed, arguments)
 
 
@@ -176,7 +175,11 @@ def _absent(model: ModelFiles) -> Finding:
 
 
 def _fits(
-    situation: Situation, study: Study, launch: Launch, needed: Estimate, arguments: dict[str, Any]
+    situation: Situation,
+    study: Study,
+    launch: Launch,
+    needed: MemoryEstimate,
+    arguments: dict[str, Any],
 ) -> Finding:
     name = name_of(launch)
     if needed.weights is None or needed.cache_bytes(1) is None:
@@ -186,7 +189,7 @@ def _fits(
             "Compare the weights with the memory by hand.",
         )
     share = situation.engine.memory_share or _SHARE
-    cache = tokens(arguments.get("kv-cache-memory-bytes"))
+    cache = token_count(arguments.get("kv-cache-memory-bytes"))
     if situation.on_gpu is False:
         return _on_cpu(situation, study, launch, needed, cache, share)
     if not situation.gpus:
@@ -215,7 +218,7 @@ def _on_cpu(
     situation: Situation,
     study: Study,
     launch: Launch,
-    needed: Estimate,
+    needed: MemoryEstimate,
     cache: int | None,
     share: float,
 ) -> Finding:
@@ -239,7 +242,7 @@ def _on_cpu(
     return _holds(study, launch, needed, cache)
 
 
-def _holds(study: Study, launch: Launch, needed: Estimate, room: int) -> Finding:
+def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> Finding:
     """Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
     requests of which only the cap of their answers is known."""
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
@@ -265,7 +268,7 @@ def _holds(study: Study, launch: Launch, needed: Estimate, room: int) -> Finding
     return Finding("ok", f"{held}.")
 
 
-def _parts(needed: Estimate) -> str:
+def _parts(needed: MemoryEstimate) -> str:
     weights = f"{'' if needed.exact else 'about '}{gib(needed.target_bytes or 0)} of weights"
     draft = f", {gib(needed.draft_bytes)} of draft" if needed.draft_bytes else ""
     return f"{weights}{draft} and an assumed {gib(WORKING_BYTES)} to work with"
@@ -284,7 +287,7 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[Finding]:
     made_for = None if target.config is None else context_length(target.config)
     for launch in configurations(plan):
         arguments = study.engine_arguments(launch.variant)
-        stated = tokens(arguments.get("max-model-len"))
+        stated = token_count(arguments.get("max-model-len"))
         longest = stated or made_for
         stretched = situation.env.get(_ANYWAY) == "1" or "hf-overrides" in arguments
         if stated is not None and made_for is not None and stated > made_for and not stretched:
@@ -332,7 +335,7 @@ def tokenizers(situation: Situation, plan: Plan) -> Iterator[Finding]:
 def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[Finding]:
     if study.target.engine_args.get("skip-tokenizer-init"):
         return
-    if model_files.read(own) is None and target.origin in {"folder", "cache"}:
+    if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
         yield Finding(
             "blocker",
             f"{own} has no tokenizer.",
@@ -340,7 +343,7 @@ def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[Find
         )
     stated = any("chat-template" in study.engine_arguments(variant) for variant in study.variants)
     chat = study.request.format == "chat_completions"
-    if chat and not stated and not model_files.has_chat_template(own):
+    if chat and not stated and not models.has_chat_template(own):
         yield Finding(
             "blocker",
             f"Requests are chats, and the tokenizer of {target.model} has no chat template, so that "
@@ -396,10 +399,10 @@ def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[Fi
 
 def _vocabularies(draft: ModelFiles, own: Path, folder: Path, is_model: bool) -> Iterator[Finding]:
     """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
-    ours, theirs = model_files.read(own), model_files.read(folder)
+    ours, theirs = models.read_vocabulary(own), models.read_vocabulary(folder)
     if theirs is None or ours is None:
         return
-    found = model_files.difference(ours, theirs)
+    found = models.vocabulary_difference(ours, theirs)
     if found is None:
         yield Finding(
             "unknown",

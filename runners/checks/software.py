@@ -8,8 +8,7 @@ from runners.checks.finding import Finding, Situation, Status, configurations, m
 from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import SWITCHES, Study, Switch
-from runners.serving.engines import engine_of
-from runners.surroundings.tools import Kind, Tool
+from runners.serving.engines import Kind, Tool, engine_of
 from warehouse.arms import TABLE
 from warehouse.errors import RunnerError
 

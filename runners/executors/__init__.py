@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from runners.measuring.software import Software
 from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.serving.engines import Software
 
 State = Literal["waiting", "running", "done", "failed", "handed over"]
 

@@ -32,9 +32,9 @@ from runners.executors.waiting import (
     last_printed,
     run_launches,
 )
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 

@@ -17,14 +17,13 @@ from typing import ClassVar
 from runners.executors import Job, Outcome, Update
 from runners.executors.settings import LocalSettings
 from runners.executors.waiting import last_printed, run_launches
-from runners.measuring.layout import RECORD, Layout
 from runners.measuring.resume import Now, look
 from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.planning.study import Study
 from runners.serving.processes import Guarded
-from runners.surroundings.gpu import Survey, answering, offered, survey
-from runners.surroundings.machine import EXECUTOR, PARALLEL
+from runners.surroundings.layout import RECORD, Layout
+from runners.surroundings.machine import EXECUTOR, PARALLEL, Survey, answering, offered, survey
 from warehouse.errors import RunnerError
 
 #: How often good cells are looked for, and how often processes that ended.
@@ -160,7 +159,7 @@ class _SideBySide:
         found = look(self.plan, self._layout, untold, Now(self.job.software))
         for cell in found.good:
             self.good.add(cell.key)
-            folder = found.found[cell.key].folder
+            folder = found.states[cell.key].folder
             record = {} if folder is None else json.loads((folder / RECORD).read_bytes())
             timeline = record.get("timeline")
             seconds = timeline.get("total", 0.0) if isinstance(timeline, dict) else 0.0

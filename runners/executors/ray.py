@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from runners.executors import Job, Outcome, Update, ray_task
 from runners.executors.settings import RaySettings
 from runners.executors.waiting import good_cells, last_printed, run_launches
-from runners.measuring.layout import Layout
 from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.surroundings.layout import Layout
 from runners.surroundings.machine import EXECUTOR
 from warehouse.errors import RunnerError
 

@@ -23,8 +23,8 @@ from runners.executors.waiting import (
     last_printed,
     run_launches,
 )
-from runners.measuring.layout import Layout
 from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 _TIMEOUT_S = 120.0

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Protocol
 from filelock import FileLock
 
 from runners.executors import Job, Outcome, Update
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 _FOLLOW_S = 1.0

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners.loads.trace import Trace, replayed
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
 from runners.planning.study import Study, Variant
-from runners.surroundings.tools import public
+from runners.planning.trace import Trace, replayed
+from runners.surroundings.machine import public
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 

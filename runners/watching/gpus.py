@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import ModuleType
 from typing import Any, Self
 
-from runners.surroundings.gpu import NoNvml, ask, initialised
+from runners.surroundings.machine import NoNvml, ask, initialised
 
 #: Series of each GPU. Throttle reasons are NVML's bits (nvmlClocksEventReasons); processes of
 #: others are told where one of our own is seen there, which a container may hide.

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from commands.running.collect import collect, collect_command
-from runners.measuring.layout import records_under
+from runners.surroundings.layout import records_under
 from warehouse.errors import RunnerError
 
 CELL = "baseline/tp1/code/c1-r0"

@@ -18,22 +18,22 @@ from commands.running.doctor import doctor as command
 from runners.checks import doctor
 from runners.checks.doctor import run_check
 from runners.checks.finding import Engine, Finding, Situation
-from runners.models import model_size
-from runners.models.model_files import find
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
-from runners.surroundings import gpu
-from runners.surroundings.gpu import NO_BINDING, NO_DRIVER
-from runners.surroundings.tools import Tool
+from runners.serving.engines import Tool
+from runners.surroundings import machine, models
+from runners.surroundings.machine import NO_BINDING, NO_DRIVER
+from runners.surroundings.models import find
 from tests.runners import fake_hub
 from tests.runners.conftest import MINIMAL, lab_executable
 
 StudyOf = Callable[..., Study]
 ROOT = Path(__file__).parents[2]
-NODE = gpu.Survey(
+NODE = machine.Survey(
     gpus=tuple(
-        gpu.Gpu(i, "NVIDIA H200", f"GPU-{i}", 150_000_000_000, 149_000_000_000) for i in range(2)
+        machine.Gpu(i, "NVIDIA H200", f"GPU-{i}", 150_000_000_000, 149_000_000_000)
+        for i in range(2)
     ),
     driver="590.44",
     cuda="13.1",
@@ -64,7 +64,7 @@ def write_model(folder: Path, config: dict[str, Any], words: dict[str, int] | No
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     with (folder / "model.safetensors").open("wb") as weights:
-        weights.truncate(model_size.weight_bytes(config) or 0)  # sparse: it takes no disk
+        weights.truncate(models.weight_bytes(config) or 0)  # sparse: it takes no disk
     if words is not None:
         vocab = {"model": {"type": "BPE", "vocab": words}, "added_tokens": []}
         (folder / "tokenizer.json").write_text(json.dumps(vocab))
@@ -172,7 +172,7 @@ def test_fewer_gpus_than_a_server_needs_is_a_blocker(study_of: StudyOf) -> None:
 
 
 def test_no_gpu_blocks_a_cuda_build_and_not_a_cpu_build(study_of: StudyOf) -> None:
-    none = gpu.Survey(reason=NO_DRIVER)
+    none = machine.Survey(reason=NO_DRIVER)
     cuda = situation(study_of(), survey=none, gpus=())
     assert [finding.status for finding in run_check("GPUs", cuda)] == ["blocker"]
     cpu = replace(cuda, engine=replace(ENGINE, device="cpu"))
@@ -185,7 +185,7 @@ def test_hiding_every_gpu_is_told_from_having_none(study_of: StudyOf) -> None:
 
 
 def test_without_the_binding_nothing_is_known_of_gpus(study_of: StudyOf) -> None:
-    blind = situation(study_of(), survey=gpu.Survey(reason=NO_BINDING), gpus=())
+    blind = situation(study_of(), survey=machine.Survey(reason=NO_BINDING), gpus=())
     finding = only(run_check("GPUs", blind))
     assert (finding.status, finding.fix) == (
         "unknown",
@@ -213,7 +213,7 @@ def test_what_spoils_a_measurement_is_a_warning(
 
 def test_gpus_of_another_maker_are_not_claimed_to_be_missing(study_of: StudyOf) -> None:
     amd = replace(CUDA_VLLM, torch_cuda=None, torch_hip="7.1")
-    found = situation(study_of(), vllm=amd, survey=gpu.Survey(reason=NO_DRIVER), gpus=())
+    found = situation(study_of(), vllm=amd, survey=machine.Survey(reason=NO_DRIVER), gpus=())
     assert only(run_check("GPUs", found)).status == "unknown"
 
 

@@ -16,9 +16,9 @@ from commands.running.run import run
 from runners.executors import Job, Outcome, Update
 from runners.executors.kubernetes import Kubernetes
 from runners.executors.settings import KubernetesSettings
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import Layout
 from tests.runners.conftest import MINIMAL
 from tests.runners.fake_kubernetes import FakeKubernetes, fake_kubernetes
 from tests.runners.small_study import wait_for

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.texts.generators import KINDS
+from runners.texts.generators import KINDS, corpus_hash, held_out_text, training_documents
 from runners.texts.prompts import problems
 from tests.runners.conftest import LAB, ROOT, lab_executable
 

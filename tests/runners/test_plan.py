@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
-from runners.measuring.layout import records_under
 from runners.planning.estimate import Assumed, Node, Recorded, duration_of, estimate, read_recorded
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import records_under
 from runners.texts.prompts import few_prompts
 from warehouse.loads import Load
 

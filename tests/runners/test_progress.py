@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from runners.measuring.progress import Count, Panel, duration, live_line, progress
+from runners.measuring.progress import Count, ProgressPanel, duration, live_line, progress
 from runners.planning.estimate import Node, duration_of
 from runners.planning.plan import make_plan
 
@@ -34,7 +34,7 @@ def test_on_a_terminal_a_panel_shows_the_cell_its_pace_and_how_far_it_is(study_o
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=100)
     with progress(Count(2), console) as shown:
-        assert isinstance(shown, Panel)
+        assert isinstance(shown, ProgressPanel)
         shown.measuring(make_plan(study_of()).cells[0], attempt=2)
         shown.live({"tokens_per_s": 311.6, "running": 4.0, "waiting": 0.0})
         with console.capture() as seen:

@@ -17,9 +17,9 @@ from commands.running.cluster import cluster
 from runners.executors import Job, Outcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm, SlurmQueue
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
+from runners.surroundings.layout import Layout
 from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study
 from warehouse.errors import RunnerError

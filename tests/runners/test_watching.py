@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ingest.machine import read_machine
-from runners.surroundings.gpu import NO_BINDING
+from runners.surroundings.machine import NO_BINDING
 from runners.watching.gpus import GpuWatch
 from runners.watching.watch import COST_SHARE, MachineSampler, present, watching
 

@@ -15,11 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.planning.study import Study
 from warehouse.attempts import failed_name, failed_of
 from warehouse.errors import RunnerError
-from warehouse.secrets.shapes import REMOVED, is_secret_name
-from warehouse.secrets.texts import scrub_text
 
 
 @contextmanager
@@ -168,13 +165,3 @@ def results_writable(layout: Layout) -> Iterator[None]:
                 "run the same command again, it goes on where it stopped."
             ) from None
         raise RunnerError(f"The results in {layout.root} cannot be written: {error}.") from None
-
-
-def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
-    """Keep the study beside its results, without the credentials that it may hold."""
-    text = source.read_text(encoding="utf-8")
-    for name, value in study.environment.items():
-        if is_secret_name(name):
-            text = text.replace(value, REMOVED)
-    layout.root.mkdir(parents=True, exist_ok=True)
-    (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")
