@@ -168,8 +168,8 @@ def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
 class KeptPrompts:
     """The rows of one drop, for the one cell that is measured again."""
 
+    #: As the load generator read them.
     rows: tuple[dict[str, Any], ...]
-    """As the load generator read them."""
     warm_up: tuple[str, ...]
     hash: str
     layout: Layout

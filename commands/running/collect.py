@@ -1,10 +1,10 @@
 """``draftboard collect``: results of several nodes in one folder."""
 
 import errno
-import hashlib
 import json
 import shutil
 from dataclasses import asdict, dataclass, field
+from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,12 @@ class Collected:
     """What was done with everything that was found, by its path under the results folder."""
 
     copied: list[str] = field(default_factory=list)
+    #: Results that were there already, byte for byte.
     known: list[str] = field(default_factory=list)
-    """Results that were there already, byte for byte."""
+    #: Results that were left where they are, with the reason.
     conflicts: list[tuple[str, str]] = field(default_factory=list)
-    """Results that were left where they are, with the reason."""
+    #: Cells that were being measured when their node stopped.
     unfinished: list[str] = field(default_factory=list)
-    """Cells that were being measured when their node stopped."""
 
 
 def collect(sources: list[Path], results: Path) -> Collected:
@@ -93,13 +93,11 @@ def _studies(source: Path) -> list[Path]:
 
 @dataclass
 class _Merge:
-    """Copies one study of one source into the results folder."""
-
     root: Path
     layout: Layout
     outcome: Collected
+    #: Dataset and load to the hash of its prompts and the cell that says so.
     prompt_sets: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
-    """Dataset and load to the hash of its prompts and the cell that says so."""
 
     def all(self) -> None:
         """Collect everything that belongs to the study."""
@@ -111,7 +109,7 @@ class _Merge:
             there = self.layout.root / path.relative_to(self.root)
             if not there.exists():
                 _copy_file(path, there)
-            elif _digest(path) != _digest(there):
+            elif not cmp(path, there, shallow=False):
                 self._conflict(self._name(path), f"it differs from {there}, which stays")
         for path in sorted(self.root.glob(_LOGS)):
             self._log(path)
@@ -161,7 +159,7 @@ class _Merge:
         there = base = self.layout.root / path.relative_to(self.root)
         number = 1
         while there.exists():
-            if _digest(path) == _digest(there):
+            if cmp(path, there, shallow=False):
                 return
             number += 1
             there = base.with_name(f"{base.stem}.{number}{base.suffix}")
@@ -172,7 +170,6 @@ class _Merge:
 
 
 def _cells(root: Path) -> list[Path]:
-    """Return the folders that count: hidden ones are unfinished or superseded and do not."""
     folders = (record.parent for record in sorted(records_under(root)))
     return [f for f in folders if not any(part[0] == "." for part in f.relative_to(root).parts)]
 
@@ -195,16 +192,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Return whether two cells hold the same files, byte for byte."""
     ours, theirs = _files(one), _files(other)
-    if [(p.name, p.stat().st_size) for p in ours] != [(p.name, p.stat().st_size) for p in theirs]:
-        return False
-    return all(_digest(a) == _digest(b) for a, b in zip(ours, theirs, strict=True))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    alike = [path.name for path in ours] == [path.name for path in theirs]
+    return alike and all(cmp(*pair, shallow=False) for pair in zip(ours, theirs, strict=True))
 
 
 def _copy(folder: Path, there: Path) -> None:

@@ -9,7 +9,7 @@ import click
 
 from commands.output import show_table
 from runners.checks.doctor import examine
-from runners.checks.finding import Finding, Situation
+from runners.checks.finding import CheckFinding, Situation
 from runners.planning.study_file import read_study
 from warehouse.json_text import json_text
 
@@ -50,7 +50,7 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
     ctx.exit(1 if any(finding.status == "blocker" for finding in findings) else 0)
 
 
-def _as_json(situation: Situation, findings: list[Finding]) -> dict[str, Any]:
+def _as_json(situation: Situation, findings: list[CheckFinding]) -> dict[str, Any]:
     counts = Counter(finding.status for finding in findings)
     return {
         "study": None if situation.plan is None else situation.plan.study.name,
@@ -65,12 +65,12 @@ def _as_json(situation: Situation, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _with_its_fix(finding: Finding) -> str:
+def _with_its_fix(finding: CheckFinding) -> str:
     mend = finding.fix if finding.status != "ok" else None
     return finding.said if mend is None else f"{finding.said}\n→ {mend}"
 
 
-def _verdict(findings: list[Finding]) -> str:
+def _verdict(findings: list[CheckFinding]) -> str:
     counts = Counter(finding.status for finding in findings)
     words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
              for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip

@@ -111,7 +111,6 @@ def executor_from(
 
 
 def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given for one executor, named as its settings are."""
     flags: dict[str, Any] = {}
     for name in PARAMETERS:
         owner, _, setting = name.partition("_")

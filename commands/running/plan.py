@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from runners.measuring.resume import Now, unlike
 from runners.planning.estimate import (
     SECONDS_ALONE,
     Assumed,
-    Estimate,
     Node,
+    PlanEstimate,
     estimate,
     priced_node,
     read_recorded,
 )
 from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.planning.vllm_command import PORT
 from runners.serving.engines import engine_of, software, tool
@@ -41,16 +42,16 @@ def written_out(plan: Plan, results: Path) -> Written:
     """Return the command line of each launch's server, then of the load of each of its cells, each
     with what it is for."""
     layout = Layout(results, plan.study.name)
-    found: Written = []
+    url = f"http://127.0.0.1:{_PORT}"
+    written: Written = []
     for launch in plan.launches:
-        found.append((f"{launch.launch_id}: the server", server_by_hand(plan, launch)))
+        written.append((f"{launch.launch_id}: the server", server_by_hand(plan, launch)))
         for cell in launch.cells:
-            url, label = f"http://127.0.0.1:{_PORT}", f"{launch.launch_id}: the load of {cell.key}"
             prompts = layout.prompts(cell.dataset, cell.load)
             report = layout.cell(cell.key) / REPORT
             load = planned_command(plan.study, cell, url, str(prompts), str(report))
-            found.append((label, load))
-    return found
+            written.append((f"{launch.launch_id}: the load of {cell.key}", load))
+    return written
 
 
 def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
@@ -90,16 +91,17 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
     laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
-    found = survey()
-    node = _node(laid_out, given["gpus"], given["parallel"], found)
+    node, gpus = _node(laid_out.study, given["gpus"], given["parallel"]), survey()
+    if node.gpus is None:
+        node = replace(node, gpus=len(visible(gpus, os.environ)) or None)
     assumed = Assumed(given["seconds_per_request"])
-    costs = estimate(
-        laid_out, read_recorded(records_under(results) if results else ()), assumed, node
-    )
+    recorded = read_recorded(records_under(results) if results else ())
+    costs = estimate(laid_out, recorded, assumed, node)
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
-        click.echo(json_text(said))
+        layout, now = Layout(results or Path(), laid_out.study.name), Now(software(laid_out.study))
+        differs = () if results is None else unlike(laid_out, layout, now)
+        click.echo(json_text(_as_json(laid_out, costs, written, gpus) | {"unlike": differs}))
         return
     show_table(
         ("launch", "arm", "TP", "datasets", "loads", "cells"),
@@ -118,27 +120,33 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
             click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
-def _node(laid_out: Plan, gpus: int | None, servers: int | None, found: Survey) -> Node:
-    """Return the node that is planned for."""
-    study = laid_out.study
+def _node(study: Study, gpus: int | None, servers: int | None) -> Node:
     if (servers or 1) > 1 and study.cpus is not None:
         raise RunnerError(
             f"The study {study.name} pins its servers to the same cores, so they cannot run side by "
             "side; leave --parallel out."
         )
-    priced = priced_node(study, servers)
-    here = len(visible(found, os.environ)) or None
-    return Node(gpus or priced.gpus or here, servers)
+    return Node(gpus or priced_node(study).gpus, servers)
 
 
-def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -> dict[str, Any]:
+def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey) -> dict[str, Any]:
     return {
         "study": laid_out.study.name,
         "cells": len(laid_out.cells),
         "server_launches": len(laid_out.launches),
         "attempts": laid_out.study.limits.retries + 1,
-        "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
-        "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
+        "side_by_side_now": fitting(laid_out.study, laid_out.launches, gpus, os.environ),
+        "launches": [
+            {
+                "id": launch.launch_id,
+                "arm": launch.variant.name,
+                "tensor_parallel_size": launch.tensor_parallel_size,
+                "repeat": launch.repeat,
+                "command": server_by_hand(laid_out, launch),
+                "cells": [cell.key for cell in launch.cells],
+            }
+            for launch in laid_out.launches
+        ],
         "commands": [shlex.join(words) for _, words in written],
         "estimate": asdict(costs),
         "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
@@ -146,81 +154,47 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -
     }
 
 
-def _unlike(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
-    """Return in what earlier results differ from what this study would measure now."""
-    if results is None:
-        return ()
-    layout = Layout(results, laid_out.study.name)
-    return unlike(laid_out, layout, Now(software(laid_out.study)))
-
-
-def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:
-    return {
-        "id": launch.launch_id,
-        "arm": launch.variant.name,
-        "tensor_parallel_size": launch.tensor_parallel_size,
-        "repeat": launch.repeat,
-        "command": server_by_hand(laid_out, launch),
-        "cells": [cell.key for cell in launch.cells],
-    }
-
-
 def _row(launch: Launch) -> tuple[str, ...]:
+    loads = [
+        cell.load if cell.concurrency is None else str(cell.concurrency) for cell in launch.cells
+    ]
     return (
         launch.launch_id,
         launch.variant.name,
         str(launch.tensor_parallel_size),
         ", ".join(dict.fromkeys(cell.dataset for cell in launch.cells)),
-        ", ".join(
-            dict.fromkeys(
-                (cell.load if cell.concurrency is None else str(cell.concurrency))
-                for cell in launch.cells
-            )
-        ),
+        ", ".join(dict.fromkeys(loads)),
         str(len(launch.cells)),
     )
 
 
-def _in_words(costs: Estimate, assumed: Assumed) -> list[str]:
+def _in_words(costs: PlanEstimate, assumed: Assumed) -> list[str]:
     each = assumed.seconds_per_request
-    taken = (
-        f"{each:g} s a request"
-        if each
-        else f"{SECONDS_ALONE:g} s a request alone, more among others"
-    )
+    assumption = f"{SECONDS_ALONE:g} s a request alone, more among others"
+    if each:
+        assumption = f"{each:g} s a request"
     how = {
         "recorded": f"from {costs.recorded_cells} recorded cells",
         "partly recorded": f"{costs.recorded_cells} cells from recorded durations, the others assumed",
-        "assumed": f"assumed: {taken}, nothing recorded yet",
+        "assumed": f"assumed: {assumption}, nothing recorded yet",
     }[costs.basis]
-    on_gpus = f", {costs.gpu_hours:.1f} GPU-hours" if costs.gpu_hours else ""
-    money = "no price in the study" if costs.usd is None else f"{costs.usd:,.0f} USD"
-    return [
-        f"about {costs.hours:.1f} h{_beside(costs)}{on_gpus} ({how})",
-        f"cost: {money}" + ("" if costs.usd is None else f" ({costs.usd_basis})"),
-        *_one_after_the_other(costs),
-        f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB",
-    ]
-
-
-def _beside(costs: Estimate) -> str:
+    gpu_hours = f", {costs.gpu_hours:.1f} GPU-hours" if costs.gpu_hours else ""
+    money = "no price in the study"
+    if costs.usd is not None:
+        money = f"{costs.usd:,.0f} USD ({costs.usd_basis})"
+    disk = f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB"
     if costs.side_by_side == 1:
-        return ""
+        return [f"about {costs.hours:.1f} h{gpu_hours} ({how})", f"cost: {money}", disk]
     gpus = "" if costs.gpus is None else f" on {costs.gpus} GPUs"
-    return f"{gpus} with up to {costs.side_by_side} servers side by side"
-
-
-def _one_after_the_other(costs: Estimate) -> list[str]:
-    """Say what a sequential run takes instead, and what it would leave idle."""
-    if costs.side_by_side == 1:
-        return []
-    money = "" if costs.sequential_usd is None else f" and {costs.sequential_usd:,.0f} USD"
-    idle = (
-        ""
-        if costs.idle_share is None
-        else f", and {costs.idle_share:.0%} of the {costs.gpus} GPUs' time idle"
-    )
+    beside = f"{gpus} with up to {costs.side_by_side} servers side by side"
+    alone = f"{costs.sequential_hours:.1f} h"
+    if costs.sequential_usd is not None:
+        alone += f" and {costs.sequential_usd:,.0f} USD"
+    if costs.idle_share is not None:
+        alone += f", and {costs.idle_share:.0%} of the {costs.gpus} GPUs' time idle"
     return [
-        f"one after the other (--parallel 1): {costs.sequential_hours:.1f} h{money}{idle}; the "
-        "servers then do not disturb each other"
+        f"about {costs.hours:.1f} h{beside}{gpu_hours} ({how})",
+        f"cost: {money}",
+        f"one after the other (--parallel 1): {alone}; the servers then do not disturb each other",
+        disk,
     ]

@@ -11,7 +11,7 @@ import click
 
 from commands.output import ended_by_signals
 from commands.running.places import executor_from, executor_options
-from runners.executors import Executor, Job, Outcome, Update
+from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
 from runners.measuring import resume
 from runners.measuring.hosts import require_one_arm
@@ -112,7 +112,7 @@ def run(
     more += [word for key in given["keys"] for word in ("--cell", key)]
     more += ["--yes"] if given["yes"] else []
     more += ["--keep-prompts"] if given["keep_prompts"] else []
-    job = Job(study, results, (), tuple(more), software=now.software)
+    job = ExecutorJob(study, results, (), tuple(more), software=now.software)
     stopped = "stopped; the cell at work is abandoned, the same command goes on from here"
     with ended_by_signals(stopped), results_writable(layout):
         _before(asked, study, given["fresh"], given["yes"])
@@ -121,8 +121,8 @@ def run(
 
 
 def _run(
-    asked: StudyRun, executor: Executor | None, job: Job, place: str
-) -> tuple[Outcome, list[str], str]:
+    asked: StudyRun, executor: Executor | None, job: ExecutorJob, place: str
+) -> tuple[ExecutorOutcome, list[str], str]:
     """Measure what is missing. Return what became of launches elsewhere, why some cells are not good,
     and what to do then."""
     to_run = asked.look().to_run
@@ -139,10 +139,12 @@ def _run(
             return outcome, why, next_step_elsewhere(names, asked.layout, place, job.study)
         failed = run_here(asked, shown)
         step = next_step(asked.plan, failed, asked.layout, job.study)
-        return Outcome(), reasons(asked.plan, failed), step
+        return ExecutorOutcome(), reasons(asked.plan, failed), step
 
 
-def run_elsewhere(run: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
+def run_elsewhere(
+    run: StudyRun, executor: Executor, job: ExecutorJob, progress: Progress
+) -> ExecutorOutcome:
     """Have an executor run the launches that have something to do, each with those cells."""
 
     def report(update: Update) -> None:
@@ -231,7 +233,7 @@ def _some(cells: Sequence[Any]) -> str:
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
 
 
-def _after(asked: StudyRun, outcome: Outcome, why: list[str], step: str) -> None:
+def _after(asked: StudyRun, outcome: ExecutorOutcome, why: list[str], step: str) -> None:
     found = asked.replanned().look()  # By now a sweep may have found its rates.
     if outcome.results_at:
         _say(f"what is done lies on {outcome.results_at}; this machine does not see it")

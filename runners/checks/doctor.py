@@ -8,9 +8,9 @@ from pathlib import Path
 from runners.checks import load, machine, models, software
 from runners.checks.finding import (
     Check,
-    Engine,
-    Finding,
+    CheckFinding,
     Situation,
+    VllmAbilities,
     configurations,
     draft_key,
     of_study,
@@ -48,7 +48,7 @@ CHECKS: dict[str, Check] = {
 _ENGINE_S, _HUB_S = 300.0, 120.0
 
 
-def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding]]:
+def examine(study: Study | None, results: Path) -> tuple[Situation, list[CheckFinding]]:
     """Return the machine as it is and what every check says of it; without a study only the general
     checks.
 
@@ -58,7 +58,7 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding
     return situation, [finding for name in CHECKS for finding in run_check(name, situation)]
 
 
-def run_check(name: str, situation: Situation) -> list[Finding]:
+def run_check(name: str, situation: Situation) -> list[CheckFinding]:
     """Return what one check says of the machine; the same sentence is not said twice."""
     found = dict.fromkeys(CHECKS[name](situation))
     return [replace(finding, check=name) for finding in found]
@@ -89,10 +89,10 @@ def look(study: Study | None, results: Path) -> Situation:
     )
 
 
-def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
+def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> VllmAbilities:
     """Return what vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
     if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
-        return Engine()
+        return VllmAbilities()
     launches = [] if plan is None else configurations(plan)
     commands = []
     if plan is not None:
@@ -103,9 +103,9 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
     try:
         said = interpreter.ask(vllm.python, "probe_vllm", {"commands": commands}, env, _ENGINE_S)
     except RunnerError as error:
-        return Engine(problem=str(error).rstrip("."))
+        return VllmAbilities(problem=str(error).rstrip("."))
     refused = zip(launches, said.pop("refusals"), strict=True)
-    return Engine(
+    return VllmAbilities(
         methods=None if said["methods"] is None else tuple(said["methods"]),
         settings=None if said["settings"] is None else tuple(said["settings"]),
         memory_share=said["memory_share"],

@@ -16,18 +16,18 @@ Status = Literal["ok", "warning", "unknown", "blocker"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """One sentence about one subject; ``fix`` says how to get rid of it."""
 
+    #: The check that found it, by its name in ``CHECKS``.
     check: str = field(default="", kw_only=True)
-    """The check that found it, by its name in ``CHECKS``."""
     status: Status
     said: str
     fix: str | None = None
 
 
 @dataclass(frozen=True)
-class Engine:
+class VllmAbilities:
     """What the installed vLLM says of itself. None: it was not asked, or this release cannot say."""
 
     methods: tuple[str, ...] | None = None
@@ -51,10 +51,10 @@ class Situation:
     plan: Plan | None
     results: Path
     env: Mapping[str, str]
+    #: The engine's executable: vLLM's, or that of the study's own engine.
     vllm: Tool
-    """The engine's executable: vLLM's, or that of the study's own engine."""
     guidellm: Tool
-    engine: Engine
+    engine: VllmAbilities
     survey: Survey
     gpus: tuple[Gpu, ...]
     models: Mapping[tuple[str, str | None], ModelFiles] = field(default_factory=dict)
@@ -77,14 +77,14 @@ class Situation:
         return None if key is None else self.models.get(key)
 
 
-Check = Callable[[Situation], Iterator[Finding]]
-StudyCheck = Callable[[Situation, Plan], Iterator[Finding]]
+Check = Callable[[Situation], Iterator[CheckFinding]]
+StudyCheck = Callable[[Situation, Plan], Iterator[CheckFinding]]
 
 
 def of_study(find: StudyCheck, engines: tuple[str, ...] = ()) -> Check:
     """Make a check that says nothing without a study."""
 
-    def check(situation: Situation) -> Iterator[Finding]:
+    def check(situation: Situation) -> Iterator[CheckFinding]:
         plan = situation.plan
         if plan is not None and (not engines or plan.study.engine in engines):
             yield from find(situation, plan)

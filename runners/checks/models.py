@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runners.checks.finding import Finding, Situation, configurations, method_of, name_of
+from runners.checks.finding import CheckFinding, Situation, configurations, method_of, name_of
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 from runners.surroundings import machine, models
@@ -38,13 +38,13 @@ _HEAD_LAYERS = 2
 _WITH_A_DRAFT = ("eagle", "eagle3", "medusa", "mlp_speculator", "draft_model")
 
 
-def heads(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check for each arm that its draft is of the kind that its method needs."""
     for launch in configurations(plan):
         method, draft, arm = method_of(launch), situation.draft(plan, launch), launch.variant.arm
         model, wanted = draft or situation.target(plan), None
         if method in _WITH_A_DRAFT and "model" not in (launch.variant.speculative_config or {}):
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"The arm {arm} drafts by {method} and names no draft.",
                 "Name it: speculative_config: {model: …}.",
@@ -55,14 +55,14 @@ def heads(situation: Situation, plan: Plan) -> Iterator[Finding]:
             other = draft.config is not None and not _says(draft.config, method)
             wanted = f"a {method} head" if other else None
         elif (method or "").endswith("mtp") and model and _predicts_more(model) is False:
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"The arm {arm} drafts by layers for multi-token prediction, and {model.model} "
                 "has none.",
                 "Take another method (ngram, or a draft), or a target that was trained with them.",
             )
         if draft is not None and wanted is not None:
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"The arm {arm} needs {wanted}, and {draft.model} is a model of its own.",
                 f"Name a draft that is {wanted}, or write method: draft_model.",
@@ -130,7 +130,7 @@ _CPU_PROCESSES = 3 * GIB
 _PROMPT, _ANSWER = 1024, 1024
 
 
-def memory(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration; first, that its models can be loaded at all."""
     target = situation.target(plan)
     if target is None:
@@ -149,7 +149,7 @@ def memory(situation: Situation, plan: Plan) -> Iterator[Finding]:
             launch.tensor_parallel_size,
         )
         if isinstance(count, int) and count % size:
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"{name_of(launch)}: {count} attention heads cannot be split over {size} GPUs.",
                 "Choose a tensor_parallel_size that divides them.",
@@ -162,7 +162,7 @@ def memory(situation: Situation, plan: Plan) -> Iterator[Finding]:
             yield _fits(situation, plan.study, launch, needed, arguments)
 
 
-def _absent(model: ModelFiles) -> Finding:
+def _absent(model: ModelFiles) -> CheckFinding:
     missing = "config.json" if model.config is None else "whole set of weight files"
     why = model.reason or f"{model.folder} has no {missing}"
     fix = "Correct the path in the study, or make the model (docs/lab.md for the lab's)."
@@ -171,7 +171,9 @@ def _absent(model: ModelFiles) -> Finding:
             f"Run `hf download {model.model}` where the hub can be reached (a gated model needs "
             "HF_TOKEN), and set HF_HOME to that cache."
         )
-    return Finding("blocker", f"The model {model.model} cannot be loaded: {why.rstrip('.')}.", fix)
+    return CheckFinding(
+        "blocker", f"The model {model.model} cannot be loaded: {why.rstrip('.')}.", fix
+    )
 
 
 def _fits(
@@ -180,10 +182,10 @@ def _fits(
     launch: Launch,
     needed: MemoryEstimate,
     arguments: dict[str, Any],
-) -> Finding:
+) -> CheckFinding:
     name = name_of(launch)
     if needed.weights is None or needed.cache_bytes(1) is None:
-        return Finding(
+        return CheckFinding(
             "unknown",
             f"{name}: config.json does not say the sizes from which memory is estimated.",
             "Compare the weights with the memory by hand.",
@@ -193,18 +195,18 @@ def _fits(
     if situation.on_gpu is False:
         return _on_cpu(situation, study, launch, needed, cache, share)
     if not situation.gpus:
-        return Finding(
+        return CheckFinding(
             "unknown",
             f"{name}: needs {_parts(needed)} on each GPU, and no GPU can be read here.",
         )
     sizes = [(gpu.memory_bytes, gpu.free_bytes) for gpu in situation.gpus]
     known = [(total, free) for total, free in sizes if total is not None and free is not None]
     if len(known) < len(sizes):
-        return Finding("unknown", f"{name}: the GPUs do not say their memory.")
+        return CheckFinding("unknown", f"{name}: the GPUs do not say their memory.")
     total, free = min(known)
     share = float(arguments.get("gpu-memory-utilization") or share)
     if free < share * total:
-        return Finding(
+        return CheckFinding(
             "blocker",
             f"{name}: vLLM wants {share:.0%} of {gib(total)} and {gib(free)} is free, so "
             "that it will not start.",
@@ -221,12 +223,12 @@ def _on_cpu(
     needed: MemoryEstimate,
     cache: int | None,
     share: float,
-) -> Finding:
+) -> CheckFinding:
     space = situation.env.get("VLLM_CPU_KVCACHE_SPACE")
     cache = int(space) * GIB if space and space.isdigit() else cache
     free = machine.memory_bytes("MemAvailable")
     if cache is None or free is None:
-        return Finding(
+        return CheckFinding(
             "warning",
             f"{name_of(launch)}: without VLLM_CPU_KVCACHE_SPACE vLLM takes {share:.0%} "
             "of the memory of this machine.",
@@ -234,7 +236,7 @@ def _on_cpu(
         )
     wanted = (needed.weights or 0) + cache + _CPU_PROCESSES
     if wanted > free:
-        return Finding(
+        return CheckFinding(
             "blocker",
             f"{name_of(launch)}: needs about {gib(wanted)} of memory and {gib(free)} is free.",
             "Close other programs, or lower VLLM_CPU_KVCACHE_SPACE.",
@@ -242,14 +244,14 @@ def _on_cpu(
     return _holds(study, launch, needed, cache)
 
 
-def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> Finding:
+def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> CheckFinding:
     """Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
     requests of which only the cap of their answers is known."""
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     longest_bytes = needed.cache_bytes(longest) if longest is not None else None
     parts = f"{name_of(launch)}: {_parts(needed)}"
     if room <= 0 or (longest_bytes is not None and longest_bytes > room):
-        return Finding(
+        return CheckFinding(
             "blocker",
             f"{parts} leave {gib(max(room, 0))} for the cache, and one sequence of {longest} tokens "
             f"takes {gib(longest_bytes or 0)}.",
@@ -260,12 +262,12 @@ def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> F
     fitting = needed.sequences_in(room, typical) or 0
     held = f"{parts}; {gib(room)} of cache holds {fitting} requests of {typical} tokens"
     if fitting < load:
-        return Finding(
+        return CheckFinding(
             "warning",
             f"{held}, fewer than the {load} that the study sends at once: some will wait.",
             "Expect it in time to first token, or serve with more memory.",
         )
-    return Finding("ok", f"{held}.")
+    return CheckFinding("ok", f"{held}.")
 
 
 def _parts(needed: MemoryEstimate) -> str:
@@ -279,7 +281,7 @@ def _parts(needed: MemoryEstimate) -> str:
 _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 
 
-def lengths(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration's --max-model-len."""
     study, target = plan.study, situation.target(plan)
     if target is None:
@@ -291,7 +293,7 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[Finding]:
         longest = stated or made_for
         stretched = situation.env.get(_ANYWAY) == "1" or "hf-overrides" in arguments
         if stated is not None and made_for is not None and stated > made_for and not stretched:
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"max-model-len is {stated} and the model was made for {made_for} tokens, so that "
                 "vLLM will not start.",
@@ -300,7 +302,7 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[Finding]:
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
             answer = study.dataset(name).max_tokens or study.request.max_tokens
             if longest is not None and answer is not None and answer > longest:
-                yield Finding(
+                yield CheckFinding(
                     "blocker",
                     f"Dataset {name} asks for answers of up to {answer} tokens, and the server holds "
                     f"{longest} with the prompt, so that vLLM refuses each request.",
@@ -313,7 +315,7 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[Finding]:
 _SAME_MODEL = "Take a draft that was made for this target, or a target and draft of one family."
 
 
-def tokenizers(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def tokenizers(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check the target's own tokenizer, then each draft against it, once."""
     study, target = plan.study, situation.target(plan)
     if target is None:
@@ -332,11 +334,11 @@ def tokenizers(situation: Situation, plan: Plan) -> Iterator[Finding]:
             yield from _pair(launch, target, draft, own)
 
 
-def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[Finding]:
+def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[CheckFinding]:
     if study.target.engine_args.get("skip-tokenizer-init"):
         return
     if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"{own} has no tokenizer.",
             "Put the tokenizer's files there, or name another under target.tokenizer.",
@@ -344,7 +346,7 @@ def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[Find
     stated = any("chat-template" in study.engine_arguments(variant) for variant in study.variants)
     chat = study.request.format == "chat_completions"
     if chat and not stated and not models.has_chat_template(own):
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"Requests are chats, and the tokenizer of {target.model} has no chat template, so that "
             "vLLM would refuse each one.",
@@ -354,10 +356,10 @@ def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[Find
 
 def _pair(
     launch: Launch, target: ModelFiles, draft: ModelFiles, own: Path | None
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     if draft.folder is None or own is None or target.config is None or draft.config is None:
         missing = draft if draft.folder is None or draft.config is None else target
-        yield Finding(
+        yield CheckFinding(
             "unknown",
             f"Whether {draft.model} fits {target.model} is unknown: "
             f"{(missing.reason or 'its files cannot be read').rstrip('.')}.",
@@ -372,16 +374,14 @@ def _pair(
         problems += _vocabularies(draft, own, draft.folder, is_model)
     yield from problems
     if not any(problem.status == "blocker" for problem in problems):
-        yield Finding("ok", f"{draft.model} fits the vocabulary of {target.model}.")
+        yield CheckFinding("ok", f"{draft.model} fits the vocabulary of {target.model}.")
 
 
-def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[Finding]:
-    """Compare the hidden sizes and the sizes of the vocabularies that the two configurations
-    state."""
+def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[CheckFinding]:
     ours, theirs = text_config(target.config or {}), text_config(draft.config or {})
     wanted = theirs.get("target_hidden_size")
     if wanted is not None and wanted != ours.get("hidden_size"):
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"{draft.model} was made for a target of hidden size {wanted}, and {target.model} has "
             f"{ours.get('hidden_size')}.",
@@ -389,7 +389,7 @@ def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[Fi
         )
     sizes = ours.get("vocab_size"), theirs.get("vocab_size")
     if None not in sizes and sizes[0] != sizes[1] and is_model:
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"{target.model} has a vocabulary of {sizes[0]} and {draft.model} of {sizes[1]}, so that "
             "vLLM will not start.",
@@ -397,20 +397,22 @@ def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[Fi
         )
 
 
-def _vocabularies(draft: ModelFiles, own: Path, folder: Path, is_model: bool) -> Iterator[Finding]:
+def _vocabularies(
+    draft: ModelFiles, own: Path, folder: Path, is_model: bool
+) -> Iterator[CheckFinding]:
     """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
     ours, theirs = models.read_vocabulary(own), models.read_vocabulary(folder)
     if theirs is None or ours is None:
         return
     found = models.vocabulary_difference(ours, theirs)
     if found is None:
-        yield Finding(
+        yield CheckFinding(
             "unknown",
             f"The tokenizers of target and {draft.model} are files of different kinds.",
             "Compare them with the library that made them.",
         )
     elif not found.is_none:
-        yield Finding(
+        yield CheckFinding(
             "blocker" if is_model and found.renumbered else "warning",
             f"The tokenizer of {draft.model} is another one than the target's: {found.renumbered} "
             f"tokens under other numbers, {found.only_second} that the target lacks, "

@@ -4,7 +4,14 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from runners.checks.finding import Finding, Situation, Status, configurations, method_of, name_of
+from runners.checks.finding import (
+    CheckFinding,
+    Situation,
+    Status,
+    configurations,
+    method_of,
+    name_of,
+)
 from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import SWITCHES, Study, Switch
@@ -25,12 +32,12 @@ _PER_REQUEST = {"vllm": (0, 32), "guidellm": (0, 8)}
 _CANONICAL = (0, 7, 4)
 
 
-def executables(situation: Situation) -> Iterator[Finding]:
+def executables(situation: Situation) -> Iterator[CheckFinding]:
     """Check each executable by itself, then both together."""
     for tool in (situation.vllm, situation.guidellm):
         yield _present(tool)
     if situation.engine.problem is not None:
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"vLLM cannot be imported: {situation.engine.problem}",
             "Run the vllm executable by hand with --version and mend its environment.",
@@ -52,14 +59,14 @@ def executables(situation: Situation) -> Iterator[Finding]:
             ", and the throughput that this GuideLLM prints has another definition than since "
             "0.7.4 (ours is computed from the requests)"
         )
-    yield Finding(
+    yield CheckFinding(
         "ok",
         f"vLLM {situation.vllm.version} and GuideLLM {situation.guidellm.version} work together: "
         f"{how}.",
     )
 
 
-def _present(tool: Tool) -> Finding:
+def _present(tool: Tool) -> CheckFinding:
     name = _NAMES[tool.kind]
     install = (
         f"Make an environment for it (python3 -m venv NAME, NAME/bin/pip install "
@@ -69,10 +76,10 @@ def _present(tool: Tool) -> Finding:
     if tool.kind in ("sglang", "llama_server"):
         install = f"Install it and name its executable under executables.{tool.kind} of the study."
     if tool.path is None:
-        return Finding("blocker", f"{name}: {tool.problem}.", install)
+        return CheckFinding("blocker", f"{name}: {tool.problem}.", install)
     if tool.version is None:
         reason = tool.problem or f"the environment of {tool.path} has no package {tool.kind}"
-        return Finding(
+        return CheckFinding(
             "unknown" if tool.python is None else "blocker",
             f"{name} is {tool.path}, of unknown version: {reason.rstrip('.')}.",
             install,
@@ -80,12 +87,12 @@ def _present(tool: Tool) -> Finding:
     python = "" if tool.python_version is None else f", Python {tool.python_version}"
     torch = tool.versions.get("torch") if tool.kind == "vllm" else None
     more = "" if torch is None else f", torch {torch}"
-    return Finding("ok", f"{name} {tool.version} is {tool.path}{python}{more}.")
+    return CheckFinding("ok", f"{name} {tool.version} is {tool.path}{python}{more}.")
 
 
-def _known_guidellm(version: str | None, release: tuple[int, ...]) -> Iterator[Finding]:
+def _known_guidellm(version: str | None, release: tuple[int, ...]) -> Iterator[CheckFinding]:
     if release < OLDEST:
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"GuideLLM {version} is older than {_dotted(OLDEST)}, the oldest that is driven.",
             f"Install one from {_dotted(OLDEST)} to {_dotted(NEWEST)}.",
@@ -94,11 +101,11 @@ def _known_guidellm(version: str | None, release: tuple[int, ...]) -> Iterator[F
         yield _untried("GuideLLM", version, _dotted(NEWEST))
 
 
-def _known_vllm(version: str | None, release: tuple[int, ...]) -> Iterator[Finding]:
+def _known_vllm(version: str | None, release: tuple[int, ...]) -> Iterator[CheckFinding]:
     if release[:2] > NEWEST_VLLM:
         yield _untried("vLLM", version, _dotted(NEWEST_VLLM))
     if release[:2] < OLDEST_VLLM:
-        yield Finding(
+        yield CheckFinding(
             "warning",
             f"vLLM {version} is older than {_dotted(OLDEST_VLLM)}; its arguments "
             "and counters may be others.",
@@ -106,8 +113,8 @@ def _known_vllm(version: str | None, release: tuple[int, ...]) -> Iterator[Findi
         )
 
 
-def _untried(name: str, version: str | None, newest: str) -> Finding:
-    return Finding(
+def _untried(name: str, version: str | None, newest: str) -> CheckFinding:
+    return CheckFinding(
         "warning",
         f"{name} {version} is newer than {newest}, the newest that was tried here.",
         "Try a small study first and look whether its cells are good.",
@@ -129,7 +136,7 @@ def _dotted(release: tuple[int, ...]) -> str:
 # --- Whether an engine other than vLLM can be asked for what the study wants of it.
 
 
-def engine(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def engine(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check that the engine can be asked for each arm: each server command is put together. More is
     known of vLLM alone."""
     chosen = engine_of(plan.study)
@@ -137,8 +144,8 @@ def engine(situation: Situation, plan: Plan) -> Iterator[Finding]:
         try:
             chosen.command(plan.study, launch.variant, launch.tensor_parallel_size)
         except RunnerError as error:
-            yield Finding("blocker", str(error), "Correct the arm or the study's sizes.")
-    yield Finding(
+            yield CheckFinding("blocker", str(error), "Correct the arm or the study's sizes.")
+    yield CheckFinding(
         "unknown",
         f"Methods, settings, heads, memory, lengths and vocabularies are looked at for vLLM alone; "
         f"{chosen.title} says at its start what it refuses.",
@@ -167,11 +174,11 @@ _ELSEWHERE = {
 _ALIKE = 0.75
 
 
-def methods(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def methods(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check the methods, settings and command lines of every server configuration."""
     launches = configurations(plan)
     if situation.engine.methods is None:
-        yield Finding(
+        yield CheckFinding(
             "unknown",
             "vLLM could not be asked which speculative methods it knows.",
             "Name the vllm of a Python environment under executables.vllm.",
@@ -182,7 +189,7 @@ def methods(situation: Situation, plan: Plan) -> Iterator[Finding]:
         yield from problems
         used = sorted({method_of(launch) or "the draft's own" for launch in drafting})
         if not problems:
-            yield Finding(
+            yield CheckFinding(
                 "ok",
                 f"This vLLM knows {', '.join(used)}."
                 if used
@@ -191,14 +198,14 @@ def methods(situation: Situation, plan: Plan) -> Iterator[Finding]:
     for launch in launches:
         refusal = situation.engine.refusals.get(launch.launch_id)
         if refusal is not None:
-            yield Finding(
+            yield CheckFinding(
                 "blocker",
                 f"vLLM's own parser refuses the command of {name_of(launch)}: {refusal}.",
                 "Correct engine_args of the target or the arm; `vllm serve --help=all` lists them.",
             )
 
 
-def _unknown(situation: Situation, launch: Launch) -> Iterator[Finding]:
+def _unknown(situation: Situation, launch: Launch) -> Iterator[CheckFinding]:
     engine, method, arm = situation.engine, method_of(launch), launch.variant.arm
     if method is not None and method not in (engine.methods or ()):
         yield _misspelt(arm, f"the speculative method {method}", method, engine.methods)
@@ -206,19 +213,19 @@ def _unknown(situation: Situation, launch: Launch) -> Iterator[Finding]:
         if engine.settings is not None and setting not in engine.settings:
             yield _misspelt(arm, f"the speculative setting {setting}", setting, engine.settings)
     if method == "suffix" and engine.suffix_decoding is False:
-        yield Finding(
+        yield CheckFinding(
             "blocker",
             f"The arm {arm} needs the package arctic-inference, which vLLM's environment lacks.",
             "Install arctic-inference into the environment of vLLM.",
         )
 
 
-def _misspelt(arm: str, what: str, word: str, known: Iterable[str] | None) -> Finding:
+def _misspelt(arm: str, what: str, word: str, known: Iterable[str] | None) -> CheckFinding:
     have = sorted(known or ())
     near = difflib.get_close_matches(word, have, n=3, cutoff=_ALIKE)
     fix = f"Write {' or '.join(near)}" if near else f"It has {', '.join(have)}; write one of these"
     fix = f"Write {_ELSEWHERE[word.lower()]}" if word.lower() in _ELSEWHERE else fix
-    return Finding(
+    return CheckFinding(
         "blocker",
         f"The arm {arm} asks for {what}, which this vLLM does not have.",
         f"{fix}, or install the vLLM that has it.",
@@ -233,13 +240,13 @@ _PARALLEL = ("eagle", "eagle3", "draft_model", "dflash", "dspark")
 _MASKS = ("mask_token_id", "dflash_config", "dspark_noise_token_id", "pard_token", "ptd_token_id")
 
 
-def drafting(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def drafting(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check the drafting settings of each arm."""
     for launch in configurations(plan):
         config = launch.variant.speculative_config
         if config is not None:
             for status, said, fix in _dropped(situation, plan, launch, config):
-                yield Finding(status, f"The arm {launch.variant.arm} {said}.", fix)
+                yield CheckFinding(status, f"The arm {launch.variant.arm} {said}.", fix)
 
 
 def _dropped(
@@ -321,7 +328,7 @@ _WORDS: dict[Switch, str] = {
 }  # fmt: skip
 
 
-def equal_engine(situation: Situation, plan: Plan) -> Iterator[Finding]:
+def equal_engine(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Name each arm whose method switches off another part of vLLM than the study does for a
     baseline with equal engine."""
     wanted = plan.study.equal_engine
@@ -333,7 +340,7 @@ def equal_engine(situation: Situation, plan: Plan) -> Iterator[Finding]:
             continue
         kept = f"equal_engine switches off {_named(wanted)}" if wanted else "the baseline keeps it"
         every = "true" if len(off) == len(SWITCHES) else f"[{', '.join(off)}]"
-        yield Finding(
+        yield CheckFinding(
             "warning",
             f"The arm {launch.variant.name} drafts by {method_of(launch)}, with which this vLLM "
             f"switches off {_named(off)}; {kept}: two engines are compared.",

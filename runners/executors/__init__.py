@@ -26,8 +26,8 @@ class Update:
 
     launch_id: str
     state: State
+    #: Where the launch runs, why it waits or why it failed; never needed to go on.
     detail: str = ""
-    """Where the launch runs, why it waits or why it failed; never needed to go on."""
 
 
 def ignore(*_: object) -> None:
@@ -35,20 +35,21 @@ def ignore(*_: object) -> None:
 
 
 @dataclass(frozen=True)
-class Job:
+class ExecutorJob:
     """What an executor is asked for. Paths must mean the same on every node."""
 
     study: Path
     results: Path
     launches: tuple[Launch, ...]
+    #: More arguments of ``draftboard run``, the same for each launch: ``--only …``.
     arguments: tuple[str, ...] = ()
-    """More arguments of ``draftboard run``, the same for each launch: ``--only …``."""
     report: Callable[[Update], None] = ignore
+    #: Told of each cell that became good, and how long it took, by executors that look for
+    #: them.
     measured: Callable[[PlannedCell, float], None] = ignore
-    """Told of each cell that became good, and how long it took, by executors that look for them."""
     program: tuple[str, ...] = PROGRAM
+    #: What cells are measured with: those of another version are others.
     software: Software = Software()
-    """What cells are measured with: those of another version are others."""
 
     def command(self, launch: Launch) -> list[str]:
         """Return the command line that measures one launch, with absolute paths."""
@@ -58,21 +59,22 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExecutorOutcome:
     """What became of the launches; each is named once."""
 
     done: tuple[str, ...] = ()
+    #: Launches with the reason, one sentence each.
     failed: tuple[tuple[str, str], ...] = ()
-    """Launches with the reason, one sentence each."""
+    #: Launches that were submitted and are not waited for.
     handed_over: tuple[str, ...] = ()
-    """Launches that were submitted and are not waited for."""
+    #: Where results of launches that are done lie, if the results folder here does not show
+    #: them.
     results_at: str = ""
-    """Where results of launches that are done lie, if the results folder here does not show them."""
 
 
 class Executor(Protocol):
     """Runs launches somewhere. Raises RunnerError where a launch can never be placed."""
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Run the job's launches; a failed one does not keep the others from running."""
         ...

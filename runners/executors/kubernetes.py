@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.kubernetes_job import (
     APP,
     INSTANCE,
@@ -26,6 +26,7 @@ from runners.executors.kubernetes_job import (
 from runners.executors.settings import KubernetesSettings
 from runners.executors.waiting import (
     Queue,
+    Scheduler,
     Silent,
     Submitted,
     good_cells,
@@ -50,7 +51,7 @@ class Kubernetes:
     settings: KubernetesSettings = KubernetesSettings()
     wait: bool = True
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Submit what does not run yet and wait for it.
 
         Jobs of an earlier command are waited for, not submitted again. Ctrl-C ends the waiting
@@ -73,7 +74,7 @@ class Kubernetes:
         return replace(outcome, results_at=claim)
 
 
-def _study_text(plan: Plan, job: Job) -> str:
+def _study_text(plan: Plan, job: ExecutorJob) -> str:
     """Return the study file as the pods get it. RunnerError where it cannot be sent along."""
     hidden = sorted(name for name in plan.study.environment if is_secret_name(name))
     if hidden:
@@ -139,13 +140,13 @@ class KubernetesQueue(Queue):
 
 
 @dataclass(frozen=True)
-class _KubernetesScheduler(KubernetesQueue):
+class _KubernetesScheduler(KubernetesQueue, Scheduler):
     plan: Plan
-    job: Job
+    job: ExecutorJob
     settings: KubernetesSettings
     text: str
+    #: Jobs that ended and are in the way of one of the same name.
     over: set[str] = field(default_factory=set)
-    """Jobs that ended and are in the way of one of the same name."""
     outlives: ClassVar[bool] = True
 
     def place(self) -> tuple["Kubectl", str]:
@@ -304,7 +305,6 @@ class Kubectl:
 
 
 def _words(text: str) -> str:
-    """Return kubectl's message in one line, without its own beginning and the full stop."""
     lines = [_WORD.sub("", line.strip()) for line in text.splitlines() if line.strip()]
     return "; ".join(lines)[:600].rstrip(".") or "no reason given"
 
@@ -325,14 +325,14 @@ _KILLED = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenJob:
     """One launch as Kubernetes shows it. ``where``: its node, or why it waits or failed."""
 
     job: str
     stage: Stage
     where: str
+    #: Whether it waits for what cannot come.
     never: bool = False
-    """Whether it waits for what cannot come."""
 
     @property
     def over(self) -> bool:
@@ -340,11 +340,11 @@ class Seen:
         return self.stage in ("done", "failed")
 
 
-def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
+def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, SeenJob]:
     """Return launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
     newest."""
     jobs = [each for each in objects if each.get("kind") == "Job"]
-    found: dict[str, Seen] = {}
+    found: dict[str, SeenJob] = {}
     for job in sorted(jobs, key=_made):
         meta = job.get("metadata", {})
         launch = meta.get("annotations", {}).get(LAUNCH)
@@ -355,22 +355,22 @@ def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
     return found
 
 
-def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Seen:
+def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> SeenJob:
     name, stated = str(job["metadata"]["name"]), job.get("status", {}).get("conditions") or []
     conditions = {str(each["type"]): each for each in stated if each.get("status") == "True"}
     if "Complete" in conditions:
-        return Seen(name, "done", "")
+        return SeenJob(name, "done", "")
     if "Failed" in conditions:
-        return Seen(name, "failed", _why(name, conditions["Failed"], pods))
+        return SeenJob(name, "failed", _why(name, conditions["Failed"], pods))
     if "Suspended" in conditions:
-        return Seen(name, "waiting", "suspended: a queue or somebody holds it")
+        return SeenJob(name, "waiting", "suspended: a queue or somebody holds it")
     newest = max(pods, key=_made, default=None)
     if newest is None:
-        return Seen(name, "waiting", "its pod is not made yet")
+        return SeenJob(name, "waiting", "its pod is not made yet")
     if newest.get("status", {}).get("phase") == "Running":
-        return Seen(name, "running", str(newest.get("spec", {}).get("nodeName")))
+        return SeenJob(name, "running", str(newest.get("spec", {}).get("nodeName")))
     reason, message = _waits(newest)
-    return Seen(name, "waiting", f"{reason}: {message}".rstrip(": "), reason in _NEVER)
+    return SeenJob(name, "waiting", f"{reason}: {message}".rstrip(": "), reason in _NEVER)
 
 
 def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> str:
@@ -389,7 +389,6 @@ def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, An
 
 
 def _waits(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Return reason and message of a pod that does not run yet."""
     status = pod.get("status", {})
     for container in status.get("containerStatuses", []):
         waiting = container.get("state", {}).get("waiting")

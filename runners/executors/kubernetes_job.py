@@ -33,8 +33,8 @@ class PodRequest:
 
     study: str
     launch_id: str
+    #: The study file; empty where the pod finds it on one of its volumes.
     text: str
-    """The study file; empty where the pod finds it on one of its volumes."""
     gpus: int
     arguments: Sequence[str] = ()
 
@@ -125,8 +125,6 @@ def _pod(request: PodRequest, settings: KubernetesSettings) -> dict[str, Any]:
 def _volumes(
     request: PodRequest, settings: KubernetesSettings
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return volumes and where they are mounted: claims, the study, and what vLLM writes
-    besides."""
     claims = {settings.claim: settings.results, **settings.mounts}
     volumes: list[dict[str, Any]] = [
         {"name": f"claim-{at}", "persistentVolumeClaim": {"claimName": name}}

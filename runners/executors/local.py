@@ -9,14 +9,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import LocalSettings
-from runners.executors.waiting import last_printed, run_launches
+from runners.executors.waiting import Scheduler, last_printed, run_launches
 from runners.measuring.resume import Now, look
 from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan, gpus_needed
@@ -38,7 +36,7 @@ class Local:
 
     settings: LocalSettings
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Run the launches in the plan's order, as many at a time as fit.
 
         RunnerError where one needs more GPUs than there are. However this ends, nothing that it
@@ -48,7 +46,7 @@ class Local:
         parallel = self.settings.parallel or len(job.launches)
         return run_launches(_SideBySide(plan, job, parallel, gpus), job, _LOOK_S)
 
-    def _gpus(self, plan: Plan, job: Job) -> Sequence[str]:
+    def _gpus(self, plan: Plan, job: ExecutorJob) -> Sequence[str]:
         if plan.study.cpus is not None:
             raise RunnerError(
                 f"The study {plan.study.name} pins its servers to the same cores, so they cannot "
@@ -76,28 +74,16 @@ class _Running:
 
 
 @dataclass
-class _SideBySide:
-    """What runs, what waits, and which GPUs are free."""
-
+class _SideBySide(Scheduler):
     plan: Plan
-    job: Job
+    job: ExecutorJob
     parallel: int
     free: list[str]
     waiting: list[Launch] = field(default_factory=list)
     running: list[_Running] = field(default_factory=list)
+    #: Keys of the cells that were told of.
     good: set[str] = field(default_factory=set)
-    """Keys of the cells that were told of."""
     looked_at: float = field(default_factory=time.monotonic)
-    outlives: ClassVar[bool] = False
-
-    def locked(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def standing(self) -> Mapping[str, str]:
-        return {}
-
-    def note(self, jobs: Mapping[str, str]) -> None:
-        """Keep nothing: processes end with this one."""
 
     def submit(self, launch: Launch) -> str:
         self.waiting.append(launch)
@@ -202,8 +188,6 @@ def fitting(
 
 
 def _free(survey: Survey, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the GPUs on which nobody computes and whose memory is empty; one that does not answer
-    is not free."""
     return tuple(
         name
         for name, gpu in offered(survey, env)

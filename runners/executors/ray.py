@@ -9,14 +9,14 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from runners.executors import Job, Outcome, Update, ray_task
+from runners.executors import ExecutorJob, ExecutorOutcome, Update, ray_task
 from runners.executors.settings import RaySettings
-from runners.executors.waiting import good_cells, last_printed, run_launches
+from runners.executors.waiting import Scheduler, good_cells, last_printed, run_launches
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.surroundings.layout import Layout
 from runners.surroundings.machine import EXECUTOR
@@ -37,7 +37,7 @@ class RayTasks:
 
     settings: RaySettings = RaySettings()
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Run the launches and wait for them; Ctrl-C cancels what still runs.
 
         RunnerError where Ray is missing or cannot be reached, or where a launch fits on no node.
@@ -95,15 +95,14 @@ def _one_line(error: BaseException) -> str:
 
 
 @dataclass
-class _RayScheduler:
+class _RayScheduler(Scheduler):
     ray: Any
     plan: Plan
-    job: Job
+    job: ExecutorJob
     settings: RaySettings
+    #: Launch to the reference of its task.
     tasks: dict[str, Any] = field(default_factory=dict)
-    """Launch to the reference of its task."""
     homeless_since: float | None = None
-    outlives: ClassVar[bool] = False
 
     def needs(self, launch: Launch) -> dict[str, float]:
         """Return what one launch takes of a node."""
@@ -137,15 +136,6 @@ class _RayScheduler:
                     "wait_for_nodes_s in the cluster options)."
                 )
             time.sleep(min(_LOOK_S, seconds))
-
-    def locked(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def standing(self) -> Mapping[str, str]:
-        return {}
-
-    def note(self, jobs: Mapping[str, str]) -> None:
-        """Keep nothing: no other command may take over a task."""
 
     def submit(self, launch: Launch) -> str:
         name, needs = launch.launch_id, self.needs(launch)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.waiting import (
     Queue,
+    Scheduler,
     Silent,
     Submitted,
     good_cells,
@@ -130,7 +131,7 @@ class Slurm:
     settings: SlurmSettings = SlurmSettings()
     wait: bool = True
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Submit what does not run yet and wait for it.
 
         Jobs of an earlier command are waited for, not submitted again. Ctrl-C ends the waiting
@@ -143,9 +144,9 @@ class Slurm:
 
 
 @dataclass(frozen=True)
-class _SlurmScheduler(SlurmQueue):
+class _SlurmScheduler(SlurmQueue, Scheduler):
     plan: Plan
-    job: Job
+    job: ExecutorJob
     settings: SlurmSettings
     gone_at: dict[str, float] = field(default_factory=dict)
     outlives: ClassVar[bool] = True
@@ -218,8 +219,8 @@ class Submission:
     command: Sequence[str]
     gpus: int
     output: Path
+    #: Working directory of the job.
     folder: Path
-    """Working directory of the job."""
 
 
 def submit(job: Submission, settings: SlurmSettings) -> str:
@@ -292,7 +293,6 @@ def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def _words(text: str) -> str:
-    """Return Slurm's message in one line, without the name of the command and the full stop."""
     lines = (line.partition("error: ")[2] or line for line in text.splitlines())
     words = "; ".join(line.strip() for line in lines if line.strip())
     return words.rstrip(".") or "no reason given"

@@ -9,14 +9,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from filelock import FileLock
 
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan
 from runners.surroundings.layout import Layout
@@ -31,40 +31,39 @@ class Silent(Exception):
     """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
 
 
-class Scheduler(Protocol):
+class Scheduler:
     """Where the launches of one study run."""
 
-    outlives: ClassVar[bool]
-    """Whether its jobs go on when nobody waits for them."""
+    #: Whether its jobs go on when nobody waits for them.
+    outlives: ClassVar[bool] = False
 
     def locked(self) -> AbstractContextManager[object]:
         """Keep other commands from submitting the same launches during the block."""
-        ...
+        return nullcontext()
 
     def standing(self) -> Mapping[str, str]:
         """Return launch -> job of those that need not be submitted again."""
-        ...
+        return {}
 
     def submit(self, launch: Launch) -> str:
         """Submit one launch and return its job. RunnerError where it is refused."""
-        ...
+        raise NotImplementedError
 
     def note(self, jobs: Mapping[str, str]) -> None:
         """Keep launch -> job for commands to come."""
-        ...
 
     def states(self, jobs: Mapping[str, str]) -> Iterable[Update]:
         """Return what is known of the launches with these jobs, each at most once. Raises Silent."""
-        ...
+        raise NotImplementedError
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """End jobs; those that are over already are left."""
-        ...
+        """End jobs; those that are over already are left. Raises RunnerError."""
+        raise NotImplementedError
 
 
 def run_launches(
-    scheduler: Scheduler, job: Job, poll_s: float, wait: bool = True, called: str = "job"
-) -> Outcome:
+    scheduler: Scheduler, job: ExecutorJob, poll_s: float, wait: bool = True, called: str = "job"
+) -> ExecutorOutcome:
     """Submit the launches that do not run yet, and wait until each is over.
 
     Jobs that outlive this command go on after Ctrl-C and are handed over, as all are where ``wait``
@@ -92,7 +91,7 @@ def run_launches(
             scheduler.cancel(list(jobs.values()))
     for launch_id, name in jobs.items():
         job.report(Update(launch_id, "handed over", f"{called} {name}"))
-    return Outcome(
+    return ExecutorOutcome(
         done=tuple(name for name, update in last.items() if update.state == "done"),
         failed=tuple((n, update.detail) for n, update in last.items() if update.state == "failed"),
         handed_over=tuple(jobs),
@@ -100,7 +99,6 @@ def run_launches(
 
 
 def _submitted(scheduler: Scheduler, launches: Sequence[Launch]) -> dict[str, str]:
-    """Submit what does not run yet; return launch -> job of all of them."""
     jobs: dict[str, str] = dict(scheduler.standing())
     new: list[str] = []
     try:
@@ -123,7 +121,7 @@ def _news(scheduler: Scheduler, jobs: Mapping[str, str]) -> Iterator[Update]:
             yield Update(launch_id, "waiting", f"{error}; asking again")
 
 
-def good_cells(plan: Plan, job: Job, launch_id: str) -> tuple[int, int]:
+def good_cells(plan: Plan, job: ExecutorJob, launch_id: str) -> tuple[int, int]:
     """Return how many cells of a launch are good in the results folder, and how many were asked
     for."""
     cells = next(each.cells for each in job.launches if each.launch_id == launch_id)
@@ -150,10 +148,10 @@ class Queue:
 
     layout: Layout
     scheduler: ClassVar[str]
+    #: The command that shows what the scheduler knows.
     shown_by: ClassVar[str]
-    """The command that shows what the scheduler knows."""
+    #: What the file holds.
     fields: ClassVar[tuple[str, ...]]
-    """What the file holds."""
 
     @property
     def path(self) -> Path:

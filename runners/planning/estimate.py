@@ -90,13 +90,13 @@ BYTES_PER_REQUEST = 9_000
 class Assumed:
     """What is taken for granted where no cell was recorded."""
 
+    #: At every load; None: as published, longer where more are in flight.
     seconds_per_request: float | None = None
-    """At every load; None: as published, longer where more are in flight."""
     seconds_per_start: float = SECONDS_PER_START
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedDurations:
     """Durations of earlier cells: (dataset, load, seconds) and seconds of server starts."""
 
     cells: tuple[tuple[str | None, Load | None, float], ...] = ()
@@ -104,30 +104,30 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlanEstimate:
     """The cost of a whole plan on one node, launches side by side on its GPUs where that may be."""
 
     hours: float
     sequential_hours: float
+    #: Most servers at a time.
     side_by_side: int
-    """Most servers at a time."""
+    #: GPUs of the node; None: unknown.
     gpus: int | None
-    """GPUs of the node; None: unknown."""
     gpu_hours: float
+    #: Of the node's GPU-hours, what one launch after the other would leave idle.
     idle_share: float | None
-    """Of the node's GPU-hours, what one launch after the other would leave idle."""
     usd: float | None
     sequential_usd: float | None
     usd_basis: str
     disk_bytes: int
+    #: Whether the durations were recorded, for all cells or for some.
     basis: Literal["recorded", "partly recorded", "assumed"]
-    """Whether the durations were recorded, for all cells or for some."""
     recorded_cells: int
 
 
 def estimate(
-    plan: Plan, recorded: Recorded, assumed: Assumed, node: Node | None = None
-) -> Estimate:
+    plan: Plan, recorded: RecordedDurations, assumed: Assumed, node: Node | None = None
+) -> PlanEstimate:
     """Sum the launches of a plan; cells are timed by what was recorded, else by assumption.
 
     Without a ``node`` it is the instance whose price the study gives.
@@ -163,7 +163,7 @@ def estimate(
     idle = None
     if node.gpus and sequential_hours:
         idle = 1 - gpu_hours / (node.gpus * sequential_hours)
-    return Estimate(
+    return PlanEstimate(
         hours=hours,
         sequential_hours=sequential_hours,
         side_by_side=packed.at_once,
@@ -185,7 +185,7 @@ def priced_node(study: Study, servers: int | None = None) -> Node:
 
 
 def expected_seconds(
-    plan: Plan, cells: Sequence[PlannedCell], recorded: Recorded
+    plan: Plan, cells: Sequence[PlannedCell], recorded: RecordedDurations
 ) -> dict[str, float]:
     """Return the seconds of each of these cells by its key; the first of a launch carries its
     server's start."""
@@ -200,7 +200,7 @@ def expected_seconds(
     return expected
 
 
-def read_recorded(records: Iterable[Path]) -> Recorded:
+def read_recorded(records: Iterable[Path]) -> RecordedDurations:
     """Return the durations that the records of good cells tell; one that cannot be read is ingest's
     to report and only says nothing here."""
     cells: list[tuple[str | None, Load | None, float]] = []
@@ -218,10 +218,10 @@ def read_recorded(records: Iterable[Path]) -> Recorded:
             load = (record.get(name) for name in ("load_profile", "concurrency", "rate", "trace"))
             cells.append((record.get("dataset"), load_of(*load), total - start))
             starts.extend([start] if start else [])
-    return Recorded(tuple(cells), tuple(starts))
+    return RecordedDurations(tuple(cells), tuple(starts))
 
 
-def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
+def _cell_seconds(cell: PlannedCell, recorded: RecordedDurations) -> float | None:
     """Return the mean of what was recorded on this dataset at this load, else at this load, else
     None."""
     wanted = cell.level.as_load

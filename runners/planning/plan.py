@@ -34,10 +34,10 @@ class PlannedCell:
     repeat: int
     order: int
     prompts: int
+    #: Short name for ``asked``.
     fingerprint: str
-    """Short name for ``asked``."""
+    #: What the study says of this cell and decides its result; anything else is another cell.
     asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What the study says of this cell and decides its result; anything else is another cell."""
 
     @property
     def concurrency(self) -> int | None:

@@ -41,8 +41,8 @@ class Trace:
     """Arrivals in their order, as they are replayed."""
 
     name: str
+    #: The first digits of the file's sha256.
     digest: str
-    """The first digits of the file's sha256."""
     arrivals: tuple[Arrival, ...]
 
     @property
@@ -98,7 +98,6 @@ def _read(path: Path, modified: int, size: int) -> Trace:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a trace's file, each with the number of its line."""
     if path.suffix == ".csv":
         for row in (reader := csv.DictReader(text.splitlines())):
             yield reader.line_num, dict(row)

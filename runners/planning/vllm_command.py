@@ -48,8 +48,6 @@ def speculative_config(study: Study, variant: Variant) -> dict[str, Any] | None:
 
 
 def _arguments(named: dict[str, Any]) -> list[str]:
-    """Return named arguments, such as ``{"max-model-len": 512, "enforce-eager": True}``, as
-    command-line words."""
     words: list[str] = []
     for name, value in named.items():
         if isinstance(value, bool):

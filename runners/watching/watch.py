@@ -72,7 +72,6 @@ def _shares(before: object, now: object, mine: float) -> dict[str, float]:
 
 
 def _seconds(processes: Mapping[int, psutil.Process]) -> dict[int, float]:
-    """Return the seconds of computing of each process so far."""
     found = {}
     for pid, process in processes.items():
         with suppress(psutil.Error):
@@ -81,7 +80,7 @@ def _seconds(processes: Mapping[int, psutil.Process]) -> dict[int, float]:
     return found
 
 
-class Family:
+class ProcessFamily:
     """The processes of this run: this process and all below it. A call returns those that live, by
     process id.
 
@@ -125,8 +124,8 @@ class Neighbour:
 
     study: str
     launch: str
+    #: NVML indices, as far as it knows them.
     gpus: tuple[int, ...] = ()
-    """NVML indices, as far as it knows them."""
 
 
 @dataclass
@@ -135,8 +134,8 @@ class Beside:
 
     folder: Path | None
     own: str
+    #: All that were there since ``begin``.
     met: dict[str, Neighbour] = field(default_factory=dict)
-    """All that were there since ``begin``."""
     _count: float | None = None
     _looked_at: float = float("-inf")
 
@@ -221,7 +220,7 @@ def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
 class Watch:
     """The machine of one launch; ``GpuWatch`` is open."""
 
-    family: Family
+    family: ProcessFamily
     gpus: GpuWatch
     beside: Beside
 
@@ -258,7 +257,7 @@ class Watch:
 def watching(nodes: Path, study: str, launch: str, gpus: Sequence[int] | None) -> Iterator[Watch]:
     """Open what a launch is watched with. ``nodes``: where launches know of each other; ``gpus``: NVML indices that its server uses, none for a
     server on a CPU or elsewhere; None: all, since it is not known."""
-    family = Family()
+    family = ProcessFamily()
     with present(nodes, study, launch, gpus or ()) as beside, GpuWatch(gpus, family) as read:
         yield Watch(family, read, beside)
 

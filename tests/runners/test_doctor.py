@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from commands.running.doctor import doctor as command
 from runners.checks import doctor
 from runners.checks.doctor import run_check
-from runners.checks.finding import Engine, Finding, Situation
+from runners.checks.finding import CheckFinding, Situation, VllmAbilities
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
@@ -45,7 +45,7 @@ CUDA_VLLM = Tool(
 GUIDELLM = Tool(
     "guidellm", "guidellm", Path("/g/bin/guidellm"), None, "3.12", {"guidellm": "0.8.1"}
 )
-ENGINE = Engine(
+ENGINE = VllmAbilities(
     methods=("ngram", "eagle3", "draft_model"),
     settings=("method", "model", "num_speculative_tokens", "prompt_lookup_max"),
     memory_share=0.9,
@@ -98,11 +98,11 @@ def with_draft(study_of: StudyOf, **changes: object) -> Study:
     return study_of(**({"target": {"model": "./target"}, "arms": arms} | changes))
 
 
-def bad(found: Iterable[Finding]) -> list[Finding]:
+def bad(found: Iterable[CheckFinding]) -> list[CheckFinding]:
     return [finding for finding in found if finding.status != "ok"]
 
 
-def only(found: Iterable[Finding]) -> Finding:
+def only(found: Iterable[CheckFinding]) -> CheckFinding:
     findings = list(found)
     assert len(findings) == 1, findings
     return findings[0]
@@ -143,7 +143,7 @@ def test_releases_that_were_not_tried_are_named(
 
 
 def test_an_engine_that_cannot_be_imported_is_a_blocker(study_of: StudyOf) -> None:
-    broken = Engine(problem="ImportError: libcuda.so.1")
+    broken = VllmAbilities(problem="ImportError: libcuda.so.1")
     finding = only(bad(run_check("executables", situation(study_of(), engine=broken))))
     assert finding.status == "blocker"
     assert "libcuda.so.1" in finding.said
@@ -417,7 +417,7 @@ def test_a_method_with_a_draft_names_it(study_of: StudyOf) -> None:
 
 
 def test_an_engine_that_could_not_be_asked_leaves_methods_unknown(study_of: StudyOf) -> None:
-    finding = only(run_check("methods", situation(study_of(), engine=Engine())))
+    finding = only(run_check("methods", situation(study_of(), engine=VllmAbilities())))
     assert finding.status == "unknown"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from runners.executors.kubernetes import Seen, seen
+from runners.executors.kubernetes import SeenJob, seen
 from runners.executors.kubernetes_job import LAUNCH, PodRequest, instance, label, manifest
 from runners.executors.settings import KubernetesSettings
 
@@ -164,6 +164,6 @@ def test_what_can_never_start_is_told_from_what_waits() -> None:
 
 def test_of_several_jobs_the_one_at_work_counts_and_one_that_is_being_deleted_does_not() -> None:
     done, works = job("1", **ENDED("Complete")), job("0")
-    assert seen([done, works])["r0"] == Seen("0", "waiting", "its pod is not made yet")
+    assert seen([done, works])["r0"] == SeenJob("0", "waiting", "its pod is not made yet")
     works["metadata"]["deletionTimestamp"] = "now"
     assert seen([done, works])["r0"].job == "1"

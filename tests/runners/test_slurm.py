@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from commands.running.cluster import cluster
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm, SlurmQueue
 from runners.planning.plan import Plan, make_plan
@@ -57,14 +57,14 @@ class Case:
     def book(self) -> SlurmQueue:
         return SlurmQueue(Layout(self.results, self.plan.study.name))
 
-    def job(self) -> Job:
+    def job(self) -> ExecutorJob:
         program = (sys.executable, str(FAKE_RUN))
-        return Job(
+        return ExecutorJob(
             study=self.study, results=self.results, launches=self.plan.launches,
             report=self.updates.append, program=program,
         )  # fmt: skip
 
-    def run(self, settings: SlurmSettings = SETTINGS, wait: bool = True) -> Outcome:
+    def run(self, settings: SlurmSettings = SETTINGS, wait: bool = True) -> ExecutorOutcome:
         return Slurm(settings, wait=wait).run(self.plan, self.job())
 
     def measured(self) -> list[dict[str, Any]]:
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_jobs(case_of, monkeypatch) -> None:
 def test_a_controller_that_is_away_for_a_while_is_waited_for(case_of, monkeypatch) -> None:
     case = case_of(arms=[{"name": "baseline"}])
     monkeypatch.setenv("FAKE_CELL_S", "2")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     case.cluster.wait_until(lambda: "fake launch" in case.log("r0-baseline-tp1"))
@@ -227,7 +227,7 @@ def test_a_number_that_was_given_again_is_nobodys_job_of_ours(case_of, monkeypat
 def test_a_cancelled_study_says_so_and_keeps_what_was_measured(case_of, monkeypatch) -> None:
     case = case_of()
     monkeypatch.setenv("FAKE_CELL_S", "30")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     case.cluster.wait_until(lambda: "fake launch" in case.log("r0-baseline-tp1"))
@@ -251,7 +251,7 @@ def test_a_killed_node_costs_its_cell_and_nothing_else(case_of, monkeypatch) -> 
     case = case_of(arms=[{"name": "baseline"}], concurrency=[1, 2, 4])
     case.cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
     monkeypatch.setenv("FAKE_CELL_S", "3")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     layout = case.book.layout
