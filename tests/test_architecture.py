@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "warehouse": set(),
     "answers": {"analysis", "warehouse"},
     "dashboard": {"analysis", "answers", "warehouse"},
-    "commands": {"analysis", "answers", "warehouse"},
+    "commands": {"analysis", "answers", "runners", "warehouse"},
     "nightly": {"analysis", "answers", "warehouse"},
 }
 WORDS = {

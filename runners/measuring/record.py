@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runners.executors.placement import placement
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study, Variant
 from runners.planning.vllm_command import PORT, speculative_config
@@ -27,7 +26,7 @@ from runners.serving.engines import Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
 from runners.surroundings import machine, models
 from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
-from runners.surroundings.machine import public
+from runners.surroundings.machine import placement, public
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile
 from warehouse.arms import EQUAL_ENGINE

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 from filelock import FileLock, Timeout
 
-from runners.executors import Executor, Job, Outcome, Update
-from runners.executors.placement import placement
 from runners.measuring import guidellm, resume
 from runners.measuring.cell import LaunchBench, run_cell, warm_up
 from runners.measuring.hosts import PASSING, Host, LocalHost, meet
@@ -27,6 +25,7 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.processes import end_strays
 from runners.serving.server import ServerFailed, near_gpus, server_spec, used_gpus
 from runners.surroundings.layout import REPORT, STUDY, Layout, fresh_folder
+from runners.surroundings.machine import placement
 from runners.texts.loads import ends_of_report, freeze, unknown_sweeps
 from runners.watching.watch import watching
 from warehouse.errors import RunnerError
@@ -55,32 +54,6 @@ def run_here(run: StudyRun, progress: Progress) -> list[FailedCell]:
     retried = {cell.key for launch in again for cell in launch.cells}
     left = [each for each in failed if each.cell.key not in retried]
     return left + _run_launches(run, again, progress)
-
-
-def run_elsewhere(run: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
-    """Have an executor run the launches that have something to do, each with those cells."""
-
-    def report(update: Update) -> None:
-        detail = f": {update.detail}" if update.detail else ""
-        progress.say(f"{update.launch_id}: {update.state}{detail}")
-
-    def measured(cell: PlannedCell, seconds: float) -> None:
-        progress.measured(cell, seconds, None, True)
-
-    job = replace(job, report=report, measured=measured)
-    sizes = {size for _, size in unknown_sweeps(run.plan.study, run.layout.results)}
-    if sizes:
-        progress.say("the baseline first: its launches find the rates of the sweep")
-        baselines = tuple(launch for launch in run.missing_launches()
-                          if launch.variant.is_baseline and launch.tensor_parallel_size in sizes)  # fmt: skip
-        first = executor.run(run.plan, replace(job, launches=baselines))
-        if first.failed or first.handed_over:
-            progress.say(
-                "run the same command again once the baseline is measured: the others follow"
-            )
-            return first
-        run = run.replanned()
-    return executor.run(run.plan, replace(job, launches=tuple(run.missing_launches())))
 
 
 def _run_launches(

@@ -9,9 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
-from runners.executors import gpus_needed
 from runners.planning.asked import trace_of
-from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.plan import Launch, Plan, PlannedCell, gpus_needed
 from runners.planning.study import Study
 from runners.surroundings.layout import records_under
 from warehouse.loads import Load, load_of

@@ -78,6 +78,21 @@ class Plan:
         return {launch.launch_id: launch for launch in self.launches}[launch_id]
 
 
+#: Engine arguments that multiply the GPUs of one server.
+_MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
+
+
+def gpus_needed(study: Study, launch: Launch) -> int:
+    """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
+    if study.cpus is not None or study.evidence in ("cpu", "mock"):
+        return 0
+    arguments = study.engine_arguments(launch.variant)
+    count = launch.tensor_parallel_size
+    for name in _MULTIPLIERS:
+        count *= int(arguments.get(name, 1))
+    return count
+
+
 def make_plan(study: Study) -> Plan:
     """Lay a study out. Reads no dataset, asks no server; StudyError for a trace that is not there."""
     order = 0

@@ -276,6 +276,12 @@ class Study(Part):
         found = [variant for arm in self.arms for variant in _variants(arm)]
         return tuple([*found, _equal(self.equal_engine)] if self.equal_engine else found)
 
+    def engine_arguments(self, variant: Variant) -> dict[str, Any]:
+        """Return the arguments of an arm's server by names with dashes, however the study spells
+        them."""
+        given = {**self.target.engine_args, **variant.engine_args}
+        return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
         return {dataset.name: dataset for dataset in self.measured_on}[name]

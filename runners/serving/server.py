@@ -12,8 +12,7 @@ from typing import Self
 
 import psutil
 
-from runners.executors import gpus_needed
-from runners.planning.plan import Launch
+from runners.planning.plan import Launch, gpus_needed
 from runners.planning.study import Study
 from runners.serving import endpoint
 from runners.serving.agreement import served_model

@@ -45,6 +45,22 @@ def usable_cores() -> frozenset[int]:
     return frozenset(range(os.cpu_count() or 1))
 
 
+#: Variables by which an executor tells a launch how it came to run where it runs.
+EXECUTOR, PARALLEL = "DRAFTBOARD_EXECUTOR", "DRAFTBOARD_PARALLEL"
+
+
+def placement(environ: Mapping[str, str] | None = None) -> dict[str, str | int]:
+    """Return ``executor``, and ``launches_side_by_side`` where this machine may run several at once:
+    a neighbour is a reason for noise."""
+    env = os.environ if environ is None else environ
+    placed: dict[str, str | int] = {
+        "executor": env.get(EXECUTOR, "slurm" if "SLURM_JOB_ID" in env else "local")
+    }
+    if PARALLEL in env:
+        placed["launches_side_by_side"] = int(env[PARALLEL])
+    return placed
+
+
 @lru_cache
 def cpu_model() -> str | None:
     """Return the processor's name, e.g. "AMD EPYC 9654 96-Core Processor"."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ingest.counters import parse_exposition
-from runners.checks import engines as engine_check
+from runners.checks.doctor import run_check
 from runners.measuring.load import kept_lines
 from runners.measuring.record import server_args
 from runners.planning.plan import make_plan
@@ -104,7 +104,7 @@ def test_what_an_engine_does_not_have_is_said_before_it_is_started(
     with pytest.raises(RunnerError, match="has no") as caught:
         words_of(study, 0, sizes[0])
     assert said in str(caught.value)
-    found = list(engine_check.check(situation(study)))
+    found = list(run_check("engine", situation(study)))
     assert [one.status for one in found] == ["blocker", "unknown"]
     assert said in found[0].said
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners.cluster_cli import cluster
+from commands.running.cluster import cluster
+from commands.running.run import run
 from runners.executors import Job, Outcome, Update
 from runners.executors.kubernetes import Kubernetes
 from runners.executors.settings import KubernetesSettings
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study_file import read_study
-from runners.run_cli import run
 from runners.surroundings.layout import Layout
 from tests.runners.conftest import MINIMAL
 from tests.runners.fake_kubernetes import FakeKubernetes, fake_kubernetes

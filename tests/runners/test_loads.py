@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.checks import loads as checks
+from runners.checks.doctor import run_check
 from runners.measuring.guidellm import arrival_environment, command, load_request
 from runners.measuring.record import asked_for
 from runners.planning.plan import Plan, make_plan
@@ -354,7 +354,10 @@ def test_the_doctor_says_what_cannot_be_sent_and_how_to_mend_it(
 ) -> None:
     old = replace(GUIDELLM, versions={"guidellm": "0.5.3"})
     study = loaded({"replay": trace}, request={"max_tokens": None}, limits={"cell_s": 1.0})
-    said = {one.said: (one.status, one.fix) for one in checks.check(situation(study, guidellm=old))}
+    said = {
+        one.said: (one.status, one.fix)
+        for one in run_check("loads", situation(study, guidellm=old))
+    }
     assert [(status, sentence[:30]) for sentence, (status, _) in said.items()] == [
         ("blocker", "GuideLLM 0.5.3 replays no trac"),
         ("blocker", "code at trace burst.csv lasts "),
@@ -363,4 +366,4 @@ def test_the_doctor_says_what_cannot_be_sent_and_how_to_mend_it(
     assert [str(fix)[:20] for _, fix in said.values()] == [
         "Install 0.8.1 and na", "Raise speed, cut it ", "Set one of them unle",
     ]  # fmt: skip
-    assert list(checks.check(situation(loaded({"poisson": [1]})))) == []
+    assert list(run_check("loads", situation(loaded({"poisson": [1]})))) == []

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.executors import Job, Outcome, Update, gpus_needed
+from runners.executors import Job, Outcome, Update
 from runners.executors.local import Local
 from runners.executors.settings import LocalSettings
-from runners.planning.plan import Plan, make_plan
+from runners.planning.plan import Plan, gpus_needed, make_plan
 from runners.planning.study import Study
 from warehouse.errors import RunnerError
 

@@ -1,75 +1,50 @@
 """Can this study run here? Asks everything once, then lets each check say what it found."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runners.checks import (
-    cores,
-    datasets,
-    disk,
-    drafting,
-    engines,
-    equal_engine,
-    executables,
-    gpus,
-    heads,
-    lengths,
-    loads,
-    memory,
-    methods,
-    ports,
-    tokenizers,
-)
+from runners.checks import load, machine, models, software
 from runners.checks.finding import (
+    Check,
     Engine,
     Finding,
     Situation,
     configurations,
     draft_key,
+    of_study,
+    of_vllm,
     target_key,
 )
-from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
-from runners.planning.vllm_command import server_command
+from runners.planning.vllm_command import PORT, server_command
 from runners.probes import interpreter
 from runners.serving.engines import Tool, engine_of, tool
-from runners.surroundings import machine, models
-from runners.surroundings.models import ModelFiles
+from runners.surroundings.machine import survey, visible
+from runners.surroundings.models import ModelFiles, find
 from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 
-#: In the order in which a reader mends things.
-CHECKS: tuple[Callable[[Situation], Iterator[Finding]], ...] = (
-    executables.check,
-    gpus.check,
-    cores.check,
-    engines.check,
-    methods.check,
-    drafting.check,
-    equal_engine.check,
-    heads.check,
-    memory.check,
-    lengths.check,
-    loads.check,
-    tokenizers.check,
-    datasets.check,
-    ports.check,
-    disk.check,
-)
-#: They know how vLLM reads its arguments and what it needs.
-_OF_VLLM = frozenset(
-    {
-        methods.check,
-        drafting.check,
-        equal_engine.check,
-        heads.check,
-        memory.check,
-        lengths.check,
-        tokenizers.check,
-    }  # fmt: skip
-)
+#: By the name under which a check speaks; in the order in which a reader mends things.
+CHECKS: dict[str, Check] = {
+    "executables": software.executables,
+    "GPUs": machine.gpus,
+    "cores": machine.cores,
+    "engine": of_study(software.engine, ("sglang", "llama.cpp")),
+    "methods": of_vllm(software.methods),
+    "drafting": of_vllm(software.drafting),
+    "engines alike": of_vllm(software.equal_engine),
+    "heads": of_vllm(models.heads),
+    "memory": of_vllm(models.memory),
+    "lengths": of_vllm(models.lengths),
+    "loads": of_study(load.loads),
+    "tokenizers": of_vllm(models.tokenizers),
+    "datasets": of_study(load.datasets),
+    "ports": machine.ports,
+    "disk": machine.disk,
+}
 _ENGINE_S, _HUB_S = 300.0, 120.0
 
 
@@ -80,9 +55,13 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[Finding
     Takes seconds, most of them for importing vLLM. Starts no server and downloads no weights.
     """
     situation = look(study, results)
-    other = study is not None and study.engine != "vllm"
-    checks = [check for check in CHECKS if not (other and check in _OF_VLLM)]
-    return situation, [finding for check in checks for finding in check(situation)]
+    return situation, [finding for name in CHECKS for finding in run_check(name, situation)]
+
+
+def run_check(name: str, situation: Situation) -> list[Finding]:
+    """Return what one check says of the machine; the same sentence is not said twice."""
+    found = dict.fromkeys(CHECKS[name](situation))
+    return [replace(finding, check=name) for finding in found]
 
 
 def look(study: Study | None, results: Path) -> Situation:
@@ -90,18 +69,23 @@ def look(study: Study | None, results: Path) -> Situation:
     env = {**os.environ, **(study.environment if study is not None else {})}
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
-    vllm, load = tool(study, served), tool(study, "guidellm")
-    found = machine.survey()
+    vllm, guidellm = tool(study, served), tool(study, "guidellm")
+    gpus = survey()
+    models: list[tuple[str, str | None] | None] = []
+    if plan is not None:
+        drafts = (draft_key(plan.study, launch) for launch in configurations(plan))
+        models = [target_key(plan.study), *drafts]
+    python = vllm.python or guidellm.python
     return Situation(
         plan=plan,
         results=results,
         env=env,
         vllm=vllm,
-        guidellm=load,
+        guidellm=guidellm,
         engine=_engine(vllm, plan, env),
-        survey=found,
-        gpus=machine.visible(found, env),
-        models={} if plan is None else _models(plan, vllm.python or load.python, env),
+        survey=gpus,
+        gpus=visible(gpus, env),
+        models={key: _model(key, python, env) for key in dict.fromkeys(models) if key is not None},
     )
 
 
@@ -110,15 +94,20 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
     if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
         return Engine()
     launches = [] if plan is None else configurations(plan)
-    commands = [] if plan is None else [_words(plan.study, launch) for launch in launches]
+    commands = []
+    if plan is not None:
+        for launch in launches:
+            command = server_command(plan.study, launch.variant, launch.tensor_parallel_size)
+            # The words after ``vllm serve``, with a port in place of the open one.
+            commands.append([word.replace(PORT, "8000") for word in command[2:]])
     try:
         said = interpreter.ask(vllm.python, "probe_vllm", {"commands": commands}, env, _ENGINE_S)
     except RunnerError as error:
         return Engine(problem=str(error).rstrip("."))
     refused = zip(launches, said.pop("refusals"), strict=True)
     return Engine(
-        methods=_tuple(said["methods"]),
-        settings=_tuple(said["settings"]),
+        methods=None if said["methods"] is None else tuple(said["methods"]),
+        settings=None if said["settings"] is None else tuple(said["settings"]),
         memory_share=said["memory_share"],
         device=said["device"],
         suffix_decoding=said["suffix_decoding"],
@@ -128,25 +117,11 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> Engine:
     )
 
 
-def _words(study: Study, launch: Launch) -> list[str]:
-    """Return the words after ``vllm serve``, with a port in place of the open one."""
-    command = server_command(study, launch.variant, launch.tensor_parallel_size)
-    return [word.replace("{port}", "8000") for word in command[2:]]
-
-
-def _models(
-    plan: Plan, python: Path | None, env: Mapping[str, str]
-) -> dict[tuple[str, str | None], ModelFiles]:
-    keys = [target_key(plan.study)]
-    keys += [key for launch in configurations(plan) if (key := draft_key(plan.study, launch))]
-    return {key: _model(key, python, env) for key in dict.fromkeys(keys)}
-
-
 def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, str]) -> ModelFiles:
     """Return the model's files on this machine, else the small ones from the hub, where it can be
     reached."""
     model, revision = key
-    found = models.find(model, revision, env)
+    found = find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.
     if found.weight_bytes is not None or found.is_local or python is None:
         return found
@@ -159,7 +134,3 @@ def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, s
         return replace(found, reason=f"{here}, and the hub does not hand them out: {why}")
     folder = Path(said["folder"])
     return ModelFiles(model, "hub", folder, said["revision"], said["weight_bytes"])
-
-
-def _tuple(words: list[str] | None) -> tuple[str, ...] | None:
-    return None if words is None else tuple(words)

@@ -1,14 +1,15 @@
 """``draftboard cluster``: look at the jobs of a study on a cluster, end them, read what they print."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from commands.output import show_table
-from runners.executors.queues import Submitted, end_of, news, queue_of
+from runners.executors.kubernetes import KubernetesQueue
+from runners.executors.slurm import SlurmQueue
+from runners.executors.waiting import Queue, end_of, news
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
@@ -38,19 +39,6 @@ def cluster() -> None:
     """
 
 
-@dataclass(frozen=True)
-class Line:
-    """One launch as a row of the table."""
-
-    launch: str
-    job: str
-    state: str
-    where: str
-    """The node of the launch, or why it waits or failed."""
-    good_cells: int
-    cells: int
-
-
 @cluster.command()
 @_study_and_results
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -59,17 +47,33 @@ def status(study: Path, results: Path, as_json: bool) -> None:
 
     Example: draftboard cluster status studies/mine.yaml --results results
     """
-    lines = _lines(*_open(study, results))
+    plan, layout = _open(study, results)
+    jobs, now = _queue_of(layout).submitted(), Now(software(plan.study))
+    rows: list[dict[str, str | int]] = []
+    for launch in plan.launches:
+        found, cells = jobs.get(launch.launch_id), len(launch.cells)
+        good = len(look(plan, layout, launch.cells, now).good)
+        shown = "not submitted" if found is None else found.state
+        rows.append({
+            "launch": launch.launch_id,
+            "job": "" if found is None else found.job,
+            "state": "done" if good == cells and shown in ("not submitted", "ended") else shown,
+            # The node of the launch, or why it waits or failed.
+            "where": "" if found is None else found.where,
+            "good_cells": good,
+            "cells": cells,
+        })  # fmt: skip
     if as_json:
-        click.echo(json_text({"launches": [asdict(line) for line in lines]}))
+        click.echo(json_text({"launches": rows}))
         return
     show_table(
         ("launch", "job", "state", "where", "cells"),
         [
-            (line.launch, line.job, line.state, line.where, f"{line.good_cells}/{line.cells}")
-            for line in lines
+            (*(str(row[name]) for name in ("launch", "job", "state", "where")),
+             f"{row['good_cells']}/{row['cells']}")
+            for row in rows
         ],
-    )
+    )  # fmt: skip
 
 
 @cluster.command("cancel")
@@ -82,13 +86,16 @@ def cancel_jobs(study: Path, results: Path, launches: tuple[str, ...]) -> None:
     """
     plan, layout = _open(study, results)
     for launch_id in launches:
-        _known(plan, launch_id)
-    queue = queue_of(layout)
-    found = {name: one for name, one in queue.all().items() if not one.over}
-    ended = {name: one for name, one in found.items() if not launches or name in launches}
-    queue.cancel([one.job for one in ended.values()])
-    for name, one in ended.items():
-        click.echo(f"{name}: job {one.job} cancelled")
+        _launch(plan, launch_id)
+    queue = _queue_of(layout)
+    ended = {
+        name: submitted.job
+        for name, submitted in queue.submitted().items()
+        if not submitted.over and (not launches or name in launches)
+    }
+    queue.cancel(list(ended.values()))
+    for name, job in ended.items():
+        click.echo(f"{name}: job {job} cancelled")
     if not ended:
         click.echo("Nothing of this study runs or waits.")
 
@@ -105,18 +112,21 @@ def logs(study: Path, results: Path, launches: tuple[str, ...], **given: Any) ->
     Example: draftboard cluster logs studies/mine.yaml r0-baseline-tp1 --results results --follow
     """
     plan, layout = _open(study, results)
-    chosen = [_known(plan, name).launch_id for name in launches] or [
+    chosen = [_launch(plan, name).launch_id for name in launches] or [
         launch.launch_id for launch in plan.launches
     ]
     if given["follow"] and len(chosen) != 1:
         raise click.UsageError("--follow prints the log of one launch; name it.")
-    queue, lines = queue_of(layout), given["lines"]
+    queue, lines = _queue_of(layout), given["lines"]
     for name in chosen:
         if len(chosen) > 1:
             click.echo(f"== {name}")
         server = layout.server_log(name)
         ends = end_of(server, lines) if given["server"] else queue.log(name, lines)
-        for text in ends or [_silent(server if given["server"] else None)]:
+        silent = "The launch has printed nothing yet."
+        if given["server"]:
+            silent = f"{server} is not there yet, or lies where this machine does not see it."
+        for text in ends or [silent]:
             click.echo(text)
     if given["follow"]:
         where = layout.server_log(chosen[0])
@@ -124,10 +134,13 @@ def logs(study: Path, results: Path, launches: tuple[str, ...], **given: Any) ->
             click.echo(text, nl=False)
 
 
-def _silent(server: Path | None) -> str:
-    if server is None:
-        return "The launch has printed nothing yet."
-    return f"{server} is not there yet, or lies where this machine does not see it."
+def _queue_of(layout: Layout) -> Queue:
+    """Return the queue to which the study was last submitted; Slurm where it was never."""
+    kubernetes, slurm = KubernetesQueue(layout), SlurmQueue(layout)
+    if not kubernetes.path.exists():
+        return slurm
+    newer = slurm.path.exists() and slurm.path.stat().st_mtime > kubernetes.path.stat().st_mtime
+    return slurm if newer else kubernetes
 
 
 def _open(study: Path, results: Path) -> tuple[Plan, Layout]:
@@ -135,28 +148,9 @@ def _open(study: Path, results: Path) -> tuple[Plan, Layout]:
     return plan, Layout(results.absolute(), plan.study.name)
 
 
-def _known(plan: Plan, launch_id: str) -> Launch:
+def _launch(plan: Plan, launch_id: str) -> Launch:
     try:
         return plan.launch(launch_id)
     except KeyError:
         names = ", ".join(launch.launch_id for launch in plan.launches)
         raise RunnerError(f"The study has no launch {launch_id}; it has {names}.") from None
-
-
-def _lines(plan: Plan, layout: Layout) -> list[Line]:
-    jobs, now = queue_of(layout).all(), Now(software(plan.study))
-    good = {launch.launch_id: len(look(plan, layout, launch.cells, now).good)
-            for launch in plan.launches}  # fmt: skip
-    return [
-        _line(launch, jobs.get(launch.launch_id), good[launch.launch_id])
-        for launch in plan.launches
-    ]
-
-
-def _line(launch: Launch, found: Submitted | None, good: int) -> Line:
-    name, cells = launch.launch_id, len(launch.cells)
-    whole = good == cells
-    if found is None:
-        return Line(name, "", "done" if whole else "not submitted", "", good, cells)
-    state = "done" if whole and found.state == "ended" else found.state
-    return Line(name, found.job, state, found.where, good, cells)

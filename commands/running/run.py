@@ -2,31 +2,38 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from commands.output import ended_by_signals
-from runners.executors import Executor, Job
+from commands.running.places import executor_from, executor_options
+from runners.executors import Executor, Job, Outcome, Update
 from runners.executors.local import Local, spread
-from runners.executors.options import executor_from, executor_options
 from runners.measuring import resume
 from runners.measuring.hosts import require_one_arm
-from runners.measuring.progress import Count, next_step, next_step_elsewhere, progress, reasons
+from runners.measuring.progress import (
+    Count,
+    Progress,
+    next_step,
+    next_step_elsewhere,
+    progress,
+    reasons,
+)
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
-from runners.measuring.run import run_elsewhere, run_here
+from runners.measuring.run import run_here
 from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
-from runners.planning.plan import Plan, PlannedCell, make_plan, select
+from runners.planning.plan import PlannedCell, make_plan, select
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
 from runners.serving.engines import software
 from runners.surroundings.layout import Layout, results_writable
 from runners.surroundings.machine import survey
-from runners.texts.loads import doubts, refusals, with_frozen_rates
+from runners.texts.loads import doubts, refusals, unknown_sweeps, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
@@ -89,10 +96,15 @@ def run(
     key = read_key(given["api_key_env"], given["api_key_file"])
     if key is not None and target_url is None:
         raise click.UsageError("An API key goes with --target-url; servers started here need none.")
-    asked = _asked(plan, results, cells, (_base(target_url), key))
-    asked = replace(asked, keep_texts=given["keep_prompts"])
-    executor = executor_from(given, lambda: _spread(asked, target_url))
-    if target_url is not None:
+    url = None if target_url is None else target_url.rstrip("/").removesuffix("/v1")
+    if url is not None and key is not None:
+        use_key(url, key)
+    layout = Layout(results, plan.study.name)
+    # Whether a result is still the one that the study asks for.
+    now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
+    asked = StudyRun(plan, layout, cells, url, key, now, keep_texts=given["keep_prompts"])
+    executor = executor_from(given, lambda: _spread(asked, url))
+    if url is not None:
         if executor is not None:
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
         require_one_arm(cells)
@@ -100,59 +112,63 @@ def run(
     more += [word for key in given["keys"] for word in ("--cell", key)]
     more += ["--yes"] if given["yes"] else []
     more += ["--keep-prompts"] if given["keep_prompts"] else []
-    job = Job(study, results, (), tuple(more), software=asked.now.software)
-    with (
-        ended_by_signals(
-            "stopped; the cell at work is abandoned, the same command goes on from here"
-        ),
-        results_writable(asked.layout),
-    ):
+    job = Job(study, results, (), tuple(more), software=now.software)
+    stopped = "stopped; the cell at work is abandoned, the same command goes on from here"
+    with ended_by_signals(stopped), results_writable(layout):
         _before(asked, study, given["fresh"], given["yes"])
-        went = _run(asked, executor, (job, given["place"]))
-    _after(asked, went)
+        outcome, why, step = _run(asked, executor, job, given["place"])
+    _after(asked, outcome, why, step)
 
 
-def _asked(
-    plan: Plan, results: Path, cells: tuple[PlannedCell, ...], remote: tuple[str | None, str | None]
-) -> StudyRun:
-    """Return what the run is asked for, with what tells whether a result is still the one that the
-    study asks for."""
-    layout, (url, key) = Layout(results, plan.study.name), remote
-    if url is not None and key is not None:
-        use_key(url, key)
-    now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
-    return StudyRun(plan, layout, cells, url, key, now)
-
-
-def _base(url: str | None) -> str | None:
-    return None if url is None else url.rstrip("/").removesuffix("/v1")
-
-
-@dataclass(frozen=True)
-class _Went:
-    """How a run ended: why some cells are not good and what to do then, whether jobs were submitted
-    and not waited for, and where the results lie if not here."""
-
-    reasons: list[str]
-    next_step: str = ""
-    handed_over: bool = False
-    results_at: str = ""
-
-
-def _run(asked: StudyRun, executor: Executor | None, where: tuple[Job, str]) -> _Went:
-    job, place = where
+def _run(
+    asked: StudyRun, executor: Executor | None, job: Job, place: str
+) -> tuple[Outcome, list[str], str]:
+    """Measure what is missing. Return what became of launches elsewhere, why some cells are not good,
+    and what to do then."""
     to_run = asked.look().to_run
     expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
-    with progress(Count(len(to_run), expected, _lasts(asked.plan, executor))) as shown:
+    node = Node()
+    if isinstance(executor, Local):
+        node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)
+    with progress(Count(len(to_run), expected, duration_of(asked.plan, node))) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
             why = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]
             names = [launch_id for launch_id, _ in outcome.failed]
-            step = next_step_elsewhere(names, asked.layout, place, job.study)
-            return _Went(why, step, bool(outcome.handed_over), outcome.results_at)
+            return outcome, why, next_step_elsewhere(names, asked.layout, place, job.study)
         failed = run_here(asked, shown)
         step = next_step(asked.plan, failed, asked.layout, job.study)
-        return _Went(reasons(asked.plan, failed), step)
+        return Outcome(), reasons(asked.plan, failed), step
+
+
+def run_elsewhere(asked: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
+    """Have an executor run the launches that have something to do, each with those cells."""
+
+    def report(update: Update) -> None:
+        detail = f": {update.detail}" if update.detail else ""
+        progress.say(f"{update.launch_id}: {update.state}{detail}")
+
+    def measured(cell: PlannedCell, seconds: float) -> None:
+        progress.measured(cell, seconds, None, True)
+
+    def run(now: StudyRun, sizes: frozenset[int] | None) -> Outcome:
+        launches = tuple(
+            launch for launch in now.missing_launches()
+            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
+        )  # fmt: skip
+        return executor.run(
+            now.plan, replace(job, launches=launches, report=report, measured=measured)
+        )
+
+    missing = frozenset(size for _, size in unknown_sweeps(asked.plan.study, asked.layout.results))
+    if not missing:
+        return run(asked, None)
+    progress.say("the baseline first: its launches find the rates of the sweep")
+    first = run(asked, missing)
+    if first.failed or first.handed_over:
+        progress.say("run the same command again once the baseline is measured: the others follow")
+        return first
+    return run(asked.replanned(), None)
 
 
 def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
@@ -169,14 +185,6 @@ def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
             "the other"
         )
     return found
-
-
-def _lasts(plan: Plan, executor: Executor | None) -> Callable[[Mapping[str, float]], float]:
-    """Return a function that tells how long cells take together, by where they run."""
-    if not isinstance(executor, Local):
-        return duration_of(plan, Node())
-    settings = executor.settings
-    return duration_of(plan, Node(len(settings.gpus or ()) or None, settings.parallel))
 
 
 def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
@@ -226,25 +234,25 @@ def _some(cells: Sequence[Any]) -> str:
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
 
 
-def _after(asked: StudyRun, went: _Went) -> None:
+def _after(asked: StudyRun, outcome: Outcome, why: list[str], step: str) -> None:
     found = asked.replanned().look()  # By now a sweep may have found its rates.
-    if went.results_at:
-        _say(f"what is done lies on {went.results_at}; this machine does not see it")
+    if outcome.results_at:
+        _say(f"what is done lies on {outcome.results_at}; this machine does not see it")
     else:
         _say(
             f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}"
         )
-    if went.handed_over:
+    if outcome.handed_over:
         _say(
             "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
             "ends them"
         )
-    unseen = went.results_at and not went.reasons
-    if went.handed_over or unseen or not found.to_run:
+    unseen = outcome.results_at and not why
+    if outcome.handed_over or unseen or not found.to_run:
         return
-    why = "; ".join(went.reasons[:_SHOWN]) or _some(found.to_run)
+    sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
     raise RunnerError(
-        f"{len(found.to_run)} cells are not good: {why.rstrip('.')}. {went.next_step}".rstrip()
+        f"{len(found.to_run)} cells are not good: {sentence.rstrip('.')}. {step}".rstrip()
     )
 
 

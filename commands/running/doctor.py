@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from commands.output import show_table
+from runners.checks.doctor import examine
 from runners.checks.finding import Finding, Situation
-from runners.doctor import examine
 from runners.planning.study_file import read_study
 from warehouse.json_text import json_text
 
@@ -53,7 +53,7 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
 def _as_json(situation: Situation, findings: list[Finding]) -> dict[str, Any]:
     counts = Counter(finding.status for finding in findings)
     return {
-        "study": None if situation.study is None else situation.study.name,
+        "study": None if situation.plan is None else situation.plan.study.name,
         "blockers": counts["blocker"],
         "warnings": counts["warning"],
         "unknown": counts["unknown"],

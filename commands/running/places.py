@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from runners.executors import Executor
-from runners.executors.settings import ClusterSettings, read_settings
+from runners.executors.local import Local
+from runners.executors.settings import read_settings
 
 Command = Callable[..., Any]
 #: Places whose launches go on when nobody waits for them.
@@ -84,13 +85,6 @@ def executor_from(
     click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
-    for name in PARAMETERS:
-        owners = _WAITED_FOR if name == "detach" else (name.partition("_")[0],)
-        foreign = owners[0] in PLACES and place not in owners
-        if foreign and given[name] not in (None, (), False):
-            flag = {"slurm_arguments": "sbatch"}.get(name, name.partition("_")[2] or name)
-            where = " or ".join(f"--on {owner}" for owner in owners)
-            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")
     settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
     if place == "slurm":
         from runners.executors.slurm import Slurm
@@ -106,30 +100,30 @@ def executor_from(
         return RayTasks(settings.ray)
     if settings.local.parallel is None and not given["local_gpus"]:
         return unsaid()
-    return _local(settings, given)
-
-
-def _local(settings: ClusterSettings, given: dict[str, Any]) -> Executor | None:
-    if settings.local.parallel in (None, 1):
-        if given["local_gpus"]:
-            raise click.UsageError(
-                "--gpus goes with --parallel; one launch after the other takes what "
-                "CUDA_VISIBLE_DEVICES leaves."
-            )
-        return None
-    from runners.executors.local import Local
-
-    return Local(settings.local)
+    if settings.local.parallel not in (None, 1):
+        return Local(settings.local)
+    if given["local_gpus"]:
+        raise click.UsageError(
+            "--gpus goes with --parallel; one launch after the other takes what "
+            "CUDA_VISIBLE_DEVICES leaves."
+        )
+    return None
 
 
 def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given for one executor, named as its settings are."""
-    prefix = f"{place}_"
-    found = {
-        name.removeprefix(prefix): given[name]
-        for name in PARAMETERS
-        if name.startswith(prefix) and given[name] not in (None, ())
-    }
-    if "gpus" in found:
-        found["gpus"] = tuple(name.strip() for name in found["gpus"].split(",") if name.strip())
-    return found
+    flags: dict[str, Any] = {}
+    for name in PARAMETERS:
+        owner, _, setting = name.partition("_")
+        owners = _WAITED_FOR if name == "detach" else (owner,)
+        if owners[0] not in PLACES or given[name] in (None, (), False):
+            continue
+        if place not in owners:
+            flag = {"slurm_arguments": "sbatch"}.get(name, setting or name)
+            where = " or ".join(f"--on {owner}" for owner in owners)
+            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")
+        if setting:
+            flags[setting] = given[name]
+    if "gpus" in flags:
+        flags["gpus"] = tuple(name.strip() for name in flags["gpus"].split(",") if name.strip())
+    return flags
