@@ -72,12 +72,13 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
-    """Return every row, with the columns that the dataset's field and filter name at least.
+    """Yield every row, with the columns that the dataset's field and filter name at least.
 
     Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
     """
     if dataset.hub is not None:
-        return _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
+        yield from _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
+        return
     path = study.file(str(dataset.file))
     if path.suffix not in _ENDINGS:
         raise StudyError(
@@ -89,8 +90,17 @@ def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
             "relative to the study file."
         )
     if path.suffix == ".parquet":
-        return _probed(study, dataset, {"parquet": str(path), "hub": None})
-    return _read(dataset, path)
+        yield from _probed(study, dataset, {"parquet": str(path), "hub": None})
+        return
+    try:
+        for row in _parsed(path):
+            if not isinstance(row, dict):
+                raise StudyError(f"Dataset {dataset.name}: {path.name} has rows without columns.")
+            yield row
+    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(
+            f"Dataset {dataset.name}: {path.name} is not {path.suffix[1:].upper()}: {error}."
+        ) from None
 
 
 def python_with(study: Study, library: str) -> Path:
@@ -105,18 +115,6 @@ def python_with(study: Study, library: str) -> Path:
             "and name it under executables.guidellm of the study."
         )
     return python
-
-
-def _read(dataset: Dataset, path: Path) -> Iterator[Row]:
-    try:
-        for row in _parsed(path):
-            if not isinstance(row, dict):
-                raise StudyError(f"Dataset {dataset.name}: {path.name} has rows without columns.")
-            yield row
-    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(
-            f"Dataset {dataset.name}: {path.name} is not {path.suffix[1:].upper()}: {error}."
-        ) from None
 
 
 def _parsed(path: Path) -> Iterator[Any]:

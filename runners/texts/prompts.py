@@ -175,15 +175,13 @@ def few_prompts(plan: Plan) -> list[str]:
             counts.setdefault(cell.dataset, {})[cell.concurrency] = cell.prompts
     sentences = []
     for dataset, levels in counts.items():
-        by_level = sorted(levels.items())
-        starved = [f"{n} prompts at concurrency {c}" for c, n in by_level if n < c]
-        short = [f"{n} prompts at concurrency {c}" for c, n in by_level if c <= n < ENOUGH * c]
-        if starved:
+        by_level = [(c, n, f"{n} prompts at concurrency {c}") for c, n in sorted(levels.items())]
+        if starved := [text for c, n, text in by_level if n < c]:
             sentences.append(
                 f"{dataset}: {', '.join(starved)}: fewer prompts than requests in flight, so that "
                 "concurrency is never reached; raise prompts_per_level."
             )
-        if short:
+        if short := [text for c, n, text in by_level if c <= n < ENOUGH * c]:
             sentences.append(
                 f"{dataset}: {', '.join(short)}: under {ENOUGH} prompts for each request in flight, "
                 "so ramp and drain weigh on the result; raise prompts_per_level."
