@@ -47,25 +47,30 @@ def collect(sources: list[Path], results: Path) -> Collected:
 
     RunnerError where a source holds no results or cannot be read, or the disk is full.
     """
-    found = [(root, Layout(results, root.name)) for source in sources for root in _studies(source)]
-    _refuse_itself(sources, results)
+    roots = [root for source in sources for root in _studies(source)]
+    there = results.resolve()
+    for source in sources:
+        here = source.resolve()
+        if there in (here, *here.parents) or here in there.parents:
+            raise RunnerError(
+                f"{source} and {results} lie within one another; collect into a folder apart."
+            )
     outcome = Collected()
     try:
-        for root, layout in found:
+        for root in roots:
+            layout = Layout(results, root.name)
             layout.root.mkdir(parents=True, exist_ok=True)
             with FileLock(layout.root / ".collect.lock"):
                 _Merge(root, layout, outcome).all()
     except OSError as error:
-        raise _failed(error, results) from error
+        if error.errno == errno.ENOSPC:
+            raise RunnerError(
+                f"The disk that holds {results} is full; make room and run the same command again."
+            ) from error
+        raise RunnerError(
+            f"The results cannot be collected: {error}. Run the same command again."
+        ) from error
     return outcome
-
-
-def _failed(error: OSError, results: Path) -> RunnerError:
-    if error.errno == errno.ENOSPC:
-        return RunnerError(
-            f"The disk that holds {results} is full; make room and run the same command again."
-        )
-    return RunnerError(f"The results cannot be collected: {error}. Run the same command again.")
 
 
 def _studies(source: Path) -> list[Path]:
@@ -86,16 +91,6 @@ def _studies(source: Path) -> list[Path]:
     return found
 
 
-def _refuse_itself(sources: list[Path], results: Path) -> None:
-    there = results.resolve()
-    for source in sources:
-        here = source.resolve()
-        if here == there or here.parent == there or here in there.parents or there in here.parents:
-            raise RunnerError(
-                f"{source} and {results} lie within one another; collect into a folder apart."
-            )
-
-
 @dataclass
 class _Merge:
     """Copies one study of one source into the results folder."""
@@ -108,81 +103,65 @@ class _Merge:
 
     def all(self) -> None:
         """Collect everything that belongs to the study."""
-        for record in sorted(records_under(self.layout.root)):
-            if self._counts(record.parent, self.layout.root):
-                self._note_prompts(record.parent, self.layout.root)
-        for record in sorted(records_under(self.root)):
-            if self._counts(record.parent, self.root):
-                self._cell(record.parent)
-        for pattern in _SHARED:
-            for path in sorted(self.root.glob(pattern)):
-                self._file(path)
+        for folder in _cells(self.layout.root):
+            self._note_prompts(folder)
+        for folder in _cells(self.root):
+            self._cell(folder)
+        for path in (path for pattern in _SHARED for path in sorted(self.root.glob(pattern))):
+            there = self.layout.root / path.relative_to(self.root)
+            if not there.exists():
+                _copy_file(path, there)
+            elif _digest(path) != _digest(there):
+                self._conflict(self._name(path), f"it differs from {there}, which stays")
         for path in sorted(self.root.glob(_LOGS)):
             self._log(path)
         self.outcome.unfinished += [
             self._name(path) for path in sorted(self.root.rglob(".*.partial")) if path.is_dir()
         ]
 
-    def _counts(self, folder: Path, root: Path) -> bool:
-        """Return whether a folder counts: hidden ones are unfinished or superseded and do not."""
-        return not any(part.startswith(".") for part in folder.relative_to(root).parts)
-
     def _name(self, path: Path) -> str:
         return f"{self.layout.study}/{path.relative_to(self.root)}"
 
     def _cell(self, folder: Path) -> None:
         name, there = self._name(folder), self.layout.root / folder.relative_to(self.root)
+        stated = _prompts_of(folder)
+        known = None if stated is None else self.prompt_sets.get(stated[0])
         if failed_of(folder.name) is not None:
             self._attempt(folder, there)
+        elif there.exists() and _same(folder, there):
+            self.outcome.known.append(name)
         elif there.exists():
-            if same(folder, there):
-                self.outcome.known.append(name)
-            else:
-                self._conflict(name, "both measured it; remove the one that shall not count")
-        elif (other := self._other_prompts(folder)) is not None:
-            self._conflict(name, f"it was measured with other prompts than {other}")
+            self._conflict(name, "both measured it; remove the one that shall not count")
+        elif stated is not None and known is not None and known[0] != stated[1]:
+            self._conflict(name, f"it was measured with other prompts than {known[1]}")
         else:
-            copy(folder, there)
+            _copy(folder, there)
             self.outcome.copied.append(name)
-            self._note_prompts(there, self.layout.root)
+            self._note_prompts(there)
 
     def _attempt(self, folder: Path, there: Path) -> None:
         """Keep a failed attempt beside those that the other node made."""
         key, _ = failed_of(str(there.relative_to(self.layout.root))) or ("", 0)
         count = self.layout.attempts(key)
         earlier = [self.layout.failed(key, number) for number in range(1, count + 1)]
-        if any(path.is_dir() and same(folder, path) for path in earlier):
+        if any(path.is_dir() and _same(folder, path) for path in earlier):
             self.outcome.known.append(self._name(folder))
             return
-        copy(folder, self.layout.failed(key, count + 1))
+        _copy(folder, self.layout.failed(key, count + 1))
         self.outcome.copied.append(self._name(folder))
 
-    def _note_prompts(self, folder: Path, root: Path) -> None:
-        said = _facts(folder)
-        if said is not None:
-            level, digest = said
-            self.prompt_sets.setdefault(level, (digest, str(folder.relative_to(root))))
-
-    def _other_prompts(self, folder: Path) -> str | None:
-        """Return the cell of the same level that is there and was asked other prompts; None without
-        one."""
-        said = _facts(folder)
-        known = None if said is None else self.prompt_sets.get(said[0])
-        return known[1] if said and known and known[0] != said[1] else None
-
-    def _file(self, path: Path) -> None:
-        there = self.layout.root / path.relative_to(self.root)
-        if not there.exists():
-            _copy_file(path, there)
-        elif digest(path) != digest(there):
-            self._conflict(self._name(path), f"it differs from {there}, which stays")
+    def _note_prompts(self, folder: Path) -> None:
+        stated = _prompts_of(folder)
+        if stated is not None:
+            cell = str(folder.relative_to(self.layout.root))
+            self.prompt_sets.setdefault(stated[0], (stated[1], cell))
 
     def _log(self, path: Path) -> None:
         """Keep every log, since several nodes may have started the same launch."""
-        there = self.layout.root / path.relative_to(self.root)
-        number, base = 1, there
+        there = base = self.layout.root / path.relative_to(self.root)
+        number = 1
         while there.exists():
-            if digest(path) == digest(there):
+            if _digest(path) == _digest(there):
                 return
             number += 1
             there = base.with_name(f"{base.stem}.{number}{base.suffix}")
@@ -192,17 +171,22 @@ class _Merge:
         self.outcome.conflicts.append((name, why))
 
 
-def _facts(folder: Path) -> tuple[tuple[Any, ...], str] | None:
+def _cells(root: Path) -> list[Path]:
+    """Return the folders that count: hidden ones are unfinished or superseded and do not."""
+    folders = (record.parent for record in sorted(records_under(root)))
+    return [f for f in folders if not any(part[0] == "." for part in f.relative_to(root).parts)]
+
+
+def _prompts_of(folder: Path) -> tuple[tuple[Any, ...], str] | None:
     """Return dataset and load of a cell with the hash of its prompts; None where it does not
     say."""
     try:
-        said = json.loads((folder / RECORD).read_bytes())
-        digest_said = said.get("prompt_set_hash")
+        record = json.loads((folder / RECORD).read_bytes())
+        stated = record.get("prompt_set_hash")
     except (OSError, ValueError, AttributeError):
         return None
-    if not isinstance(digest_said, str):
-        return None
-    return tuple(said.get(name) for name in _LEVEL), digest_said
+    level = tuple(record.get(name) for name in _LEVEL)
+    return (level, stated) if isinstance(stated, str) else None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -210,21 +194,20 @@ def _files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink())
 
 
-def same(one: Path, other: Path) -> bool:
+def _same(one: Path, other: Path) -> bool:
     """Return whether two cells hold the same files, byte for byte."""
     ours, theirs = _files(one), _files(other)
     if [(p.name, p.stat().st_size) for p in ours] != [(p.name, p.stat().st_size) for p in theirs]:
         return False
-    return all(digest(a) == digest(b) for a, b in zip(ours, theirs, strict=True))
+    return all(_digest(a) == _digest(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def digest(path: Path) -> str:
-    """Return sha256 of a file."""
+def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def copy(folder: Path, there: Path) -> None:
+def _copy(folder: Path, there: Path) -> None:
     """Copy a cell; under its own name it is there whole or not at all."""
     # Not the name under which a run measures: one may be at work in the folder.
     partial = there.with_name(f".{there.name}.copying")

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.planning.vllm_command import PORT
 from runners.serving.engines import engine_of, software, tool
-from runners.surroundings.layout import REPORT, Layout
+from runners.surroundings.layout import REPORT, Layout, records_under
 from runners.surroundings.machine import Survey, survey, visible
 from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
@@ -45,10 +46,8 @@ def written_out(plan: Plan, results: Path) -> Written:
         found.append((f"{launch.launch_id}: the server", server_by_hand(plan, launch)))
         for cell in launch.cells:
             url, label = f"http://127.0.0.1:{_PORT}", f"{launch.launch_id}: the load of {cell.key}"
-            prompts, report = (
-                layout.prompts(cell.dataset, cell.load),
-                layout.cell(cell.key) / REPORT,
-            )
+            prompts = layout.prompts(cell.dataset, cell.load)
+            report = layout.cell(cell.key) / REPORT
             load = planned_command(plan.study, cell, url, str(prompts), str(report))
             found.append((label, load))
     return found
@@ -94,7 +93,9 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     found = survey()
     node = _node(laid_out, given["gpus"], given["parallel"], found)
     assumed = Assumed(given["seconds_per_request"])
-    costs = estimate(laid_out, read_recorded(results), assumed, node)
+    costs = estimate(
+        laid_out, read_recorded(records_under(results) if results else ()), assumed, node
+    )
     written = written_out(laid_out, results or Path("results"))
     if as_json:
         said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
@@ -139,7 +140,7 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -
         "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
         "launches": [_launch_json(laid_out, launch) for launch in laid_out.launches],
         "commands": [shlex.join(words) for _, words in written],
-        "estimate": costs.as_json(),
+        "estimate": asdict(costs),
         "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
         "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
     }

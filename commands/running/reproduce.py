@@ -1,8 +1,6 @@
 """``draftboard reproduce``: measure the cell of a drop again, and say whether it comes out the same."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,8 +9,8 @@ from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
 from runners.measuring.run import run_here
-from runners.repeating.original import Original, plan_again, prompts_again, read_original
-from runners.serving.engines import Software, software
+from runners.repeating import Original, plan_again, prompts_again, read_original
+from runners.serving.engines import software
 from runners.surroundings.layout import Layout, results_writable
 from warehouse.errors import DraftboardError, RunnerError
 
@@ -26,15 +24,6 @@ Exit status:
   1  a figure differs beyond chance
   2  nothing is settled, wrong usage, or an error
 """
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """How the cell is measured again."""
-
-    results: Path
-    repeats: int
-    study: Path | None
 
 
 @click.command(epilog=_EPILOG)
@@ -59,7 +48,7 @@ class Wanted:
     help="The file that it was run from, where the drop keeps none or its paths lead nowhere.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def reproduce(drop: Path, as_json: bool, **given: Any) -> None:
+def reproduce(drop: Path, results: Path, repeats: int, study: Path | None, as_json: bool) -> None:
     """Measure the cell of a result drop again and compare it with the original.
 
     The study, its prompts and the server's options are those that the drop kept; the comparison is
@@ -68,8 +57,8 @@ def reproduce(drop: Path, as_json: bool, **given: Any) -> None:
     from commands.again import EXIT, compared, show
 
     try:
-        original = read_original(drop, given["study"])
-        launches = _measured(original, Wanted(given["results"], given["repeats"], given["study"]))
+        original = read_original(drop, study)
+        launches = _measured(original, results, repeats)
         found = compared(original.drop, original.siblings, launches)
     except DraftboardError as error:
         # Exit status 1 says "differs" here, so an error must not end with it.
@@ -79,26 +68,30 @@ def reproduce(drop: Path, as_json: bool, **given: Any) -> None:
     raise SystemExit(EXIT[found.status])
 
 
-def _measured(original: Original, wanted: Wanted) -> list[Path]:
+def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
     """Measure the repetition and return its drops, all of them good. RunnerError where one is
     not."""
-    layout = Layout(wanted.results.resolve(), original.study.name)
+    layout = Layout(results.resolve(), original.study.name)
     if layout.root in original.drop.parents:
         raise RunnerError(
             f"{original.drop} lies in {layout.root} itself; take another folder with --results."
         )
-    plan, cells = plan_again(original, wanted.repeats, layout.results)
+    plan, cells = plan_again(original, repeats, layout.results)
     given = prompts_again(original, cells[0], layout)
-    now = software(original.study)
-    _say_other(original, now)
+    then, now = original.software, software(original.study)
+    for what, was, here in (
+        ("engine", then.engine_version, now.engine_version),
+        ("GuideLLM", then.guidellm_version, now.guidellm_version),
+    ):
+        if None not in (was, here) and was != here:
+            _say(f"warning: the {what} is {here} here and was {was}; it counts as a difference")
     asked = StudyRun(plan, layout, cells, now=Now(now, given.hash_of), given=given)
     with (
         ended_by_signals("stopped; the same command goes on from here"),
         results_writable(layout),
     ):
         to_run = asked.look().to_run
-        count = len(asked.cells)
-        launches = "1 launch" if count == 1 else f"{count} launches"
+        launches = "1 launch" if len(cells) == 1 else f"{len(cells)} launches"
         _say(f"{launches} of {original.cell}: {len(to_run)} to run, into {asked.layout.root}")
         write_study_copy(original.study, original.study_file, asked.layout)
         with Progress(Count(len(to_run))) as shown:
@@ -110,16 +103,6 @@ def _measured(original: Original, wanted: Wanted) -> list[Path]:
             )
     found = asked.look()
     return [folder for cell in cells if (folder := found.states[cell.key].folder) is not None]
-
-
-def _say_other(original: Original, now: Software) -> None:
-    then = original.software
-    for what, one, other in (
-        ("engine", then.engine_version, now.engine_version),
-        ("GuideLLM", then.guidellm_version, now.guidellm_version),
-    ):
-        if None not in (one, other) and one != other:
-            _say(f"warning: the {what} is {other} here and was {one}; it counts as a difference")
 
 
 def _say(line: str) -> None:

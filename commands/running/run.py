@@ -30,7 +30,7 @@ from runners.planning.plan import PlannedCell, make_plan, select
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
 from runners.serving.engines import software
-from runners.surroundings.layout import Layout, results_writable
+from runners.surroundings.layout import Layout, records_under, results_writable
 from runners.surroundings.machine import survey
 from runners.texts.loads import doubts, refusals, unknown_sweeps, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
@@ -125,7 +125,8 @@ def _run(
     """Measure what is missing. Return what became of launches elsewhere, why some cells are not good,
     and what to do then."""
     to_run = asked.look().to_run
-    expected = expected_seconds(asked.plan, to_run, read_recorded(asked.layout.results))
+    recorded = read_recorded(records_under(asked.layout.results))
+    expected = expected_seconds(asked.plan, to_run, recorded)
     node = Node()
     if isinstance(executor, Local):
         node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)
@@ -140,7 +141,7 @@ def _run(
         return Outcome(), reasons(asked.plan, failed), step
 
 
-def run_elsewhere(asked: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
+def run_elsewhere(run: StudyRun, executor: Executor, job: Job, progress: Progress) -> Outcome:
     """Have an executor run the launches that have something to do, each with those cells."""
 
     def report(update: Update) -> None:
@@ -150,24 +151,20 @@ def run_elsewhere(asked: StudyRun, executor: Executor, job: Job, progress: Progr
     def measured(cell: PlannedCell, seconds: float) -> None:
         progress.measured(cell, seconds, None, True)
 
-    def run(now: StudyRun, sizes: frozenset[int] | None) -> Outcome:
-        launches = tuple(
-            launch for launch in now.missing_launches()
-            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
-        )  # fmt: skip
-        return executor.run(
-            now.plan, replace(job, launches=launches, report=report, measured=measured)
-        )
-
-    missing = frozenset(size for _, size in unknown_sweeps(asked.plan.study, asked.layout.results))
-    if not missing:
-        return run(asked, None)
-    progress.say("the baseline first: its launches find the rates of the sweep")
-    first = run(asked, missing)
-    if first.failed or first.handed_over:
-        progress.say("run the same command again once the baseline is measured: the others follow")
-        return first
-    return run(asked.replanned(), None)
+    job = replace(job, report=report, measured=measured)
+    sizes = {size for _, size in unknown_sweeps(run.plan.study, run.layout.results)}
+    if sizes:
+        progress.say("the baseline first: its launches find the rates of the sweep")
+        baselines = tuple(launch for launch in run.missing_launches()
+                          if launch.variant.is_baseline and launch.tensor_parallel_size in sizes)  # fmt: skip
+        first = executor.run(run.plan, replace(job, launches=baselines))
+        if first.failed or first.handed_over:
+            progress.say(
+                "run the same command again once the baseline is measured: the others follow"
+            )
+            return first
+        run = run.replanned()
+    return executor.run(run.plan, replace(job, launches=tuple(run.missing_launches())))
 
 
 def _spread(asked: StudyRun, target_url: str | None) -> Local | None:

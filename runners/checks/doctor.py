@@ -70,7 +70,7 @@ def look(study: Study | None, results: Path) -> Situation:
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
     vllm, guidellm = tool(study, served), tool(study, "guidellm")
-    gpus = survey()
+    node = survey()
     models: list[tuple[str, str | None] | None] = []
     if plan is not None:
         drafts = (draft_key(plan.study, launch) for launch in configurations(plan))
@@ -83,8 +83,8 @@ def look(study: Study | None, results: Path) -> Situation:
         vllm=vllm,
         guidellm=guidellm,
         engine=_engine(vllm, plan, env),
-        survey=gpus,
-        gpus=visible(gpus, env),
+        survey=node,
+        gpus=visible(node, env),
         models={key: _model(key, python, env) for key in dict.fromkeys(models) if key is not None},
     )
 

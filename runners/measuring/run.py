@@ -105,7 +105,7 @@ def _opened(
     with (
         _holding(layout, launch),
         ThreadPoolExecutor(1) as pool,
-        watching(layout, launch.launch_id, gpus) as watch,
+        watching(layout.nodes, layout.study, launch.launch_id, gpus) as watch,
     ):
         setting: Future[LaunchSetting]
         if url is None:

@@ -15,10 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from runners.planning.asked import requests_at, trace_of
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
-from runners.planning.plan import Plan, PlannedCell
+from runners.planning.plan import Plan, PlannedCell, requests_at, trace_of
 from runners.planning.study import Study
 from runners.planning.trace import Arrival
 from runners.surroundings.layout import Layout

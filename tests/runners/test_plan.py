@@ -14,6 +14,7 @@ from runners.planning.estimate import Assumed, Node, Recorded, duration_of, esti
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import records_under
 from runners.texts.prompts import few_prompts
 from warehouse.loads import Load
 
@@ -218,8 +219,8 @@ def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
     record("c", dataset="code", concurrency=1)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "record.json").write_text("{")
-    assert read_recorded(tmp_path) == Recorded((("code", ONE, 20.0),), (30.0,))
-    assert read_recorded(tmp_path / "none") == Recorded()
+    assert read_recorded(records_under(tmp_path)) == Recorded((("code", ONE, 20.0),), (30.0,))
+    assert read_recorded(records_under(tmp_path / "none")) == Recorded()
 
 
 def test_the_command_prints_json_that_a_script_can_read() -> None:

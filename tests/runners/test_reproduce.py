@@ -11,7 +11,7 @@ from commands.running.reproduce import reproduce
 from runners.measuring.record import write_keepsakes
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.repeating.original import plan_again, prompts_again, read_original
+from runners.repeating import plan_again, prompts_again, read_original
 from runners.surroundings.layout import Layout
 from runners.texts.datasets import origin
 from runners.texts.prompts import PromptFiles

@@ -60,17 +60,13 @@ class Original:
         """The other repeats of this cell with the same software that lie beside it."""
         name, _, software = self.drop.name.partition("@")
         stem = _REPEAT.sub("", name)
-        found = (
-            folder
-            for folder in sorted(self.drop.parent.glob(f"{stem}-r*"))
-            if folder != self.drop and (folder / RECORD).is_file()
-        )
-        return tuple(folder for folder in found if _is_repeat(folder.name, stem, software))
-
-
-def _is_repeat(name: str, stem: str, software: str) -> bool:
-    leaf, _, other = name.partition("@")
-    return _REPEAT.sub("", leaf) == stem and leaf != stem and other == software
+        found = []
+        for folder in sorted(self.drop.parent.glob(f"{stem}-r*")):
+            leaf, _, other = folder.name.partition("@")
+            repeat = _REPEAT.sub("", leaf) == stem != leaf and other == software
+            if repeat and folder != self.drop and (folder / RECORD).is_file():
+                found.append(folder)
+        return tuple(found)
 
 
 def read_original(drop: Path, study: Path | None = None) -> Original:
@@ -86,10 +82,13 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
             f"{drop} keeps no study (it is older than that, or somebody else's): name the file that it was run "
             "from with --study."
         )
-    found = read_study(path)
+    asked_for = read_study(path)
     if study is None:
-        found = _unhidden(found).placed(_folder(drop, record))
-    original = Original(drop, record, found, path)
+        # The copy does not hold every value: this environment has those, or not.
+        known = {k: value for k, value in asked_for.environment.items() if value != REMOVED}
+        asked_for = asked_for.model_copy(update={"environment": known})
+        asked_for = asked_for.placed(_folder(drop, record))
+    original = Original(drop, record, asked_for, path)
     if not original.cell:
         raise RunnerError(
             f"The record in {drop} does not say which cell of a study it is; only drops that "
@@ -107,7 +106,7 @@ def _record(drop: Path) -> dict[str, Any]:
         raise RunnerError(f"{drop} is no result drop: it has no {RECORD} that can be read.")
     if said.get("status", "good") != "good":
         raise RunnerError(f"The cell in {drop} failed, so there is nothing to compare with.")
-    if _part(said, "environment").get("server") is not None:
+    if _environment(said).get("server") is not None:
         raise RunnerError(
             f"{drop} was measured on a server that somebody else ran; measure it again with "
             "`draftboard run STUDY --target-url …` and compare the two."
@@ -115,17 +114,10 @@ def _record(drop: Path) -> dict[str, Any]:
     return said
 
 
-def _unhidden(study: Study) -> Study:
-    """Return the study without the values that its copy does not hold: this environment has them,
-    or not."""
-    known = {name: value for name, value in study.environment.items() if value != REMOVED}
-    return study.model_copy(update={"environment": known})
-
-
 def _folder(drop: Path, record: Mapping[str, Any]) -> Path:
     """Return the folder from which paths in the study count. RunnerError where it is not on this
     machine."""
-    said = _part(record, "environment").get("folder")
+    said = _environment(record).get("folder")
     folder = None if said is None else Path(str(said)).expanduser()
     if folder is None or not folder.is_dir():
         raise RunnerError(
@@ -164,9 +156,9 @@ def plan_again(
     return plan, cells
 
 
-def _part(said: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = said.get(name)
-    return part if isinstance(part, dict) else {}
+def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
+    stated = record.get("environment")
+    return stated if isinstance(stated, dict) else {}
 
 
 # --- The prompts of a drop once more: its own texts where it kept them, else the dataset's.
@@ -201,53 +193,41 @@ class KeptPrompts:
 def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prompts:
     """Return the prompts with which the cell is asked again. RunnerError where they would be other
     prompts."""
-    spoken = original.study.dataset(cell.dataset).conversations
-    kept = _kept(original, layout, spoken)
+    kept = _kept(original, layout, original.study.dataset(cell.dataset).conversations)
     found: Prompts = kept or PromptFiles(original.study, layout)
     now, then = found.hash_of(cell), original.prompts
     if now is None and kept is None:
         found.of(cell)  # Says which dataset cannot be read, and why.
     if then is not None and now != then:
+        origin = _environment(original.record).get("dataset")
+        named = origin.items() if isinstance(origin, dict) else ()
+        names = ", ".join(f"{name} {value}" for name, value in named)
         raise RunnerError(
             f"{'The kept texts' if kept else f'The dataset {cell.dataset}'} gave other prompts "
-            f"({now}) than the cell was measured with ({then}){_then(original)}; what they gave then "
-            "has to be put back."
+            f"({now}) than the cell was measured with ({then}){names and f', from {names}'}; what they "
+            "gave then has to be put back."
         )
     return found
 
 
-def _then(original: Original) -> str:
-    said = original.record.get("environment", {}).get("dataset")
-    origin = said if isinstance(said, dict) else {}
-    names = ", ".join(f"{name} {value}" for name, value in origin.items())
-    return f", from {names}" if names else ""
-
-
-def _kept(original: Original, layout: Layout, spoken: bool) -> KeptPrompts | None:
+def _kept(original: Original, layout: Layout, conversations: bool) -> KeptPrompts | None:
     """Return the texts that a drop kept; None where it kept their hashes alone, or nothing."""
-    path = original.drop / PROMPTS
+    path, prompt = original.drop / PROMPTS, prompts.PROMPT
     try:
-        said = json.loads(path.read_bytes())
+        stored = json.loads(path.read_bytes())
         rows = [
-            (
-                {prompts.PROMPT: row[prompts.PROMPT]}
-                | {
-                    name: value
-                    for name, value in row.items()
-                    if name not in ("hash", prompts.PROMPT)
-                }
-            )
-            for row in said["prompts"]
-            if prompts.PROMPT in row
+            {name: value for name, value in {prompt: row[prompt], **row}.items() if name != "hash"}
+            for row in stored["prompts"]
+            if prompt in row
         ]
-        warm_up = [row[prompts.PROMPT] for row in said["warm_up"] if prompts.PROMPT in row]
+        warm_up = tuple(row[prompt] for row in stored["warm_up"] if prompt in row)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
-    hashes = [prompts.prompt_of(str(row[prompts.PROMPT]), style, spoken).hash for row in rows]
+    hashes = [prompts.prompt_of(str(row[prompt]), style, conversations).hash for row in rows]
     hashed = prompt_set_hash([*hashes])
     if hashed is None:
         return None
-    return KeptPrompts(tuple(rows), tuple(warm_up), hashed, layout, spoken)
+    return KeptPrompts(tuple(rows), warm_up, hashed, layout, conversations)
