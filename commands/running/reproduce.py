@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from commands.output import ended_by_signals
-from runners.measuring.progress import Count, progress
+from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
 from runners.measuring.run import run_here
@@ -94,7 +94,7 @@ def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
         launches = "1 launch" if len(cells) == 1 else f"{len(cells)} launches"
         _say(f"{launches} of {original.cell}: {len(to_run)} to run, into {asked.layout.root}")
         write_study_copy(original.study, original.study_file, asked.layout)
-        with progress(Count(len(to_run))) as shown:
+        with Progress(Count(len(to_run))) as shown:
             failed = run_here(asked, shown)
         if failed:
             raise RunnerError(

@@ -20,7 +20,6 @@ from runners.measuring.progress import (
     Progress,
     next_step,
     next_step_elsewhere,
-    progress,
     reasons,
 )
 from runners.measuring.record import write_study_copy
@@ -131,7 +130,7 @@ def _run(
     node = Node()
     if isinstance(executor, Local):
         node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)
-    with progress(Count(len(to_run), expected, duration_of(asked.plan, node))) as shown:
+    with Progress(Count(len(to_run), expected, duration_of(asked.plan, node))) as shown:
         if executor is not None:
             outcome = run_elsewhere(asked, executor, job, shown)
             why = [f"{launch_id}: {reason}" for launch_id, reason in outcome.failed]

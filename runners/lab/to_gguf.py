@@ -81,8 +81,8 @@ def _add_words(writer: Any, source: Path) -> None:
 
 
 def _tensors(path: Path, config: dict[str, Any]) -> Iterator[tuple[str, Weights]]:
-    """Yield name and values of each tensor as llama.cpp calls and orders them. The file is in
-    bfloat16, which numpy does not know: 8 bytes of length, a JSON header, the numbers."""
+    # Name and values of each tensor as llama.cpp calls and orders them. The file is in
+    # bfloat16, which numpy does not know: 8 bytes of length, a JSON header, the numbers.
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])

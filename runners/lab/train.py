@@ -269,8 +269,8 @@ def logits(model: LlamaForCausalLM, tokens: torch.Tensor) -> torch.Tensor:
 def _measure(
     target: LlamaForCausalLM, draft: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, text: str
 ) -> dict[str, float]:
-    """Return what came out on held-out text; ``agreement``: the share of positions at which draft
-    and target have the same first choice."""
+    # What came out on held-out text; ``agreement``: the share of positions at which draft and
+    # target have the same first choice.
     tokens = tokenizer(text)["input_ids"]
     rows = windows(tokens)[:64]
     with torch.no_grad():

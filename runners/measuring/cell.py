@@ -163,13 +163,12 @@ class LaunchBench:
         argv = command(executable, version, request)
         env = {**self.env, **arrival_environment(request)}
         log = self.run.layout.load_log(self.launch.launch_id)
-        if key is None:
-            return tuple(argv), load.run_load(argv, env, log, limit_s, self.cpus, watch)
-        env |= key_environment(version, request, key)
+        env |= {} if key is None else key_environment(version, request, key)
         try:
             return tuple(argv), load.run_load(argv, env, log, limit_s, self.cpus, watch)
         finally:
-            scrub((report, log), key)
+            if key is not None:
+                scrub((report, log), key)
 
 
 def run_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
@@ -196,7 +195,7 @@ def run_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | N
             problem = _cause(bench, server, problem, folder)
         write_keepsakes(
             folder, bench.study, bench.study_text, bench.run.prompts.of(cell), bench.run.keep_texts,
-            host.configuration(), server.log_tail(_WHOLE_LOG),
+            {} if host.resolved is None else host.resolved.whole, server.log_tail(_WHOLE_LOG),
         )  # fmt: skip
         attempt.end(problem, () if problem is None else server.log_tail(_LOG_LINES))
         _keep(bench, cell, folder, attempt)
@@ -256,8 +255,8 @@ def _load(
 
 
 def _cause(bench: LaunchBench, server: Server, problem: Diagnosis, folder: Path) -> Diagnosis:
-    """Return the cause behind the problem: a GPU that is gone, the server's own where it is dead.
-    Raises OSError where the disk is full: that is nobody's fault but must stop the run."""
+    # The cause behind the problem: a GPU that is gone, the server's own where it is dead.
+    # Raises OSError where the disk is full: that is nobody's fault but must stop the run.
     require_room(folder, _DISK_FULL_BYTES)
     bench.watch.gpus.ask_again()
     died = bench.watch.problem() or server.died()
@@ -267,7 +266,7 @@ def _cause(bench: LaunchBench, server: Server, problem: Diagnosis, folder: Path)
 
 
 def _keep(bench: LaunchBench, cell: PlannedCell, folder: Path, attempt: Attempt) -> None:
-    """Write the record and rename the folder: from here on the attempt exists."""
+    # Write the record and rename the folder: from here on the attempt exists.
     study, layout, software = bench.study, bench.run.layout, bench.run.now.software
     attempt.notes |= {
         "software": software.as_json(),

@@ -17,7 +17,7 @@ from runners.planning.study import Study
 from runners.serving.agreement import served_model
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
-from runners.texts.loads import CONVERSES, lacks_conversations, lacks_replay, release_numbers
+from runners.texts.loads import CONVERSES, LACKS_CONVERSATIONS, LACKS_REPLAY, release_numbers
 from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.errors import RunnerError
 
@@ -120,7 +120,7 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     old."""
     numbers = release_numbers(version)
     if request.conversations and numbers < CONVERSES:
-        raise RunnerError(f"{lacks_conversations(version)}.")
+        raise RunnerError(f"{LACKS_CONVERSATIONS.format(version)}.")
     if numbers < OLDEST:
         raise RunnerError(
             f"GuideLLM {version} is older than the oldest release that Draftboard drives "
@@ -171,11 +171,11 @@ def planned_command(
 
 
 def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
-    """Return the words of 0.5 and 0.6. Raises RunnerError for a trace, and for a sweep's rate that
-    nobody found yet."""
+    # The words of 0.5 and 0.6. Raises RunnerError for a trace, and for a sweep's rate that
+    # nobody found yet.
     report, level = Path(request.output), request.level
     if level.profile == "trace":
-        raise RunnerError(f"{lacks_replay('0.5 and 0.6')}.")
+        raise RunnerError(f"{LACKS_REPLAY.format('0.5 and 0.6')}.")
     # ``throughput`` wants a number, too: all of them.
     rates = {"sweep": _TWO_ENDS, "throughput": request.n_requests}
     rate = rates.get(level.profile) or _stated_rate(level)
@@ -188,8 +188,8 @@ def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
         *("--random-seed", str(request.seed)),
         *("--output-dir", str(report.parent), "--outputs", report.name),
     ]
-    for name, share in (("--warmup", request.warmup), ("--cooldown", request.cooldown)):
-        words += [name, json.dumps(_phase(share))] if share else []
+    for name, phase in _phases(request).items():
+        words += [f"--{name}", json.dumps(phase)]
     words += ["--processor", request.tokenizer] if request.tokenizer else []
     if numbers >= (0, 6):
         words += ["--backend-kwargs", json.dumps(_body(request))]
@@ -201,7 +201,7 @@ def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
 
 
 def _run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
-    """Return the words of 0.7 and 0.8."""
+    # The words of 0.7 and 0.8.
     backend = {
         "kind": "openai_http",
         "target": request.url,
@@ -209,9 +209,7 @@ def _run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
         "request_format": ROUTES[request.request_format],
         **_body(request),
     }
-    profile = _profile(request.level)
-    for name, share in (("warmup", request.warmup), ("cooldown", request.cooldown)):
-        profile |= {name: _phase(share)} if share else {}
+    profile = _profile(request.level) | _phases(request)
     # Until 0.8.0 a JSONL file is refused unless its split is named.
     split = {"load_kwargs": {"split": "train"}} if numbers < (0, 8) else {}
     mapper = {"kind": "generative_column_mapper", "column_mappings": _columns(request)}
@@ -238,16 +236,14 @@ def _stated_rate(level: LoadLevel) -> float:
 
 
 def _profile(level: LoadLevel) -> dict[str, Any]:
-    if level.profile == "concurrent":
-        return {"kind": "concurrent", "streams": [level.at_once]}
-    if level.profile == "throughput":
-        return {"kind": "throughput", "max_concurrency": None}
-    if level.profile == "sweep":
-        return {"kind": "sweep", "sweep_size": _TWO_ENDS}
-    if level.profile == "trace":
+    profiles: dict[str, dict[str, Any]] = {
+        "concurrent": {"kind": "concurrent", "streams": [level.at_once]},
+        "throughput": {"kind": "throughput", "max_concurrency": None},
+        "sweep": {"kind": "sweep", "sweep_size": _TWO_ENDS},
         # The file's times are those of the replay: nothing is left to scale.
-        return {"kind": "replay", "time_scale": 1.0}
-    return {"kind": level.profile, "rate": [_stated_rate(level)]}
+        "trace": {"kind": "replay", "time_scale": 1.0},
+    }
+    return profiles.get(level.profile) or {"kind": level.profile, "rate": [_stated_rate(level)]}
 
 
 def _columns(request: LoadRequest) -> dict[str, str]:
@@ -263,7 +259,8 @@ def _body(request: LoadRequest) -> dict[str, Any]:
     return body | ({} if request.max_tokens is None else {"max_tokens": request.max_tokens})
 
 
-def _phase(share: float) -> dict[str, Any]:
-    """Return the setting of a phase by its share of the requests. Left to itself GuideLLM takes a
-    share of the time limit, which is hours."""
-    return {"percent": share, "mode": "requests"}
+def _phases(request: LoadRequest) -> dict[str, Any]:
+    # By their shares of the requests: left to itself GuideLLM takes a share of the time limit, which
+    # is hours.
+    shares = {"warmup": request.warmup, "cooldown": request.cooldown}
+    return {name: {"percent": share, "mode": "requests"} for name, share in shares.items() if share}

@@ -1,7 +1,7 @@
 """The server of a launch: started when a cell needs it, replaced when it died, stopped at the end;
 or somebody else's, which is asked who it is before every cell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runners.measuring.load import HANGS
@@ -41,7 +41,7 @@ class LocalHost:
         self._tries_left = study.limits.retries
         self._server: LocalServer | None = None
         self._start_s = 0.0
-        self._resolved: Resolved | None = None
+        self.resolved: Resolved | None = None
 
     def up(self) -> LocalServer:
         """Return the running server, or a new one. Raises ServerFailed."""
@@ -59,8 +59,8 @@ class LocalHost:
                 self.given_up = error.diagnosis
             self._tries_left -= 1
             raise
-        self._resolved = agreement.ask_configuration(server.url)
-        wrong = agreement.not_as_asked(self._resolved, self._study, self._launch)
+        self.resolved = agreement.ask_configuration(server.url)
+        wrong = agreement.not_as_asked(self.resolved, self._study, self._launch)
         if wrong is not None:
             self.stop()
             self.given_up = wrong
@@ -77,14 +77,10 @@ class LocalHost:
 
     def notes(self) -> dict[str, Any]:
         """Return the engine's own configuration where it tells, and what only the study says."""
-        stated = agreement.precision_is_stated(self._resolved, self._study)
-        config = {} if self._resolved is None else self._resolved.as_json()
+        stated = agreement.precision_is_stated(self.resolved, self._study)
+        config = {} if self.resolved is None else self.resolved.as_json()
         notes = {"resolved": config, "stated": ["precision"] if stated else []}
         return {name: value for name, value in notes.items() if value}
-
-    def configuration(self) -> Mapping[str, Any]:
-        """Return the engine's whole configuration; empty where it does not tell."""
-        return {} if self._resolved is None else self._resolved.whole
 
     def doubt(self, problem: Diagnosis) -> None:
         """Stop, after a failed cell, a server that hangs or does not answer."""
@@ -111,7 +107,7 @@ class RemoteHost:
     ) -> None:
         self.given_up: Diagnosis | None = None
         #: What it said when it was first asked.
-        self.facts = facts
+        self.facts, self.resolved = facts, facts.resolved
         self.launch, self.study = launch, study
         self._server = server
 
@@ -139,16 +135,11 @@ class RemoteHost:
     def notes(self) -> dict[str, Any]:
         """Return for the record's environment what the server says, and what only the study
         says."""
-        resolved = self.facts.resolved
         return {
             "server": "run by somebody else",
             "stated": agreement.stated_only(self.facts, self.study),
-            "resolved": {} if resolved is None else resolved.as_json(),
+            "resolved": {} if self.resolved is None else self.resolved.as_json(),
         }
-
-    def configuration(self) -> Mapping[str, Any]:
-        """Return the server's whole configuration; empty where it does not tell."""
-        return {} if self.facts.resolved is None else self.facts.resolved.whole
 
     def doubt(self, problem: Diagnosis) -> None:
         """Give up on a server that is gone, or another one: nobody here can bring it back."""

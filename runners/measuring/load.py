@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -97,13 +97,12 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def __enter__(self) -> Self:
-        """Take the first sample before the block begins."""
         self._sample()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the last sample after the block has ended, so that the series spans it."""
+        # The last sample comes after the block has ended, so that the series spans it.
         self._left.set()
         self._thread.join(_LEAVE_S)
         if not self._thread.is_alive():
@@ -147,8 +146,8 @@ def _name(line: str) -> str:
 
 
 def _totals(lines: Iterable[str]) -> dict[str, float]:
-    """Return the value of each metric by name, summed over engines. A value that is no number is
-    passed over."""
+    # The value of each metric by name, summed over engines. A value that is no number is
+    # passed over.
     totals: dict[str, float] = {}
     for line in lines:
         with contextlib.suppress(ValueError):
@@ -202,26 +201,16 @@ def run_load(
     return Diagnosis("load_failed", sentence)
 
 
-class _Info(msgspec.Struct, gc=False):
-    error: str | None = None
-
-
 class _Request(msgspec.Struct, gc=False):
-    info: _Info = msgspec.field(default_factory=_Info)
+    info: dict[str, Any] = {}
 
 
 class _Requests(msgspec.Struct, gc=False):
     errored: list[_Request] | None = None
 
 
-class _Made(msgspec.Struct, gc=False):
-    successful: int = 0
-    errored: int = 0
-    incomplete: int = 0
-
-
 class _Scheduled(msgspec.Struct, gc=False):
-    requests_made: _Made
+    requests_made: dict[str, int | None]
 
 
 class _Benchmark(msgspec.Struct, gc=False):
@@ -245,12 +234,14 @@ def judge(report: Path, planned: int, max_error_rate: float) -> Diagnosis | None
     if len(levels) != 1:
         return Diagnosis("no_report", f"GuideLLM's report has {len(levels)} levels instead of one.")
     made = levels[0].scheduler_metrics.requests_made
-    if planned - made.successful <= max_error_rate * planned:
+    names = ("successful", "errored", "incomplete")
+    successful, errored, incomplete = (made.get(name) or 0 for name in names)
+    if planned - successful <= max_error_rate * planned:
         return None
-    why = f"{made.errored} failed, {made.incomplete} were cut off"
-    errors = (request.info.error for request in levels[0].requests.errored or [])
+    why = f"{errored} failed, {incomplete} were cut off"
+    errors = (request.info.get("error") for request in levels[0].requests.errored or [])
     if first := next((error for error in errors if error), None):
         why += f"; the first error: {first[:200]}"
     return Diagnosis(
-        "incomplete", f"Only {made.successful} of {planned} requests were completed ({why})."
+        "incomplete", f"Only {successful} of {planned} requests were completed ({why})."
     )

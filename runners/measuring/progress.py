@@ -69,35 +69,49 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Is told of every step of a run, and prints a line for each event, for logs and pipes.
+    """Is told of every step of a run, and prints a line for each event; on a terminal above a panel
+    that shows the cell at work. It keeps nothing that a result needs."""
 
-    It keeps nothing that a result needs.
-    """
-
-    def __init__(self, console: Console, count: Count) -> None:
-        self._console = console
+    def __init__(self, count: Count, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
         self._count = count
+        self._now: tuple[str, float] = ("", 0.0)
+        self._figures: LiveFigures = {}
+        self.panel = Live(
+            console=self._console, get_renderable=self.draw, refresh_per_second=2, transient=True
+        ) if self._console.is_terminal else None  # fmt: skip
 
     def __enter__(self) -> Self:
-        """Return this object; there is nothing to open."""
+        if self.panel is not None:
+            self.panel.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing; there is nothing to close."""
+        # The panel goes, the lines above it stay.
+        self._now = ("", 0.0)
+        if self.panel is not None:
+            self.panel.stop()
 
     def starting(self, launch: Launch) -> None:
         """Say that a server is being started."""
-        self.say(f"{launch.launch_id}: server starting")
+        text = f"{launch.launch_id}: server starting"
+        self._now, self._figures = (text, time.monotonic()), {}
+        if self.panel is None:
+            self.say(text)
 
     def ready(self, launch: Launch, seconds: float) -> None:
         """Say that the server answers, ``seconds`` after its start."""
         self.say(f"{launch.launch_id}: server ready after {duration(seconds)}")
 
     def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """Say nothing until the cell ends; a line for each begin would double the log."""
+        """Show that a cell begins. In a log nothing is said until it ends: a line for each begin
+        would double it."""
+        text = cell.key + (f", attempt {attempt}" if attempt > 1 else "")
+        self._now, self._figures = (text, time.monotonic()), {}
 
     def live(self, figures: LiveFigures) -> None:
-        """Take the server's own figures while a cell is measured; a log has no use for them."""
+        """Show the server's own figures: running, waiting, tokens_per_s."""
+        self._figures = figures
 
     def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
         """Say that a cell ended; ``problem`` says why it is not good, ``last`` that it is not tried
@@ -113,44 +127,8 @@ class Progress:
         """Print a line."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-
-class ProgressPanel(Progress):
-    """Prints the lines above a panel that shows the cell at work."""
-
-    def __init__(self, console: Console, count: Count) -> None:
-        super().__init__(console, count)
-        self._now: tuple[str, float] = ("", time.monotonic())
-        self._figures: dict[str, float] = {}
-        self._live = Live(
-            console=console, get_renderable=self._draw, refresh_per_second=2, transient=True
-        )
-
-    def __enter__(self) -> Self:
-        """Show the panel."""
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the panel; the lines above it stay."""
-        self._now = ("", 0.0)
-        self._live.stop()
-
-    def starting(self, launch: Launch) -> None:
-        """Show that a server is being started."""
-        self._begin(f"{launch.launch_id}: server starting")
-
-    def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """Show that a cell begins."""
-        self._begin(cell.key + (f", attempt {attempt}" if attempt > 1 else ""))
-
-    def live(self, figures: LiveFigures) -> None:
-        """Show the server's own figures: running, waiting, tokens_per_s."""
-        self._figures = dict(figures)
-
-    def _begin(self, what: str) -> None:
-        self._now, self._figures = (what, time.monotonic()), {}
-
-    def _draw(self) -> Table | Text:
+    def draw(self) -> Table | Text:
+        """Return the panel as it is now."""
         what, began = self._now
         if not what:
             return Text("")
@@ -169,12 +147,6 @@ def live_line(figures: LiveFigures) -> str:
     return ", ".join(
         f"{figures[name]:.0f} {unit}" for name, unit in units.items() if name in figures
     )
-
-
-def progress(count: Count, console: Console | None = None) -> Progress:
-    """Return a panel on a terminal, lines anywhere else."""
-    console = console or Console(stderr=True)
-    return ProgressPanel(console, count) if console.is_terminal else Progress(console, count)
 
 
 # --- Why cells are not good, each launch once, and what to do about it.

@@ -54,7 +54,7 @@ def differences(
 
 
 def _facts_of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that an old record knows, in the words of ``now``."""
+    # The facts that an old record knows, in the words of ``now``.
     commands = _part(record, "commands")
     server, load = (
         [str(word) for word in commands.get(name) or ()] for name in ("vllm", "guidellm")
@@ -115,8 +115,8 @@ def _request_of_old(
 def _window_of_old(
     load: Sequence[str], objects: Sequence[dict[str, Any]], now: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the shares left out at the two ends; the number of warm-up requests was not written
-    down."""
+    # The shares left out at the two ends; the number of warm-up requests was not written
+    # down.
     profile = next((each for each in objects if "streams" in each), None)
     ends = {}
     for name, option in (("warm_up", "warmup"), ("cool_down", "cooldown")):
@@ -251,8 +251,8 @@ def unlike(plan: Plan, layout: Layout, now: Now) -> tuple[str, ...]:
 
 
 def _unlike(folder: Path, cell: PlannedCell, now: Now) -> list[str] | None:
-    """Return the facts in which a good result differs from what would be measured now; None where
-    there is none."""
+    # The facts in which a good result differs from what would be measured now; None where
+    # there is none.
     record = _good_record(folder)
     if record is None:
         return None

@@ -59,8 +59,8 @@ def run_here(run: StudyRun, progress: Progress) -> list[FailedCell]:
 def _run_launches(
     run: StudyRun, launches: Sequence[Launch], progress: Progress
 ) -> list[FailedCell]:
-    """Measure the cells of these launches, each as often as the study allows. Return those that
-    failed."""
+    # Measure the cells of these launches, each as often as the study allows. Return those
+    # that failed.
     failed = []
     for launch in launches:
         with _opened(run, launch, progress) as (bench, host):
@@ -94,7 +94,7 @@ def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | No
 def _opened(
     run: StudyRun, launch: Launch, progress: Progress
 ) -> Iterator[tuple[LaunchBench, Host]]:
-    """Hold a launch, watch the machine, and ask what it is while the server starts."""
+    # Hold a launch, watch the machine, and ask what it is while the server starts.
     study, url, layout = run.plan.study, run.target_url, run.layout
     # GPUs of somebody else's server are not here; where it is not known which it gets, all count.
     elsewhere = url is not None or not runs_on_gpu(study)
@@ -134,11 +134,9 @@ def _opened(
 
 @contextmanager
 def _holding(layout: Layout, launch: Launch) -> Iterator[None]:
-    """Hold the launch's lock, so that only one command at a time measures it. Raises
-    RunnerError.
-
-    On a cluster a launch that is started again can meet the one still ending on a lost node.
-    """
+    # Hold the launch's lock, so that only one command at a time measures it. Raises
+    # RunnerError. On a cluster a launch that is started again can meet the one still ending
+    # on a lost node.
     patience = 0 if placement()["executor"] == "local" else _ENDING_S
     path = layout.lock(launch.launch_id)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +153,7 @@ def _holding(layout: Layout, launch: Launch) -> Iterator[None]:
 
 
 def _with_rates(run: StudyRun, progress: Progress) -> StudyRun:
-    """Find the rates of sweeps that nobody found yet, each on a baseline's server of its own."""
+    # Find the rates of sweeps that nobody found yet, each on a baseline's server of its own.
     missing = unknown_sweeps(run.plan.study, run.layout.results)
     if not missing:
         return run
@@ -181,7 +179,7 @@ def _with_rates(run: StudyRun, progress: Progress) -> StudyRun:
 
 
 def _find_rates(bench: LaunchBench, host: Host, dataset: Dataset) -> None:
-    """Sweep the launch's server over a dataset and freeze what was found. Raises RunnerError."""
+    # Sweep the launch's server over a dataset and freeze what was found. Raises RunnerError.
     first, run, study = bench.launch.cells[0], bench.run, bench.study
     size = first.tensor_parallel_size
     cell = replace(

@@ -215,7 +215,10 @@ def contradicts(stated: str, resolved: str) -> bool | None:
 def contradictions(facts: ServerFacts, study: Study, launch: Launch) -> list[str]:
     """Return one clause for each thing that the server says otherwise than the study; empty: it
     fits."""
-    arguments = _named_arguments(study, launch)
+    arguments = study.engine_arguments(launch.variant)
+    # ``no-…: true`` is the argument said as false.
+    arguments |= {name.removeprefix("no-"): not value for name, value in arguments.items()
+                  if name.startswith("no-") and isinstance(value, bool)}  # fmt: skip
     clauses = [
         *_model_clauses(facts, study, arguments.get("max-model-len")),
         *_drafting_clauses(facts.drafts, facts.draft_tokens, launch),
@@ -321,8 +324,8 @@ def _is_shown_as(stated: Any, shown: str) -> bool:
 
 
 def _verification_clauses(resolved: Resolved, config: dict[str, Any]) -> Iterator[str]:
-    """Yield a clause for each way in which the engine sizes or verifies drafts otherwise than was
-    asked."""
+    # A clause for each way in which the engine sizes or verifies drafts otherwise than was
+    # asked.
     if not config or resolved.method is None:
         return
     stated, table = table_of(config), table_of({TABLE: resolved.table})
@@ -341,13 +344,3 @@ def _precision_clauses(resolved: Resolved, study: Study) -> Iterator[str]:
     stated, word = study.target.precision, precision_of(resolved.dtype, resolved.quantization)
     if stated is not None and word is not None and contradicts(stated, word):
         yield f"its weights are {word}, and the study says {stated} (target.precision)"
-
-
-def _named_arguments(study: Study, launch: Launch) -> dict[str, Any]:
-    """Return engine arguments by names with dashes; ``no-…: true`` is the argument said as
-    false."""
-    both = {**study.target.engine_args, **launch.variant.engine_args}
-    named = {name.lstrip("-").replace("_", "-"): value for name, value in both.items()}
-    denied = {name.removeprefix("no-"): not value for name, value in named.items()
-              if name.startswith("no-") and isinstance(value, bool)}  # fmt: skip
-    return named | denied

@@ -88,8 +88,8 @@ def tool(study: Study | None, kind: Kind) -> Tool:
 
 @lru_cache(maxsize=16)
 def _tool(kind: Kind, named: str) -> Tool:
-    """Ask an executable for its versions. The answer is remembered for the life of the process:
-    each record asks for the same ones."""
+    # Ask an executable for its versions. The answer is remembered for the life of the
+    # process: each record asks for the same ones.
     path = interpreter.locate(named)
     if path is None:
         return Tool(kind, named, problem=f"there is no executable {named}")
@@ -156,8 +156,8 @@ def words(named: Mapping[str, Any]) -> list[str]:
 def _drafting(
     study: Study, variant: Variant, title: str, methods: Mapping[str, str]
 ) -> tuple[str, dict[str, Any]] | None:
-    """Return the engine's own name of an arm's method, and its speculative config; None where
-    nothing is drafted. Raises RunnerError for a method that the engine does not have."""
+    # The engine's own name of an arm's method, and its speculative config; None where nothing
+    # is drafted. Raises RunnerError for a method that the engine does not have.
     config = speculative_config(study, variant)
     if config is None:
         return None
@@ -178,7 +178,7 @@ _PER_REQUEST_SINCE = (0, 32)
 
 
 def _vllm_command(study: Study, variant: Variant, size: int) -> list[str]:
-    """Return the command line ``vllm serve …`` as the installed release takes it."""
+    # The command line ``vllm serve …`` as the installed release takes it.
     parts = (tool(study, "vllm").version or "").split(".")[:2]
     release = tuple(int(part) for part in parts if part.isdigit())
     return server_command(study, variant, size, release >= _PER_REQUEST_SINCE)
@@ -213,7 +213,7 @@ _RENAMED = ("method", "model", "num_speculative_tokens")
 
 
 def _sglang_command(study: Study, variant: Variant, size: int) -> list[str]:
-    """Return the command line ``sglang serve …`` for one arm; counters are switched on."""
+    # The command line ``sglang serve …`` for one arm; counters are switched on.
     target = study.target
     named: dict[str, Any] = {
         "model_path": study.located(target.model), "host": "127.0.0.1", "port": PORT,
@@ -242,7 +242,7 @@ def _sglang_command(study: Study, variant: Variant, size: int) -> list[str]:
 
 
 def _sglang_facts(url: str, metrics: str) -> ServerFacts:
-    """``/server_info``, before 0.5.4 ``/get_server_info``."""
+    # ``/server_info``, before 0.5.4 ``/get_server_info``.
     info = json_of(f"{url}/server_info") or json_of(f"{url}/get_server_info")
     drafts = None
     if "speculative_algorithm" in info:
@@ -275,8 +275,8 @@ _LLAMA_METHODS = {
 
 
 def _llama_command(study: Study, variant: Variant, size: int) -> list[str]:
-    """Return the command line ``llama-server …`` for one arm. Raises RunnerError for tensor
-    parallelism, which a study says otherwise here (``split-mode``)."""
+    # The command line ``llama-server …`` for one arm. Raises RunnerError for tensor
+    # parallelism, which a study says otherwise here (``split-mode``).
     if size != 1:
         raise RunnerError(
             f"llama.cpp has no tensor parallel size ({size} is asked for); write "
@@ -302,7 +302,7 @@ def _llama_command(study: Study, variant: Variant, size: int) -> list[str]:
 
 
 def _llama_facts(url: str, metrics: str) -> ServerFacts:
-    """``/props`` tells the build, ``/slots`` whether they draft."""
+    # ``/props`` tells the build, ``/slots`` whether they draft.
     slots = [slot for slot in json_of(f"{url}/slots", kind=list) if isinstance(slot, dict)]
     drafting = [slot["speculative"] for slot in slots if type(slot.get("speculative")) is bool]
     return ServerFacts(

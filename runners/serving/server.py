@@ -5,7 +5,6 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -91,8 +90,8 @@ def used_gpus(study: Study, launch: Launch) -> list[machine.Gpu]:
 def near_gpus(study: Study, launch: Launch) -> Near | None:
     """Return the cores near the GPUs that a launch gets on this machine; None where nothing is to
     be kept apart, or where study or engine (vLLM's ``--numa-bind``) see to it themselves."""
-    given = {**study.target.engine_args, **launch.variant.engine_args}
-    binds = any(name.lstrip("-").replace("_", "-").startswith("numa-bind") for name in given)
+    arguments = study.engine_arguments(launch.variant)
+    binds = any(name.startswith("numa-bind") for name in arguments)
     if study.numa == "leave" or study.cpus is not None or binds:
         return None
     nodes = [gpu.numa_node for gpu in used_gpus(study, launch)]
@@ -157,11 +156,9 @@ class LocalServer:
         self.process.stop()
 
     def __enter__(self) -> Self:
-        """Return the server, which runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server."""
         self.stop()
 
 
@@ -206,7 +203,7 @@ def start(spec: ServerSpec) -> LocalServer:
 
 
 def _port(spec: ServerSpec) -> int:
-    """Return a free port, or the wanted one if it is free. Raises ServerFailed."""
+    # A free port, or the wanted one if it is free. Raises ServerFailed.
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -244,47 +241,34 @@ def _start_on(spec: ServerSpec, port: int) -> LocalServer:
 
 
 def _wait_until_ready(server: LocalServer, deadline: float) -> None:
-    """Wait until the server answers ``/health``, then a real request. Raises ServerFailed."""
-    spec = server.spec
-
-    def healthy() -> None:
-        endpoint.fetch(f"{server.url}/health")
-        if not server.process.listens_on(server.port):
-            raise ConnectionError(f"somebody else answers on port {server.port}")
-
-    def answering() -> None:
-        left = max(1.0, deadline - time.monotonic())
-        endpoint.ask(server.url, spec.model, spec.request_format, left)
-
-    _repeat(server, healthy, deadline)
-    try:
-        _repeat(server, answering, deadline)
-    except endpoint.RequestRefused as error:
-        sentence = f"The server is up and refuses a request for {spec.model}: {error}"
-        diagnosis = Diagnosis("request_refused", sentence)
-        raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
-
-
-def _repeat(server: LocalServer, question: Callable[[], None], deadline: float) -> None:
-    """Ask until there is an answer. Raises ServerFailed when the server ends or the time is up."""
-    while True:
-        if (died := server.died()) is not None:
-            raise ServerFailed(died, server.log_tail(_LOG_LINES))
+    # Wait until the server answers ``/health``, then a real request. Raises ServerFailed.
+    spec, healthy = server.spec, False
+    while (died := server.died()) is None:
         try:
-            question()
+            if healthy:
+                left = max(1.0, deadline - time.monotonic())
+                endpoint.ask(server.url, spec.model, spec.request_format, left)
+                return
+            endpoint.fetch(f"{server.url}/health")
+            healthy = server.process.listens_on(server.port)
+            if not healthy:
+                raise ConnectionError(f"somebody else answers on port {server.port}")
+        except endpoint.RequestRefused as error:
+            sentence = f"The server is up and refuses a request for {spec.model}: {error}"
+            diagnosis = Diagnosis("request_refused", sentence)
+            raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
         except SILENT:
             if time.monotonic() > deadline:
                 complaint = diagnose(server.log_lines(), None)
                 hint = "" if complaint.cause == "unknown" else f" Its log: {complaint.sentence}"
                 sentence = (
-                    f"The server answered no request within {server.spec.ready_timeout_s:g} s; raise "
-                    "limits.server_ready_s if it was still loading, or look into its log."
+                    f"The server answered no request within {spec.ready_timeout_s:g} s; raise "
+                    f"limits.server_ready_s if it was still loading, or look into its log.{hint}"
                 )
-                diagnosis = Diagnosis("never_ready", sentence + hint)
+                diagnosis = Diagnosis("never_ready", sentence)
                 raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
             time.sleep(_PAUSE_S)
-        else:
-            return
+    raise ServerFailed(died, server.log_tail(_LOG_LINES))
 
 
 def _pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:

@@ -315,13 +315,13 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu:
 
 
 def _numa_node(address: str | None) -> int | None:
-    """Linux names a device by four digits of its domain, NVML by eight; -1 is Linux's unknown."""
+    # Linux names a device by four digits of its domain, NVML by eight; -1 is Linux's unknown.
     text = _text(_DEVICES / address[-12:].lower() / "numa_node") if address else ""
     return int(text) if text and int(text) >= 0 else None
 
 
 def _decoded(answer: str | bytes | None) -> str | None:
-    """Old bindings answer in bytes."""
+    # Old bindings answer in bytes.
     return answer.decode() if isinstance(answer, bytes) else answer
 
 

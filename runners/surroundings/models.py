@@ -95,8 +95,8 @@ def hub_cache(env: Mapping[str, str]) -> Path:
 
 
 def _weight_file_bytes(folder: Path) -> int | None:
-    """Return the bytes of the weight files of the kind that vLLM takes first; None where there are
-    none, or where the index names some that are not here: a download that was cut off."""
+    # The bytes of the weight files of the kind that vLLM takes first; None where there are
+    # none, or where the index names some that are not here: a download that was cut off.
     for pattern in _WEIGHTS:
         sizes = [file.stat().st_size for file in folder.glob(pattern) if file.is_file()]
         if sizes:
@@ -308,7 +308,7 @@ def weight_bytes(config: Config) -> int | None:
 
 
 def _packed_bytes(how: Config, full: float) -> float:
-    """Return the bytes of a parameter in a quantized matrix; ``full`` where nothing is quantized."""
+    # The bytes of a parameter in a quantized matrix; ``full`` where nothing is quantized.
     if not how:
         return full
     method = str(how.get("quant_algo") or how.get("quant_method") or "").lower()
@@ -353,14 +353,14 @@ def context_length(config: Config) -> int | None:
 
 
 def _dtype_bytes(config: Config) -> float:
-    """Return the bytes of a parameter that is not quantized; two where nothing is said."""
+    # The bytes of a parameter that is not quantized; two where nothing is said.
     text = text_config(config)
     name = text.get("dtype") or text.get("torch_dtype") or config.get("torch_dtype")
     return _FULL.get(str(name).removeprefix("torch."), 2.0)
 
 
 def _heads_and_size(text: Config) -> tuple[int, int]:
-    """Return the number of KV heads and the values of one; 0 where it is unknown."""
+    # The number of KV heads and the values of one; 0 where it is unknown.
     kv_heads, heads, size, hidden = _numbers(
         text, "num_key_value_heads", "num_attention_heads", "head_dim", "hidden_size"
     )
@@ -368,7 +368,7 @@ def _heads_and_size(text: Config) -> tuple[int, int]:
 
 
 def _numbers(text: Config, *keys: str) -> tuple[int, ...]:
-    """Return whole numbers by their keys; 0 for one that is not stated."""
+    # Whole numbers by their keys; 0 for one that is not stated.
     return tuple(_number(text, key) or 0 for key in keys)
 
 
@@ -497,7 +497,7 @@ def gib(amount: int | float) -> str:
 
 
 def _share(model: ModelFiles, gpus: int) -> int | None:
-    """Return the bytes of a model's weights on each of so many GPUs."""
+    # The bytes of a model's weights on each of so many GPUs.
     config, total = model.config, model.weight_bytes
     if total is None and config is not None:
         total = weight_bytes(config)

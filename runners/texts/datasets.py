@@ -18,7 +18,6 @@ from runners.probes import interpreter
 from runners.surroundings.models import commit_here
 from runners.texts import generators
 from warehouse.errors import RunnerError, StudyError
-from warehouse.prompt_hash import flatten_messages
 
 # --- Conversations: each turn of a user is a request, with all that was said before it.
 #
@@ -60,11 +59,6 @@ def messages_of(text: str) -> list[Message]:
     return messages
 
 
-def flattened(text: str) -> str:
-    """Return the messages as ingest reads them in a report."""
-    return flatten_messages([(each["role"], each["content"]) for each in messages_of(text)])
-
-
 # --- The rows of a dataset, wherever they lie, as dictionaries; only files that need no library here.
 #
 # Parquet files and datasets of the hub are read by a Python that has the library: this one or that
@@ -78,12 +72,13 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
-    """Return every row, with the columns that the dataset's field and filter name at least.
+    """Yield every row, with the columns that the dataset's field and filter name at least.
 
     Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
     """
     if dataset.hub is not None:
-        return _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
+        yield from _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
+        return
     path = study.file(str(dataset.file))
     if path.suffix not in _ENDINGS:
         raise StudyError(
@@ -95,13 +90,17 @@ def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
             "relative to the study file."
         )
     if path.suffix == ".parquet":
-        return _probed(study, dataset, {"parquet": str(path), "hub": None})
-    return _read(dataset, path)
-
-
-def columns(dataset: Dataset) -> list[str]:
-    """Return the columns that a dataset's field and filter name; of dotted paths the first part."""
-    return sorted({path.partition(".")[0] for path in (dataset.field, *dataset.filter.where)})
+        yield from _probed(study, dataset, {"parquet": str(path), "hub": None})
+        return
+    try:
+        for row in _parsed(path):
+            if not isinstance(row, dict):
+                raise StudyError(f"Dataset {dataset.name}: {path.name} has rows without columns.")
+            yield row
+    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(
+            f"Dataset {dataset.name}: {path.name} is not {path.suffix[1:].upper()}: {error}."
+        ) from None
 
 
 def python_with(study: Study, library: str) -> Path:
@@ -116,18 +115,6 @@ def python_with(study: Study, library: str) -> Path:
             "and name it under executables.guidellm of the study."
         )
     return python
-
-
-def _read(dataset: Dataset, path: Path) -> Iterator[Row]:
-    try:
-        for row in _parsed(path):
-            if not isinstance(row, dict):
-                raise StudyError(f"Dataset {dataset.name}: {path.name} has rows without columns.")
-            yield row
-    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(
-            f"Dataset {dataset.name}: {path.name} is not {path.suffix[1:].upper()}: {error}."
-        ) from None
 
 
 def _parsed(path: Path) -> Iterator[Any]:
@@ -145,15 +132,17 @@ def _parsed(path: Path) -> Iterator[Any]:
 
 def _probed(study: Study, dataset: Dataset, source: dict[str, Any]) -> Iterator[Row]:
     library = "datasets" if dataset.hub is not None else "pyarrow"
+    # Of dotted paths the first part.
+    columns = sorted({path.partition(".")[0] for path in (dataset.field, *dataset.filter.where)})
     with tempfile.TemporaryDirectory(prefix="draftboard-rows-") as folder:
         into = Path(folder) / "rows.jsonl"
-        question = source | {"columns": columns(dataset), "into": str(into)}
+        question = source | {"columns": columns, "into": str(into)}
         try:
             python = python_with(study, library)
             answer = interpreter.ask(python, "probe_rows", question, study.environment, _PROBE_S)
         except RunnerError as error:
             raise StudyError(f"Dataset {dataset.name} cannot be read: {error}") from None
-        missing = [name for name in columns(dataset) if name not in answer["columns"]]
+        missing = [name for name in columns if name not in answer["columns"]]
         if missing:
             raise StudyError(
                 f"Dataset {dataset.name} has no column {missing[0]}; it has "
@@ -185,8 +174,8 @@ def origin(study: Study, dataset: Dataset) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _sha256(path: Path, _written: int, _size: int) -> str:
-    """Return the hash of a file as it was written then. It is remembered, since every cell of a
-    dataset asks for it."""
+    # The hash of a file as it was written then. It is remembered, since every cell of a
+    # dataset asks for it.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -245,8 +234,8 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _matches(row: Row, wanted: Filter) -> bool:
-    """Return whether a row has the wanted values. CSV has only texts, so values are compared as
-    texts as well."""
+    # Whether a row has the wanted values. CSV has only texts, so values are compared as texts
+    # as well.
     return all(
         (value := at(row, column)) == expected or str(value).lower() == str(expected).lower()
         for column, expected in wanted.where.items()

@@ -93,7 +93,7 @@ def ends_of_report(report: Path, baseline: str, software: str) -> SweepEnds:
 
 
 def _sweeps(study: Study) -> Iterator[tuple[Dataset, int, int]]:
-    """Yield dataset, tensor parallel size and number of rates of each sweep of a study."""
+    # Dataset, tensor parallel size and number of rates of each sweep of a study.
     for dataset in study.measured_on:
         count = study.loads(dataset).sweep
         for size in dataset.tensor_parallel_sizes or study.tensor_parallel_sizes:
@@ -123,6 +123,15 @@ def _path(study: Study, results: Path, dataset: str, size: int) -> Path:
 
 #: The first releases of GuideLLM that replay traces, and that send messages as they are.
 _REPLAYS, CONVERSES = (0, 7), (0, 8)
+#: What to do with a release that does not, by its version.
+LACKS_REPLAY = (
+    "GuideLLM {} replays no trace; install 0.8.1 and name it under executables.guidellm of the study, "
+    "or offer rates instead"
+)
+LACKS_CONVERSATIONS = (
+    "GuideLLM {} sends no conversations; install 0.8.1 and name it under executables.guidellm of the "
+    "study, or leave conversations out of the dataset and name its first turn as field"
+)
 
 
 def release_numbers(version: str) -> tuple[int, ...]:
@@ -130,35 +139,22 @@ def release_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def lacks_replay(version: str) -> str:
-    """Say what to do with a release that replays no trace."""
-    return (
-        f"GuideLLM {version} replays no trace; install 0.8.1 and name it under executables.guidellm "
-        "of the study, or offer rates instead"
-    )
-
-
-def lacks_conversations(version: str) -> str:
-    """Say what to do with a release that sends single turns alone."""
-    return (
-        f"GuideLLM {version} sends no conversations; install 0.8.1 and name it under "
-        "executables.guidellm of the study, or leave conversations out of the dataset and name its "
-        "first turn as field"
-    )
-
-
 def refusals(plan: Plan, guidellm: str | None) -> list[str]:
     """Return one sentence for each load that cannot be run with this release (None: unknown) and
     limits."""
     sentences: list[str] = []
     for dataset, level in _levels(plan):
-        numbers = None if guidellm is None else release_numbers(guidellm)
-        if guidellm is not None and numbers is not None:
+        lasts_s, limit_s = 0.0, plan.study.limits.cell_s
+        if level.trace is not None:
+            lasts_s = trace_of(plan.study, level).lasts_s
+        elif level.rate is not None:
+            lasts_s = dataset.prompts_at(level) / level.rate
+        if guidellm is not None:
+            numbers = release_numbers(guidellm)
             if dataset.conversations and numbers < CONVERSES:
-                sentences.append(f"{lacks_conversations(guidellm)}.")
+                sentences.append(f"{LACKS_CONVERSATIONS.format(guidellm)}.")
             elif level.trace and numbers < _REPLAYS:
-                sentences.append(f"{lacks_replay(guidellm)}.")
-        lasts_s, limit_s = _lasts_s(plan.study, dataset, level), plan.study.limits.cell_s
+                sentences.append(f"{LACKS_REPLAY.format(guidellm)}.")
         if lasts_s > limit_s:
             shorter = "lower seconds or prompts_per_level"
             cut = "raise speed, cut it with seconds" if level.trace else shorter
@@ -198,16 +194,9 @@ def doubts(plan: Plan) -> list[str]:
 
 
 def _levels(plan: Plan) -> Iterator[tuple[Dataset, LoadLevel]]:
-    """Yield each dataset with each of its load points, at the first size that measures it."""
+    # Each dataset with each of its load points, at the first size that measures it.
     levels: dict[tuple[str, str], LoadLevel] = {}
     for cell in plan.cells:
         levels.setdefault((cell.dataset, cell.load), cell.level)
     for (name, _), level in levels.items():
         yield plan.study.dataset(name), level
-
-
-def _lasts_s(study: Study, dataset: Dataset, level: LoadLevel) -> float:
-    """Return the seconds that an open load lasts; 0 for one that ends when all is answered."""
-    if level.trace is not None:
-        return trace_of(study, level).lasts_s
-    return 0.0 if level.rate is None else dataset.prompts_at(level) / level.rate

@@ -21,8 +21,7 @@ from runners.planning.plan import Plan, PlannedCell, requests_at, trace_of
 from runners.planning.study import Study
 from runners.planning.trace import Arrival
 from runners.surroundings.layout import Layout
-from runners.texts import datasets
-from runners.texts.datasets import prompt_texts
+from runners.texts.datasets import messages_of, prompt_texts
 from warehouse.errors import StudyError
 from warehouse.prompt_hash import flatten_messages, hash_text, prompt_set_hash
 
@@ -127,8 +126,8 @@ def _starts(texts: Sequence[str], counts: Mapping[str, int], kept: Kept) -> dict
 
 
 def _arrivals(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arrival, ...]:
-    """Return when a trace's requests are sent, their answers no longer than the study allows;
-    nothing for another load."""
+    # When a trace's requests are sent, their answers no longer than the study allows; nothing
+    # for another load.
     if level.trace is None:
         return ()
     most, arrivals = dataset.max_tokens or study.request.max_tokens, []
@@ -158,21 +157,12 @@ def arranged(prompts: Sequence[Prompt], arrivals: Sequence[Arrival]) -> tuple[Pr
 
 def prompt_of(text: str, request_format: str, conversation: bool = False) -> Prompt:
     """Return a text with the hash that ingest will find for it in a report."""
+    messages = [("user", text)]
     if conversation:
-        return Prompt(text, hash_text(datasets.flattened(text)))
-    chat = request_format == "chat_completions"
-    return Prompt(text, hash_text(flatten_messages([("user", text)]) if chat else text))
-
-
-def problems(study: Study) -> list[str]:
-    """Return one sentence for each dataset that cannot be read or has too few prompts."""
-    sentences = []
-    for dataset in study.measured_on:
-        try:
-            prompt_sets(study, dataset.name)
-        except StudyError as error:
-            sentences.append(str(error))
-    return sentences
+        messages = [(each["role"], each["content"]) for each in messages_of(text)]
+    elif request_format != "chat_completions":
+        return Prompt(text, hash_text(text))
+    return Prompt(text, hash_text(flatten_messages(messages)))
 
 
 def few_prompts(plan: Plan) -> list[str]:
@@ -184,15 +174,13 @@ def few_prompts(plan: Plan) -> list[str]:
             counts.setdefault(cell.dataset, {})[cell.concurrency] = cell.prompts
     sentences = []
     for dataset, levels in counts.items():
-        by_level = sorted(levels.items())
-        starved = [f"{n} prompts at concurrency {c}" for c, n in by_level if n < c]
-        short = [f"{n} prompts at concurrency {c}" for c, n in by_level if c <= n < ENOUGH * c]
-        if starved:
+        by_level = [(c, n, f"{n} prompts at concurrency {c}") for c, n in sorted(levels.items())]
+        if starved := [text for c, n, text in by_level if n < c]:
             sentences.append(
                 f"{dataset}: {', '.join(starved)}: fewer prompts than requests in flight, so that "
                 "concurrency is never reached; raise prompts_per_level."
             )
-        if short:
+        if short := [text for c, n, text in by_level if c <= n < ENOUGH * c]:
             sentences.append(
                 f"{dataset}: {', '.join(short)}: under {ENOUGH} prompts for each request in flight, "
                 "so ramp and drain weigh on the result; raise prompts_per_level."
@@ -232,7 +220,7 @@ def write(prompts: PromptSet, path: Path) -> None:
 
 def columns_of(text: str, conversation: bool) -> dict[str, Any]:
     """Return the columns of a file that say what is sent."""
-    return {PROMPT: text} | ({MESSAGES: datasets.messages_of(text)} if conversation else {})
+    return {PROMPT: text} | ({MESSAGES: messages_of(text)} if conversation else {})
 
 
 @dataclass(frozen=True)
@@ -292,8 +280,8 @@ class PromptFiles:
         return None if sets is None else sets[cell.load].hash
 
     def _read(self, dataset: str) -> dict[str, PromptSet]:
-        """Return the prompts of each level; levels that were measured keep theirs, whatever levels
-        came or went."""
+        # The prompts of each level; levels that were measured keep theirs, whatever
+        # levels came or went.
         sets = self._sets.get(dataset)
         if sets is None:
             levels = [level.name for level in self._study.sent_levels(self._study.dataset(dataset))]
