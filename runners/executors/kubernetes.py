@@ -97,7 +97,9 @@ class KubernetesQueue(Queue):
     pods."""
 
     scheduler, shown_by = "kubernetes", "kubectl get jobs"
-    fields = ("context", "namespace", "instance")
+    fields: ClassVar[Mapping[str, tuple[type, ...]]] = {
+        "context": (str, type(None)), "namespace": (str, type(None)), "instance": (str,),
+    }  # fmt: skip
 
     def place(self) -> tuple["Kubectl", str]:
         """Return where the Jobs are, and their label. RunnerError where nothing was submitted."""
@@ -106,7 +108,7 @@ class KubernetesQueue(Queue):
             raise RunnerError(
                 f"Nothing of {self.layout.study} was submitted from {self.layout.results}."
             )
-        return Kubectl(written["context"], written["namespace"]), str(written["instance"])
+        return Kubectl(written["context"], written["namespace"]), written["instance"]
 
     def submitted(self) -> Mapping[str, Submitted]:
         """Return the Jobs that Kubernetes still knows, by launch."""

@@ -76,13 +76,14 @@ class SlurmQueue(Queue):
     if it bears our name too.
     """
 
-    scheduler, shown_by, fields = "slurm", "squeue --me", ("jobs",)
+    scheduler, shown_by = "slurm", "squeue --me"
+    fields: ClassVar[Mapping[str, tuple[type, ...]]] = {"jobs": (dict,)}
 
     def numbers(self) -> dict[str, str]:
         """Return launch -> job number, of all that were submitted."""
-        return {
-            str(launch): str(job) for launch, job in (self.read() or {"jobs": {}})["jobs"].items()
-        }
+        written = self.read()
+        jobs = {} if written is None else written["jobs"]
+        return {str(launch): str(job) for launch, job in jobs.items()}
 
     def name(self, launch_id: str) -> str:
         """Return the name that a launch's job bears in squeue."""
@@ -161,16 +162,9 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
         return {launch: job.job_id for launch, job in known.items() if not job.over}
 
     def submit(self, launch: Launch) -> str:
-        return submit(
-            Submission(
-                name=self.name(launch.launch_id),
-                command=self.job.command(launch),
-                gpus=gpus_needed(self.plan.study, launch),
-                output=self.log_file(launch.launch_id),
-                folder=self.job.study.absolute().parent,
-            ),
-            self.settings,
-        )
+        gpus, name = gpus_needed(self.plan.study, launch), self.name(launch.launch_id)
+        log, folder = self.log_file(launch.launch_id), self.job.study.absolute().parent
+        return submit(name, self.job.command(launch), gpus, log, folder, self.settings)
 
     def note(self, jobs: Mapping[str, str]) -> None:
         self.write({"jobs": self.numbers() | dict(jobs)})
@@ -211,53 +205,43 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
 # --- Slurm's own commands: what is asked of them, and how their answers read.
 
 
-@dataclass(frozen=True)
-class Submission:
-    """One job to submit."""
-
-    name: str
-    command: Sequence[str]
-    gpus: int
-    output: Path
-    #: Working directory of the job.
-    folder: Path
-
-
-def submit(job: Submission, settings: SlurmSettings) -> str:
-    """Hand a job to Slurm and return its number. RunnerError with Slurm's own words if it is
-    refused."""
+def submit(
+    name: str, command: Sequence[str], gpus: int, log: Path, folder: Path, settings: SlurmSettings
+) -> str:
+    """Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
+    own words if it is refused."""
     try:
-        done = _call(sbatch(job, settings), script(job.command, settings.setup))
+        done = _call(sbatch(name, gpus, log, folder, settings), script(command, settings.setup))
     except Silent as error:
         raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
     if done.returncode != 0:
-        gpus = {0: "no GPU", 1: "1 GPU"}.get(job.gpus, f"{job.gpus} GPUs on one node")
+        wanted = {0: "no GPU", 1: "1 GPU"}.get(gpus, f"{gpus} GPUs on one node")
         raise RunnerError(
-            f"Slurm refused {job.name} ({gpus}): {_words(done.stderr)}. Change what is "
+            f"Slurm refused {name} ({wanted}): {_words(done.stderr)}. Change what is "
             "asked for (--partition, --gres, --time, the study's tensor-parallel size)."
         )
     return done.stdout.strip().splitlines()[-1].partition(";")[0]
 
 
-def sbatch(job: Submission, settings: SlurmSettings) -> list[str]:
+def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSettings) -> list[str]:
     """Return the command line that submits a job; its script comes on standard input."""
     options = {
         "partition": settings.partition,
         "account": settings.account,
         "qos": settings.qos,
         "time": settings.time,
-        "gres": f"{settings.gres}:{job.gpus}" if job.gpus else None,
+        "gres": f"{settings.gres}:{gpus}" if gpus else None,
         "cpus-per-task": settings.cpus,
         "mem": settings.memory,
         "constraint": settings.constraint,
     }
     return [
         "sbatch", "--parsable", "--requeue", "--open-mode=append", "--nodes=1", "--ntasks=1",
-        f"--job-name={job.name}",
+        f"--job-name={name}",
         # Slurm reads % in a file name as the start of a pattern.
-        f"--output={str(job.output).replace('%', '%%')}",
-        f"--chdir={job.folder}",
-        *(f"--{name}={value}" for name, value in options.items() if value is not None),
+        f"--output={str(log).replace('%', '%%')}",
+        f"--chdir={folder}",
+        *(f"--{option}={value}" for option, value in options.items() if value is not None),
         *settings.arguments,
     ]  # fmt: skip
 

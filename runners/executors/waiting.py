@@ -150,8 +150,8 @@ class Queue:
     scheduler: ClassVar[str]
     #: The command that shows what the scheduler knows.
     shown_by: ClassVar[str]
-    #: What the file holds.
-    fields: ClassVar[tuple[str, ...]]
+    #: What the file holds, and of which kinds.
+    fields: ClassVar[Mapping[str, tuple[type, ...]]]
 
     @property
     def path(self) -> Path:
@@ -174,6 +174,9 @@ class Queue:
         """Read the file; None where nothing was submitted. RunnerError where it is damaged."""
         try:
             written = json.loads(self.path.read_bytes())
+            for name, kinds in self.fields.items():
+                if not isinstance(written[name], kinds):
+                    raise TypeError(f"{name} is {written[name]!r}")
             return {name: written[name] for name in self.fields}
         except FileNotFoundError:
             return None

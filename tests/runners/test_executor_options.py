@@ -12,7 +12,7 @@ from runners.executors import Executor
 from runners.executors.local import Local
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings, SlurmSettings
-from runners.executors.slurm import Slurm, Submission, sbatch, script, submit
+from runners.executors.slurm import Slurm, sbatch, script, submit
 from runners.surroundings.machine import placement
 from warehouse.errors import DraftboardError, RunnerError
 
@@ -99,13 +99,12 @@ def test_a_mistake_in_the_file_is_one_sentence_that_names_it(
 
 
 def test_a_job_is_asked_for_as_slurm_reads_it(tmp_path: Path) -> None:
-    job = Submission("tiny:r0", ["python", "run", "a b"], 2, tmp_path / "50%.log", tmp_path)
     settings = SlurmSettings(
         partition="gpu", gres="gpu:h200", time="08:00:00", cpus=16, memory="200G",
         arguments=("--exclusive",), setup=("module load cuda",),
     )  # fmt: skip
 
-    argv = sbatch(job, settings)
+    argv = sbatch("tiny:r0", 2, tmp_path / "50%.log", tmp_path, settings)
 
     assert argv[0] == "sbatch"
     assert set(argv) >= {
@@ -113,23 +112,23 @@ def test_a_job_is_asked_for_as_slurm_reads_it(tmp_path: Path) -> None:
         "--cpus-per-task=16", "--exclusive", f"--output={tmp_path}/50%%.log", "--nodes=1",
     }  # fmt: skip
     assert not [word for word in argv if word.startswith(("--account", "--qos", "--constraint"))]
-    assert script(job.command, settings.setup).splitlines()[1:] == [
+    assert script(["python", "run", "a b"], settings.setup).splitlines()[1:] == [
         "module load cuda",
         "exec python run 'a b'",
     ]
 
 
 def test_a_study_on_a_cpu_asks_for_no_gpu(tmp_path: Path) -> None:
-    job = Submission("tiny:r0", ["python"], 0, tmp_path / "log", tmp_path)
+    argv = sbatch("tiny:r0", 0, tmp_path / "log", tmp_path, SlurmSettings())
 
-    assert not [word for word in sbatch(job, SlurmSettings()) if word.startswith("--gres")]
+    assert not [word for word in argv if word.startswith("--gres")]
 
 
 def test_where_slurm_is_not_installed_one_sentence_says_so(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(RunnerError, match="There is no sbatch on this machine"):
-        submit(Submission("tiny:r0", ["python"], 1, tmp_path / "log", tmp_path), SlurmSettings())
+        submit("tiny:r0", ["python"], 1, tmp_path / "log", tmp_path, SlurmSettings())
 
 
 @pytest.mark.parametrize(
