@@ -15,7 +15,7 @@ import click
 import zstandard
 
 from ingest.clean import redact
-from runners.measuring.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
+from runners.surroundings.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
 
 #: What ingest reads of an exposition; the rest is of the web server and of Python.
 _KEPT = re.compile(

@@ -19,7 +19,7 @@ from ingest.watch_cli import Lines
 from nightly import messages
 from nightly.messages import events
 from nightly.words import write as write_night
-from runners.surroundings.tools import public
+from runners.surroundings.machine import public
 from tests.nightly.test_history import night
 from tests.secrets.forms import FORMS, STRUCTURED, ordinary
 from tests.secrets.others import OTHERS, Other
