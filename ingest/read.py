@@ -3,12 +3,13 @@
 import gzip
 import hashlib
 import mmap
+import stat
 import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,8 @@ MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
 MAX_RATIO = 500
 _CHUNK = 1 << 20
+#: Of so many files it is remembered what was found out about them.
+_FILES = 4096
 #: Of a packed file so much is unpacked at once: zstd may grow 30,000 times.
 _PACKED = 4 << 10
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -46,6 +49,28 @@ def open_content(path: Path) -> Content:
         ) from error
     check_text(data, path)
     return Content(path=path, data=data, sha256=hashed(data))
+
+
+def remembered(look: Callable[[Path], bool]) -> Callable[[Path], bool]:
+    """Return ``look`` with the answers for files as they were last: a watched folder is looked at again
+    and again. What is no file, or cannot be read, is False."""
+
+    @lru_cache(maxsize=_FILES)
+    def as_it_was(path: Path, _written: int, _size: int) -> bool:
+        try:
+            return look(path)
+        except (OSError, InvalidInput):
+            return False
+
+    @wraps(look)
+    def as_it_is(path: Path) -> bool:
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and as_it_was(path, status.st_mtime_ns, status.st_size)
+
+    return as_it_is
 
 
 def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ingest.lines import load_yaml
 from ingest.speculation import completed, served_with
+from ingest.stated import load_yaml
 from ingest.unreadable import belongs, shown, why
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput, UnknownKey

@@ -17,12 +17,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
-from ingest.level import STATISTICS, Level, cell_of, is_number, left_out
-from ingest.lines import lines, load_yaml
+from ingest.level import STATISTICS, LevelReport, cell_of, is_number, left_out
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.settings import checked_facts
-from ingest.stated import in_its_unit
+from ingest.stated import in_its_unit, lines, load_yaml
 from ingest.unreadable import belongs, part, refusal, shown
 from warehouse.catalogue import METRICS
 from warehouse.contract import FACT_KEYS, Facts
@@ -249,7 +248,7 @@ def _cells(rows: list[Row], context: Context, columns: ColumnMap) -> Iterator[Ce
         yield cell
 
 
-def _level(row: Row, columns: ColumnMap) -> Level:
+def _level(row: Row, columns: ColumnMap) -> LevelReport:
     numbers = {name: _number(row, one) for name, one in columns.numbers.items()}
     reported = {key: _number(row, one) for key, one in columns.metrics.items()}
     if not any(value is not None for value in reported.values()):
@@ -257,7 +256,7 @@ def _level(row: Row, columns: ColumnMap) -> Level:
     counts = {name: _whole(name, value) for name, value in numbers.items() if name != "duration"}
     others = {name: _as_number(value) for name, value in row.items() if name not in columns.columns}
     facts = {key: _fact(row, key, one) for key, one in columns.facts.items()}
-    return Level(
+    return LevelReport(
         generator=NAME,
         facts=facts,
         reported=(

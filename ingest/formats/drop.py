@@ -34,7 +34,7 @@ from ingest.counters import (
     unread_snapshots,
 )
 from ingest.engine_settings import cache_measurements, compiled, merged, of_vllm
-from ingest.formats.vllm_facts import LOCAL_TIME
+from ingest.formats.vllm_bench import LOCAL_TIME
 from ingest.machine import Machine, circumstances, means, read_machine
 from ingest.read import head_of_file, open_content
 from ingest.speculation import completed

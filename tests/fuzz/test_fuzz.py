@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from ingest.belonging import recognised
 from ingest.formats import FORMATS
 from ingest.nursery import nursery
 from ingest.read import open_content
-from ingest.sniff import recognised
 from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
 from tests.fuzz.samples import SAMPLES, changed, unchanged
