@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from analysis.canonical import Window, canonical, ends_of, with_latencies
 from analysis.evidence.answer_texts import is_json, repeats
 from ingest.model import Context
-from ingest.stated import in_its_unit, number, section
-from ingest.unreadable import refusal
+from ingest.stated import in_its_unit, number, refusal, section
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput

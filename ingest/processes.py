@@ -213,7 +213,7 @@ def _read(task: ReadingTask) -> Answer:
     """Read what a task names; whatever reading raises concerns this unit alone."""
     # Not above: only a process that reads needs it.
     from ingest.reading import read_unit
-    from ingest.unreadable import sentence
+    from ingest.stated import sentence
 
     known = frozenset() if task.options.replace else _Job.known
     _limit(task.allowed)

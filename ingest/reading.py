@@ -28,7 +28,7 @@ from ingest.formats import vllm_sweep
 from ingest.model import ClaimsTable, Content, Context, Options, Parsed, ReadResult, Unit
 from ingest.read import open_content
 from ingest.settings import facts_beside
-from ingest.unreadable import BROKEN, sentence
+from ingest.stated import BROKEN, sentence
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.published import is_table
 from warehouse.rows import Cell, Source

@@ -15,8 +15,7 @@ from ingest.formats.vllm_bench import Bench, acceptance, latencies, load_of, mea
 from ingest.level import LevelReport, cell_of, left_out, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import head_of_file
-from ingest.stated import count
-from ingest.unreadable import part, shown
+from ingest.stated import count, part, shown
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
 

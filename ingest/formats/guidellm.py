@@ -25,8 +25,7 @@ from ingest.formats.guidellm_shape import (
 )
 from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
 from ingest.model import Content, Context, Parsed
-from ingest.stated import decoded
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
 from warehouse.contract import FACT_KEYS
 from warehouse.errors import InvalidInput

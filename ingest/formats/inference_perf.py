@@ -20,6 +20,7 @@ from ingest.level import LevelReport, LevelRequests, cell_of, error_rate, report
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
+    UNREADABLE,
     count,
     head_of,
     json_object,
@@ -28,11 +29,11 @@ from ingest.stated import (
     object_of,
     objects_of,
     positive,
+    refusal,
     section,
     starts_object,
     text_of,
 )
-from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import hash_text, prompt_set_hash
 from warehouse.rows import Flag, Measurement

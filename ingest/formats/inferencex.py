@@ -22,8 +22,17 @@ from analysis.flags.numbers import ended_otherwise
 from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.stated import count, head_of, held_by, number, positive, text_of
-from ingest.unreadable import UNREADABLE, part, refusal
+from ingest.stated import (
+    UNREADABLE,
+    count,
+    head_of,
+    held_by,
+    number,
+    part,
+    positive,
+    refusal,
+    text_of,
+)
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
 

@@ -18,8 +18,7 @@ import msgspec
 from ingest.level import LevelReport, LevelRequests, cell_of, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.stated import head_of, json_object, number, positive, starts_object
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import UNREADABLE, head_of, json_object, number, positive, refusal, starts_object
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
 

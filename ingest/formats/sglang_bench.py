@@ -35,11 +35,11 @@ from ingest.stated import (
     head_of,
     lines,
     number,
+    part,
     positive,
     starts_object,
     text_of,
 )
-from ingest.unreadable import part
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
 from warehouse.secrets.values import scrub

@@ -27,8 +27,7 @@ from ingest.level import (
     outlived,
 )
 from ingest.model import Content, Context, Parsed
-from ingest.stated import decoded, former, lines, number
-from ingest.unreadable import UNREADABLE, part, refusal
+from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refusal
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement

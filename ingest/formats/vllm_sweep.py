@@ -13,8 +13,7 @@ import msgspec
 from ingest.formats import vllm_bench
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import facts_of
-from ingest.stated import head_of
-from ingest.unreadable import UNREADABLE
+from ingest.stated import UNREADABLE, head_of
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "vllm-sweep", "a run of a vllm bench sweep"

@@ -18,8 +18,7 @@ from answers.doors.questions import QUESTIONS, answer_json
 from dashboard.api.forms import rendered
 from dashboard.views import VIEWS
 from draftboard import cli
-from ingest.clean import clean_cell
-from ingest.clean import clean_text
+from ingest.clean import clean_cell, clean_text
 from tests.attack.everything import commands, text_fields
 from tests.dashboard.opening import opened
 from tests.test_not_finite import WORDS

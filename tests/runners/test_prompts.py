@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.clean import Body
-from ingest.clean import prompt_text
+from ingest.clean import Body, prompt_text
 from runners.planning.study import Study
 from runners.texts.prompts import problems, prompt_sets, write
 from warehouse.errors import StudyError
