@@ -1,6 +1,8 @@
 """``draftboard ingest``: the command line of the pipeline, of guessing and of watching."""
 
 import os
+import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +15,12 @@ from warehouse.errors import DraftboardError, UnknownKey
 # container asks for --health twice a minute, which needs none of it.
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from ingest.model import Options
     from ingest.pipeline import IngestOutcome
+    from warehouse.store_old import Known
 
 _EPILOG = """\b
 Example:
@@ -243,15 +249,17 @@ def _run(
 ) -> "IngestOutcome":  # fmt: skip
     """Take in the files; ``agreed``: facts of some of them beside the options."""
     from commands.deriving import derive_new_facts
-    from commands.output import progress
     from ingest.discovery import find_units
     from ingest.model import Unit
     from ingest.pipeline import ingest_each, read_again, with_facts
     from warehouse.store import open_writer, warehouse_path
-    from warehouse.store_old import known_sources
 
     root = warehouse_path(given["warehouse"])
-    sources = () if paths else known_sources(root)
+    sources: tuple[Known, ...] = ()
+    if not paths:
+        from warehouse.store_old import known_sources
+
+        sources = known_sources(root)
     passed_over: list[Path] = []
     units = list(find_units(paths or [source.path for source in sources], passed_over))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
@@ -264,7 +272,7 @@ def _run(
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
-    with writer as store, progress("ingest", total) as done:
+    with writer as store, _progress(total) as done:
         if not paths:
             outcome = read_again(sources, store, options, lambda unit: done(unit.bytes))
         else:
@@ -273,6 +281,15 @@ def _run(
     derive_new_facts(root)
     outcome.passed_over = passed_over
     return outcome
+
+
+def _progress(total: int) -> "AbstractContextManager[Callable[[int], None]]":
+    if not sys.stderr.isatty():
+        # What draws takes a tenth of an ingest to import.
+        return nullcontext(lambda done: None)
+    from commands.output import progress
+
+    return progress("ingest", total)
 
 
 def table(outcome: "IngestOutcome") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ingest.belonging import run_of
 from ingest.clean import clean_text
@@ -18,9 +18,11 @@ from ingest.settings import checked_facts
 from ingest.table import column_map
 from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
-from warehouse.store import Writer
 from warehouse.store_draft import Draft
-from warehouse.store_old import Known
+from warehouse.store_write import Writer
+
+if TYPE_CHECKING:
+    from warehouse.store_old import Known
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
@@ -253,7 +255,7 @@ class Intake:
 
 
 def read_again(
-    sources: Sequence[Known],
+    sources: Sequence["Known"],
     store: Writer,
     options: Options,
     advance: Callable[[Unit], None] = lambda unit: None,
@@ -283,7 +285,7 @@ def read_again(
     return outcome
 
 
-def _units_again(sources: Sequence[Known], options: Options) -> UnitsWithOptions:
+def _units_again(sources: Sequence["Known"], options: Options) -> UnitsWithOptions:
     read = set()
     for source in sources:
         columns = source.settings.get("columns")

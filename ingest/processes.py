@@ -103,7 +103,9 @@ class _Processes(ForkServerContext):
 
 def start() -> None:
     """Start the process that forks those which read, if it does not run; it ends with this one."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["ingest.reading"])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(
+        ["ingest.reading", "ingest.processes"]
+    )
     before = dict(os.environ)
     paths = filter(None, (str(_HOME), before.get("PYTHONPATH")))
     os.environ.update(_ENVIRONMENT, PYTHONPATH=os.pathsep.join(paths))
