@@ -26,14 +26,16 @@ def derive_facts(root: Path) -> None:
 
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
-    from answers.facts_code import code_hash
-    from warehouse.errors import DraftboardError
-    from warehouse.queries import cells_of_grown_studies
-    from warehouse.store import Reader, cells_held
-    from warehouse.store_derived import derived_upto
+    from warehouse.store import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
+    from answers.facts_code import code_hash
+    from warehouse.errors import DraftboardError
+    from warehouse.queries import cells_of_grown_studies
+    from warehouse.store import Reader
+    from warehouse.store_derived import derived_upto
+
     try:
         with Reader(root) as reader:
             grown = cells_of_grown_studies(reader, derived_upto(root, code_hash()))

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 import draftboard
 from analysis.published.claims_file import read_claims
-from ingest.pipeline import Outcome
-from ingest.watch_cli import Lines
+from ingest.pipeline import IngestOutcome
+from ingest.watch import WatchLog
 from nightly import messages
 from nightly.messages import events
 from nightly.words import write as write_night
@@ -202,8 +202,8 @@ def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
         assert box.waiting
         messages.write(run.root, one.study, box)
         assert found_in(said_in(run.root)) == []
-        Lines().batch(Outcome(rejected=[Rejection(text, text)]))
-        Lines().trouble(text)
+        WatchLog().batch(IngestOutcome(rejected=[Rejection(text, text)]))
+        WatchLog().trouble(text)
     assert found_in(capsys.readouterr().out) == []
     with Reader(run.root) as reader:
         assert len(annotations.read(reader.root)) == len(TEXTS)
