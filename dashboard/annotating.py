@@ -10,7 +10,7 @@ from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.runs.values import OneRun
 from dashboard.access import current_user, may_edit, require_editor
-from dashboard.components import Shown, listing, plain, sentence
+from dashboard.components import TableRows, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, exclusions
 from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target
@@ -55,7 +55,7 @@ def notes_version(shelf: Shelf) -> str:
     return annotations.version(Path(shelf.root))
 
 
-def noted(found: Sequence[Placed]) -> Shown:
+def noted(found: Sequence[Placed]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
     return listing(notes.newest_first(found), _NOTES)
 

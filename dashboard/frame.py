@@ -10,12 +10,12 @@ from types import ModuleType
 
 import streamlit as st
 
-from dashboard import annotating, links, offered
+from dashboard import annotating, links
 from dashboard.access import configured_login, current_user
+from dashboard.access_rules import NotAllowed, Refused, User
 from dashboard.components import copied, plain, sentence, tab
-from dashboard.filters import DAYS, LABELS, sidebar
-from dashboard.turnover import shown_shelf
-from dashboard.user import NotAllowed, Refused, User
+from dashboard.filters import DAYS, LABELS, filter_options, sidebar
+from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
 from warehouse.store_remote import not_fresh
@@ -93,7 +93,7 @@ def _draw(user: User) -> None:
     stale = not_fresh(Path(shelf.root))
     if stale is not None:
         st.warning(plain(stale))
-    filters = sidebar(offered.filter_options(shelf))
+    filters = sidebar(filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from analysis.nightly.regressions import budgets
 from answers.trend import read
 from answers.trend.answer import Line, Trend, watch
-from dashboard.api.problems import refused
+from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
 from warehouse.errors import DraftboardError
@@ -45,7 +45,7 @@ def metrics(_: Request) -> Response:
         found = ask(shelf, _nights, annotations.version(Path(shelf.root)))
         refusals = ask(shelf, _refusals)
     except DraftboardError as error:
-        return refused(error)
+        return problem_of(error)
     registry = CollectorRegistry()
     registry.register(_Told(shelf, found, refusals))
     told: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]

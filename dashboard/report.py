@@ -8,12 +8,17 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+import streamlit as st
 
-from answers.report.words import Figure, Map, Report
-from dashboard.charts.compare import View, over_load
+from answers.decide.values import Question
+from answers.report.answer import report
+from answers.report.words import Figure, Map, Report, Wanted
+from dashboard import links
+from dashboard.charts.compare import LineView, over_load
 from dashboard.charts.decide import heat_map
 from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
+from dashboard.shelf import Shelf
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
@@ -60,5 +65,22 @@ def _specs(charts: list[Figure]) -> str:
 def _drawn(figure: Figure) -> Drawing:
     if isinstance(figure, Map):
         return specification(heat_map(figure.decision))
-    view = View(figure.line, (figure.arm,), figure.reference, True, figure.title)
+    view = LineView(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))
+
+
+# --- The button that makes a report of the view; the file is made when it is clicked.
+
+
+def report_button(shelf: Shelf, question: Question, subject: str) -> None:
+    """Offer the report on a subject, named as its overview."""
+    wanted = Wanted(question, subject, link=links.address())
+    st.download_button(
+        "Report",
+        lambda: html(report(shelf.reader, wanted)),
+        file_name="draftboard-report.html",
+        mime="text/html",
+        key="report",
+        on_click="ignore",
+        icon=":material/download:",
+    )
