@@ -30,9 +30,9 @@ _NOTES = {
 
 def excluded_here(shelf: Shelf, filters: Filters) -> None:
     """Say which runs an answer leaves out, and why; nothing where none is excluded."""
-    sentence = exclusions.sentence(left_out(shelf, filters))
-    if sentence:
-        st.caption(f"{plain(sentence)} They stand, marked, on the page Data.")
+    text = exclusions.sentence(left_out(shelf, filters))
+    if text:
+        st.caption(f"{plain(text)} They stand, marked, on the page Data.")
 
 
 def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:

@@ -189,7 +189,6 @@ class Whole:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer such a request before anything of it is read."""
         headers = Headers(scope=scope)
         app = self._app
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
@@ -228,7 +227,6 @@ class Agents:
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; where the package of the protocol is missing, refuse."""
         if scope["method"] != "POST":
             # A stream that waits for news would stay open, and there is no news.
             text = "A message of the protocol comes by POST, and its answer with it."

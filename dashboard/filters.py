@@ -31,64 +31,42 @@ FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 1, 1)
 
 
 def sidebar(values: dict[str, list[str]]) -> Filters:
-    """Draw one multiselect per filter and return what is chosen.
+    """Draw one multiselect per filter, and boxes for the days that bound when cells started; return
+    what is chosen.
 
-    ``values``: filter -> the values that occur, as ``option_values`` orders them.
+    ``values``: filter -> the values that occur, as ``filter_options`` orders them.
     """
     with st.sidebar:
         for name in (*LABELS, *DAYS):
-            _tell_again(name)
-        chosen = {field: _choose(field, values[field]) for field in LABELS}
-        since, until = (_day(name) for name in DAYS)
-    return Filters(**chosen, since=since, until=until)
-
-
-def _tell_again(name: str) -> None:
-    """Set a filter again to the value that it has, where the URL has lost that value.
-
-    A browser takes along to another page what its controls hold, and drops what belongs to a
-    control that it has not drawn yet: a click soon after a link was opened would lose the filters.
-    The session still knows them. When a reader goes back, what the old address says wins.
-    """
-    kept = st.session_state.get(name)
-    if kept and name not in st.query_params:
-        st.session_state[name] = kept
+            # A browser takes along to another page what its controls hold, and drops what belongs to a
+            # control that it has not drawn yet: a click soon after a link was opened would lose the
+            # filters. The session still knows them. When a reader goes back, what the old address says
+            # wins.
+            kept = st.session_state.get(name)
+            if kept and name not in st.query_params:
+                st.session_state[name] = kept
+        chosen = {
+            field: tuple(
+                st.multiselect(
+                    label, values[field], key=field, bind="query-params", placeholder="all"
+                )
+            )
+            for field, label in LABELS.items()
+        }
+        days = {}
+        for name, label in DAYS.items():
+            day = st.date_input(
+                label, value=None, key=name, bind="query-params", format="YYYY-MM-DD",
+                min_value=FIRST_DAY, max_value=LAST_DAY,
+            )  # fmt: skip
+            days[name] = day.isoformat() if isinstance(day, date) else ""
+    return Filters(**chosen, since=days["since"], until=days["until"])
 
 
 def keep(chosen: Mapping[str, str]) -> None:
     """Set filters to one value each: for a callback, which runs before they are drawn."""
     for name, value in chosen.items():
         st.session_state[name] = [value]
-
-
-def _day(name: str) -> str:
-    """Ask for a day that bounds when cells started, and return it as ISO text; empty for none."""
-    chosen = st.date_input(
-        DAYS[name], value=None, key=name, bind="query-params", format="YYYY-MM-DD",
-        min_value=FIRST_DAY, max_value=LAST_DAY,
-    )  # fmt: skip
-    return chosen.isoformat() if isinstance(chosen, date) else ""
-
-
-def _choose(field: str, values: list[str]) -> tuple[str, ...]:
-    picked = st.multiselect(
-        LABELS[field],
-        values,
-        key=field,
-        bind="query-params",
-        placeholder="all",
-    )
-    return tuple(picked)
-
-
-def option_values(options: pd.DataFrame) -> dict[str, list[str]]:
-    """Return filter -> its values in natural order. ``options``: field, value, cells."""
-    return {field: _values(field, options) for field in LABELS}
-
-
-def _values(field: str, options: pd.DataFrame) -> list[str]:
-    values = options.loc[options["field"] == field, "value"]
-    return sorted((str(value) for value in values), key=_natural)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
@@ -103,8 +81,12 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 @cached
 def filter_options(shelf: Shelf) -> dict[str, list[str]]:
-    """Return filter -> the values that it can be set to."""
-    return option_values(frame(queries.filter_options(shelf.reader)))
+    """Return filter -> the values that it can be set to, in natural order."""
+    rows = queries.filter_options(shelf.reader).to_pylist()
+    return {
+        field: sorted((str(row["value"]) for row in rows if row["field"] == field), key=_natural)
+        for field in LABELS
+    }
 
 
 @cached

@@ -45,14 +45,13 @@ def guarded(draw: Callable[[], None]) -> None:
     except Exception as error:
         # The last place that can say it in a sentence; the traceback is for the server's log.
         _logger.exception("A page failed")
-        st.error(plain(_unforeseen(error)))
-
-
-def _unforeseen(error: Exception) -> str:
-    return (
-        f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not yours. "
-        "Choose other filters or another page; the server's log has the details to report."
-    )
+        st.error(
+            plain(
+                f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not "
+                "yours. Choose other filters or another page; the server's log has the details to "
+                "report."
+            )
+        )
 
 
 def _enter() -> None:
@@ -72,6 +71,11 @@ def _refused(refusal: Refused, _: ModuleType) -> None:
         _log_out()
     else:
         st.link_button("Open again", links.address())
+
+
+def _log_out() -> None:
+    if st.button("Log out", key="log-out"):
+        st.logout()
 
 
 def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
@@ -110,20 +114,9 @@ def _draw(user: User) -> None:
                 "Newer results are being read. They are shown at a click once they are there."
             )
         links.share()
-        _account(user)
-
-
-def _account(user: User) -> None:
-    """Draw who is logged in; nothing where there is no login."""
-    if configured_login() is None:
-        return
-    st.caption(f"{plain(user.name)}, {user.role}")
-    _log_out()
-
-
-def _log_out() -> None:
-    if st.button("Log out", key="log-out"):
-        st.logout()
+        if configured_login() is not None:
+            st.caption(f"{plain(user.name)}, {user.role}")
+            _log_out()
 
 
 if __name__ == "__main__":

@@ -75,7 +75,6 @@ class Gate:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what may come in; answer the rest."""
         answer = None
         if scope["type"] in ("http", "websocket"):
             visit = HTTPConnection(scope)
@@ -180,7 +179,6 @@ def log_in(visit: Request) -> Response:
 
 
 def _ways(refusal: Refused) -> str:
-    """Return the buttons that lead in, one for each provider, or out."""
     if isinstance(refusal, NotAllowed):
         return _way("Log out", "/auth/logout")
     login = configured_login() if isinstance(refusal, LoginNeeded) else None
@@ -223,7 +221,6 @@ class Headers:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on, and what is answered back with the headers."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] in _STARTS:

@@ -94,7 +94,6 @@ def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list
 
 
 def _held(name: str) -> set[str]:
-    """Return what a widget of this name shows, as text."""
     value = st.session_state.get(name, ())
     values = value if isinstance(value, (list, tuple)) else (value,)
     return {text for each in values for text in (str(each), _number(str(each)))}

@@ -101,7 +101,6 @@ class Quotas:
         self._ledger = Ledger()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is within the limits; answer the rest with one sentence."""
         what = _counted(scope)
         if what is None:
             await self._app(scope, receive, send)

@@ -20,6 +20,7 @@ from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
 from dashboard.shelf import Shelf
 
+_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
@@ -30,10 +31,12 @@ def html(report: Report) -> str:
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     charts = [figure for section in report.sections for figure in section.figures]
+    drawn = [vega_lite(_drawn(figure)) for figure in charts]
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         report=report,
         charts=charts,
-        specs=_specs(charts),
+        # JSON that cannot end the script it stands in.
+        specs=json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c"),
         library=library().result() if charts else "",
     )
 
@@ -45,21 +48,12 @@ def library() -> "Future[str]":
     It is put together for seconds, during which nothing else of its process runs: so in a process
     of its own. Whoever will want a report asks for it first, and goes on.
     """
-    return ThreadPoolExecutor(1).submit(_bundle)
 
+    def bundle() -> str:
+        words = [sys.executable, "-c", _BUNDLE]
+        return subprocess.run(words, check=True, capture_output=True).stdout.decode()
 
-def _bundle() -> str:
-    words = [sys.executable, "-c", _BUNDLE]
-    return subprocess.run(words, check=True, capture_output=True).stdout.decode()
-
-
-_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
-
-
-def _specs(charts: list[Figure]) -> str:
-    """Return the charts as JSON that cannot end the script it stands in."""
-    text = json.dumps([vega_lite(_drawn(figure)) for figure in charts], separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return ThreadPoolExecutor(1).submit(bundle)
 
 
 def _drawn(figure: Figure) -> Drawing:
@@ -67,9 +61,6 @@ def _drawn(figure: Figure) -> Drawing:
         return specification(heat_map(figure.decision))
     view = LineView(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))
-
-
-# --- The button that makes a report of the view; the file is made when it is clicked.
 
 
 def report_button(shelf: Shelf, question: Question, subject: str) -> None:

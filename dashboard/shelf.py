@@ -109,8 +109,8 @@ def open_shelf(root: Path | None = None) -> Shelf:
 
 def frame(rows: pa.Table) -> pd.DataFrame:
     """Return the rows of a query as a frame of pandas."""
-    found: pd.DataFrame = rows.to_pandas()
-    return found
+    known: pd.DataFrame = rows.to_pandas()
+    return known
 
 
 def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked) -> Said:
@@ -175,9 +175,15 @@ class Turn:
         threading.Thread(target=self._prepare, args=(newest,), daemon=True).start()
 
     def _prepare(self, new: Shelf) -> None:
+        """Answer of the newest generation what was asked of the one that is shown."""
         began = time.monotonic()
         try:
-            self._answer(new)
+            whole = (self._shown.with_excluded(), new.with_excluded())
+            for known, coming in {(self._shown, new), whole}:
+                for each in known.kept.recent(_RECENT_S):
+                    # Whoever asks on a page is told the error there.
+                    with contextlib.suppress(Exception):
+                        coming.kept.get(each.key, each.make, coming)
         finally:
             with self._guard:
                 if self._coming is new:
@@ -186,17 +192,6 @@ class Turn:
                 self._rests_until = ended + (ended - began)
             # What was made of the generation before is large, and in cycles.
             gc.collect()
-
-    def _answer(self, new: Shelf) -> None:
-        """Answer of the newest generation what was asked of the one that is shown."""
-        for known, coming in {
-            (self._shown, new),
-            (self._shown.with_excluded(), new.with_excluded()),
-        }:
-            for one in known.kept.recent(_RECENT_S):
-                # Whoever asks on a page is told the error there.
-                with contextlib.suppress(Exception):
-                    coming.kept.get(one.key, one.make, coming)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -164,7 +164,6 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
 
 
 def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
-    """Yield each arm with its change in the given line at each load."""
     for arm in setting.arms:
         for change in arm.changes:
             if change.line == line:
@@ -197,7 +196,6 @@ def _value_rows(setting: Setting, view: LineView, places: LoadPlaces) -> Iterato
 
 
 def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[Any, ...]:
-    """Return the row of one side: 0 for the reference, 1 for the arm."""
     span = (one.reference, one.arm)[side]
     number = f",.{METRICS[one.metric].decimals}f"
     told = f"repeats {span.low:{number}} to {span.high:{number}}"

@@ -334,7 +334,6 @@ def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
 
 
 def _front(group: Sequence[FrontPoint]) -> str:
-    """Say which arms have points on the front, most points first."""
     on = [point for point in group if point.dominated_by is None]
     paths = pd.Series([point.path for point in on]).value_counts()
     names = [f"{path} ({times})" for path, times in paths.items()]

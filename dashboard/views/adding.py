@@ -87,7 +87,6 @@ def stated(
 
 
 def _arm_boxes(file: Any, guess: Guess) -> Guess:
-    """Draw the boxes of one file: its arm and how many tokens it drafts."""
     arm, k = st.columns([4, 1], vertical_alignment="bottom")
     methods = list(_ARMS)
     if guess.method is not None and guess.method not in methods:
@@ -356,7 +355,6 @@ def _read(reports: Sequence[Report]) -> Uploaded:
 
 
 def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]) -> Made:
-    """Return ``make(reports)``, kept in the session until the reports are others."""
     kept = st.session_state.get(f"{_KEPT}: {name}")
     if kept is None or kept[0] != reports:
         kept = (reports, make(reports))
@@ -366,7 +364,6 @@ def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]
 
 
 def _keep(shelf: Shelf, reports: list[Report]) -> None:
-    """Take the files into the warehouse, since an editor asks for it."""
     user = require_editor()
     rejections = keep(reports, Path(shelf.root))
     show_newest()

@@ -125,7 +125,6 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGenerator) -> None:
-    """Draw what there is to say of the chosen traffic."""
     question = choice.question
     sheet = _sheet(shelf, question, counted, (choice.about, choice.traffic))
     row = sheet.row
@@ -196,7 +195,6 @@ def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
 
 
 def _choose() -> None:
-    """Put the point that was clicked into the box below, which is what the link holds."""
     picked = st.session_state["front"]["selection"].get(CHOSEN)
     if picked:
         st.session_state[POINT] = picked[0][POINT]
@@ -270,7 +268,6 @@ def paying(
 
 
 def _price_list() -> None:
-    """Draw the price list: one row per price, with its date and source."""
     header = (
         "name",
         "hardware",
@@ -385,7 +382,6 @@ def _targets(shelf: Shelf, scope: Filters, wanted: str | None, paid: Paying) -> 
 
 
 def _ask_for() -> None:
-    """Make the chosen bound the page's service level."""
     st.session_state["draft_slo"] = st.session_state["offered_bound"] or ""
 
 
@@ -412,7 +408,6 @@ def _strips(drawings: dict[str, Drawing], settings: int) -> None:
 
 
 def _file_rows(found: Capacity) -> pd.DataFrame:
-    """Return every load of every arm, unrounded."""
     about: list[str | list[str]] = [
         "arm_label", "model", "dataset", "gpu", "tensor_parallel_size", "evidence",
     ]  # fmt: skip

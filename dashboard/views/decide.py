@@ -120,7 +120,6 @@ def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> No
 
 
 def _none(shelf: Shelf, question: Question) -> None:
-    """Say why nothing is decided, and what has no partner."""
     st.header(plain(_UNKNOWN))
     if not ask(shelf, measured, question.filters):
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
@@ -204,7 +203,6 @@ def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> di
 
 
 def _details(shelf: Shelf, decision: ChosenDecision) -> None:
-    """Draw every part, folded; then the files."""
     overview, one = decision.overview, decision.one
     drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
     changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
@@ -260,7 +258,6 @@ def _which_k(shelf: Shelf, one: Decision, drawing: Drawing) -> None:
 
 
 def _field_clicked() -> None:
-    """Put the field that was clicked into the box below, which is what the link holds."""
     picked = st.session_state["map"]["selection"].get(charts.CHOSEN)
     if picked:
         st.session_state[SQUARE] = picked[0][charts.FIELD]

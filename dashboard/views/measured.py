@@ -205,7 +205,6 @@ def _badges(setting: Setting) -> list[str]:
 def _figure(
     shelf: Shelf, question: Question, setting: Setting, arm: str, again: Mapping[str, str]
 ) -> None:
-    """Draw a figure of the study: each metric with its own statistic."""
     figure = again["chart"]
     names = [each.name for each in setting.arms]
     seen: tuple[str, ...] = (arm,)
@@ -283,7 +282,6 @@ def _metric_and_view() -> tuple[Line, bool]:
 
 
 def _alt(setting: Setting, view: LineView) -> str:
-    """Describe a chart in words for those who do not see it."""
     text = charts.answer(setting, view.line, view.seen[0])
     return f"{words.with_unit(*view.line)} over the load on {setting.name}: {text}."
 
@@ -292,7 +290,6 @@ def _alt(setting: Setting, view: LineView) -> str:
 def _drawing(
     shelf: Shelf, question: Question, name: str, view: LineView, beside: tuple[str, ...] = ()
 ) -> Drawing:
-    """Return the chart of a setting, by its name."""
     settings = {each.name: each for each in ask(shelf, compare, question).settings}
     others = [settings[other] for other in beside if other != name]
     return specification(over_load(settings[name], view, others))
@@ -302,7 +299,6 @@ def _drawing(
 
 
 def _one_pair(shelf: Shelf, comparison: Comparison, setting: Setting) -> None:
-    """Draw what differs between two cells, and how their single requests fared."""
     named = {pair.name: pair for pair in pairs(comparison, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     follow_first("pair", list(named))

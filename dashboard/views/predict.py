@@ -172,7 +172,6 @@ def _chosen(kept: dict[str, Family], offer: SubjectOffer) -> tuple[Family, str] 
 
 
 def _controls(reach: Reach) -> Asked:
-    """Ask for K, load, acceptance and lengths."""
     left, right = st.columns(2)
     k = left.select_slider(
         "Draft tokens K (0: no drafts)", reach.ks, reach.start[0], key="k", bind="query-params"
@@ -241,7 +240,6 @@ def _drawn(shelf: Shelf, fitted: Fitted, given: Asked, words: tuple[str, str]) -
 
 
 def _draft(drafts: tuple[Accepted, ...], family: Family, note: str) -> Drawing:
-    """Draw how good the draft is: one chart, a line per dataset."""
     ks = sorted({draft.k for draft in drafts}, reverse=True)
     st.subheader("How good is the draft?", help=_DRAFT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -276,7 +274,6 @@ def _in_numbers(forecasts: Answer) -> None:
 
 
 def _trust(forecasts: Answer, sheet: ForecastSheet) -> None:
-    """Draw how far predictions of withheld points were off."""
     for line in forecasts.trust:
         st.caption(plain(line))
     st.vega_lite_chart(

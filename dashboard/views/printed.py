@@ -125,7 +125,6 @@ def render(study: Study, top: DeltaGenerator) -> None:
 
 
 def _alt(plot: Plot) -> str:
-    """Describe a chart in words for those who do not see it."""
     values = "; ".join(f"{value.arm}, {value.of}: {value.text}" for value in plot.values)
     return f"{plot.name} in {plot.unit}, {BADGE}: {values}. {'; '.join(plot.notes)}"
 

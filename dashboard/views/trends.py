@@ -194,7 +194,6 @@ def drawing(
 def _series(
     shelf: Shelf, watching: Watching, known: WatchedTrend, controls: Sequence[DeltaGenerator]
 ) -> None:
-    """Draw the chosen series, the worst by default."""
     follow_first("line", list(known.places))
     metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")
     places = known.places[metric]
@@ -323,7 +322,6 @@ def _search(root: str, filters: Filters, boards: tuple[board.Board, ...]) -> Non
 
 
 def _one_search(root: str, filters: Filters) -> None:
-    """Draw what is known of each candidate, what comes next, what was promised and proven."""
     boards = {str(each.told.study): each for each in _searches(root, filters)}
     if not boards:
         return

@@ -87,7 +87,6 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 
 @cached
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
-    """Return panel -> its chart, all on one scale."""
     known = ask(shelf, read.marks, pick, filters, most)
     if not known.panels:
         return {}
@@ -132,7 +131,6 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
 def _drawn(
     place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: Panel
 ) -> list[Clicked]:
-    """Return the marks that are clicked in a chart."""
     event = place.vega_lite_chart(
         drawing,
         on_select="rerun",
@@ -147,7 +145,6 @@ def _drawn(
 def _cells(
     shelf: Shelf, filters: Filters, which: int, pick: Pick, marks: tuple[Clicked, ...]
 ) -> None:
-    """Draw the cells behind the chart, or behind the marks that are clicked."""
     if marks:
         st.markdown("The cells behind the marks that are clicked:")
     else:

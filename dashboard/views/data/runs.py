@@ -106,7 +106,6 @@ def _table(shelf: Shelf, filters: Filters) -> TableRows:
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
-    """Return all the values for a file, under their own names."""
     return pd.DataFrame([{name: getattr(value, name) for name in names} for value in values])
 
 
@@ -169,7 +168,6 @@ def _offered(known: Runs) -> dict[str, Run]:
 
 
 def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
-    """Choose the run and the cell that a link from another page names."""
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
