@@ -15,7 +15,7 @@ from answers.cost.values import Costs, Terms
 from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
 from answers.doors import rows
-from answers.doors.about import ALL
+from answers.doors.parameters import ALL
 from answers.doors.rows import MEDIA, NOT_FRESH, decoded
 from commands.notebook import Answer, Chosen, Compared, Decided, Row
 from warehouse.errors import InvalidInput

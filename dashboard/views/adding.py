@@ -6,7 +6,7 @@ editor asks to keep the files.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,72 +18,75 @@ from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
 from answers.compare import words
 from answers.compare.uploaded import Read, Told, told
-from answers.compare.values import Comparison, Question
+from answers.compare.values import Question
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
 from dashboard.access import may_edit, require_editor
 from dashboard.charts import decide as charts
 from dashboard.charts.spec import specification
+from dashboard.chosen import against, bullets, load_map, paste, tiles
 from dashboard.components import plain, sentence, table, texts
 from dashboard.downloads import charts_menu
-from dashboard.shelf import Shelf, ask
-from dashboard.turnover import show_newest
+from dashboard.shelf import Shelf, ask, show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
-from dashboard.views.decide.details import against, bullets, load_map, paste, tiles
 from warehouse import audit, queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
-# --- What a reader states of dropped files: filled in as guessed, dropdowns for the rest.
-
-
 _ARMS = {
     BASELINE: "Baseline: no speculation", **METHODS, SOME_METHOD: "Speculative, method not stated",
 }  # fmt: skip
 _HINT = "launch=monday\nevidence=gpu"
+_READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "repeat", "completed",
+         "errored")  # fmt: skip
+_TYPES = ("json", "jsonl", "gz", "zst")
+_KEPT = "what was read of the dropped files"
+_APART = (
+    "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
+    "If they are repeats, give all of them the same draft_model under Other facts."
+)
+Made = TypeVar("Made")
+
+# --- What a reader states of dropped files: filled in as guessed, dropdowns for the rest.
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the warehouse knows already, so that the same thing gets the same name."""
-
-    gpus: tuple[str, ...]
-    datasets: tuple[str, ...]
-
-
-def options(reader: Reader) -> Options:
-    """Return the GPUs and datasets that occur."""
-    found: dict[str, set[str]] = {"gpu": set(), "dataset": set()}
-    for row in queries.filter_options(reader).to_pylist():
-        if row["field"] in found and row["value"] != "unknown":
-            found[row["field"]].add(row["value"])
-    return Options(tuple(sorted(found["gpu"])), tuple(sorted(found["dataset"])))
+def known_names(reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Return the GPUs and datasets that the warehouse knows already, so that the same thing gets the
+    same name."""
+    rows = queries.filter_options(reader).to_pylist()
+    return {
+        field: tuple(sorted({row["value"] for row in rows
+                             if row["field"] == field and row["value"] != "unknown"}))
+        for field in ("gpu", "dataset")
+    }  # fmt: skip
 
 
-def stated(files: Sequence[Any], guessed: Sequence[Guess], known: Options) -> tuple[Guess, ...]:
+def stated(
+    files: Sequence[Any], guessed: Sequence[Guess], known: Mapping[str, Sequence[str]]
+) -> tuple[Guess, ...]:
     """Draw the boxes of all files, and return the guesses as the reader left or mended them."""
-    arms = [_arm_boxes(file, one) for file, one in zip(files, guessed, strict=True)]
+    arms = [_arm_boxes(file, guess) for file, guess in zip(files, guessed, strict=True)]
     left, middle, right = st.columns(3)
     with left:
-        gpu = _shared("GPU", "gpu", [one.gpu for one in guessed], known.gpus)
+        gpu = _shared("GPU", "gpu", [guess.gpu for guess in guessed], known["gpu"])
     with middle:
-        dataset = _shared("Dataset", "dataset", [one.dataset for one in guessed], known.datasets)
+        names = [guess.dataset for guess in guessed]
+        dataset = _shared("Dataset", "dataset", names, known["dataset"])
     with right:
-        sizes = [str(one.tensor_parallel_size or "") for one in guessed]
+        sizes = [str(guess.tensor_parallel_size or "") for guess in guessed]
         size = _shared("Tensor parallel size", "tp", sizes, ("1", "2", "4", "8"))
     return tuple(
         replace(
-            one, gpu=gpu or one.gpu, dataset=dataset or one.dataset,
-            tensor_parallel_size=int(size) if size and size.isdigit() else one.tensor_parallel_size,
+            arm, gpu=gpu or arm.gpu, dataset=dataset or arm.dataset,
+            tensor_parallel_size=int(size) if size and size.isdigit() else arm.tensor_parallel_size,
         )
-        for one in arms
+        for arm in arms
     )  # fmt: skip
 
 
 def _arm_boxes(file: Any, guess: Guess) -> Guess:
-    """Draw the boxes of one file: its arm and how many tokens it drafts."""
     arm, k = st.columns([4, 1], vertical_alignment="bottom")
     methods = list(_ARMS)
     if guess.method is not None and guess.method not in methods:
@@ -108,11 +111,11 @@ def _shared(
 ) -> str | None:
     """Draw the box of a fact that all files share; it is left open where the files say different
     ones."""
-    said = list(dict.fromkeys(one for one in guessed if one))
-    choices = list(dict.fromkeys([*said, *known]))
+    stated = list(dict.fromkeys(name for name in guessed if name))
+    choices = list(dict.fromkeys([*stated, *known]))
     chosen: str | None = st.selectbox(
-        label, choices, index=0 if len(said) == 1 else None, key=f"own-{key}",
-        accept_new_options=True, placeholder=", ".join(said) or "unknown",
+        label, choices, index=0 if len(stated) == 1 else None, key=f"own-{key}",
+        accept_new_options=True, placeholder=", ".join(stated) or "unknown",
     )  # fmt: skip
     return chosen
 
@@ -139,41 +142,49 @@ def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
 # --- The verdict on a reader's own files, within the page.
 
 
-_READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "repeat", "completed",
-         "errored")  # fmt: skip
+# --- The verdict on a reader's own files, within the page.
 
 
-def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
+def show(mine: Uploaded, verdict: Told, names: Sequence[str]) -> None:
     """Draw the decision on the files, or why there is none; then what was read."""
-    found = overviews(told.decisions.decisions)
-    for at, overview in enumerate(found):
+    of_files = overviews(verdict.decisions.decisions)
+    for at, overview in enumerate(of_files):
         _decided(overview, at)
-    if not found:
+    if not of_files:
         st.subheader("No verdict on these files")
-        st.info(plain(told.decisions.why_none or ""))
-    if told.comparison.unmatched:
+        st.info(plain(verdict.decisions.why_none or ""))
+    comparison, read = verdict.comparison, () if mine.held is None else mine.held.read
+    if comparison.unmatched:
         st.markdown("**Without a partner**")
-        rows = words.unmatched_rows(_with_names(told.comparison, mine, names))
-        table(texts(words.UNMATCHED_HEADER, rows), "rows")
-    _compared(told)
-    _what_was_read(mine, names)
-    flags = (f"{one.severity}: {one.sentence}" for one in told.flags)
-    bullets(flags)
+        # The names of the files in place of where they lay for a moment.
+        dropped = {cell.file: names[place(cell)] for cell in read}
+        unmatched = (
+            replace(u, path=dropped.get(u.path or "", u.path)) for u in comparison.unmatched
+        )
+        lonely = words.unmatched_rows(replace(comparison, unmatched=tuple(unmatched)))
+        table(texts(words.UNMATCHED_HEADER, lonely), "rows")
+    for setting in comparison.settings:
+        for arm in setting.arms:
+            st.markdown(f"**{plain(words.title(setting, arm, comparison.reference))}**")
+            table(texts(words.LEVEL_HEADER, map(words.level_row, arm.changes)), "lines")
+    st.markdown("**What was read**")
+    rows = [
+        [
+            names[place(cell)], known(cell.model), known(cell.gpu), known(cell.dataset),
+            known(cell.tensor_parallel_size),
+            with_draft(known(cell.arm), cell.draft) if cell.draft is not None else known(cell.arm),
+            known(cell.load and cell.load.text), known(cell.repeat), known(cell.completed),
+            known(cell.errored),
+        ]
+        for cell in read
+    ]  # fmt: skip
+    table(texts(_READ, rows), "cells")
+    bullets(f"{flag.severity}: {flag.sentence}" for flag in verdict.flags)
 
 
-def _with_names(found: Comparison, mine: Uploaded, names: Sequence[str]) -> Comparison:
-    """Return the comparison with the names of the files in place of where they lay for a moment."""
-    read = () if mine.held is None else mine.held.read
-    dropped = {one.file: names[place(one)] for one in read}
-    unmatched = (
-        replace(one, path=dropped.get(one.path or "", one.path)) for one in found.unmatched
-    )
-    return replace(found, unmatched=tuple(unmatched))
-
-
-def refused(mine: Uploaded) -> None:
+def refused(rejections: Sequence[tuple[str, str]]) -> None:
     """Say for each file that was not taken why, in one sentence."""
-    for name, reason in mine.rejections:
+    for name, reason in rejections:
         st.warning(plain(f"{name}: {reason}"))
 
 
@@ -196,41 +207,7 @@ def _decided(overview: Overview, at: int) -> None:
     charts_menu(f"own-results-{at}", {"Load map": drawing})
 
 
-def _compared(told: Told) -> None:
-    """Draw the table of every metric and load of every arm."""
-    for setting in told.comparison.settings:
-        for arm in setting.arms:
-            st.markdown(f"**{plain(words.title(setting, arm, told.comparison.reference))}**")
-            table(texts(words.LEVEL_HEADER, map(words.level_row, arm.changes)), "lines")
-
-
-def _what_was_read(mine: Uploaded, names: Sequence[str]) -> None:
-    st.markdown("**What was read**")
-    rows = [] if mine.held is None else [
-        [
-            names[place(one)], known(one.model), known(one.gpu), known(one.dataset),
-            known(one.tensor_parallel_size), _arm(one),
-            known(one.load and one.load.text), known(one.repeat), known(one.completed), known(one.errored),
-        ]
-        for one in mine.held.read
-    ]  # fmt: skip
-    table(texts(_READ, rows), "cells")
-
-
-def _arm(one: Read) -> str:
-    return known(one.arm) if one.draft is None else with_draft(known(one.arm), one.draft)
-
-
 # --- Add your results: files of one's own, what they are, and the verdict on them.
-
-
-_TYPES = ("json", "jsonl", "gz", "zst")
-_KEPT = "what was read of the dropped files"
-_APART = (
-    "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
-    "If they are repeats, give all of them the same draft_model under Other facts."
-)
-Made = TypeVar("Made")
 
 
 def folded(shelf: Shelf, filters: Filters) -> None:
@@ -270,41 +247,54 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     require_editor()
     names = [file.name for file in files]
     seen = _once("seen", _read, [Report(file.name, file.getvalue()) for file in files])
-    refused(seen)
+    refused(seen.rejections)
     if seen.held is None:
         st.subheader("None of these files holds a result")
         return
-    contents = {place(one): _content(one) for one in seen.held.read}
+    # What each file says of itself, by its last cell.
+    contents = {
+        place(cell): Guess(cell.method, cell.num_speculative_tokens, cell.gpu, cell.dataset,
+                           cell.tensor_parallel_size)
+        for cell in seen.held.read
+    }  # fmt: skip
     there = sorted(contents)
-    known = ask(shelf, options)
-    guessed = _guessed([names[at] for at in there], [contents[at] for at in there], known.datasets)
-    facts = stated([files[at] for at in there], guessed, known)
-    if any(one.method is None for one in facts):
+    known_here = ask(shelf, known_names)
+    mine = [names[at] for at in there]
+    guessed = _guessed(mine, [contents[at] for at in there], known_here["dataset"])
+    facts = stated([files[at] for at in there], guessed, known_here)
+    if any(fact.method is None for fact in facts):
         st.info(
             "Which file is the baseline, and what do the others draft with? Say it of each above: "
             "neither names nor contents tell."
         )
         return
-    read = {at: [one for one in seen.held.read if place(one) == at] for at in there}
-    reported = [contents[at].dataset for at in there]
-    facts = _datasets(read, names, facts, [one.dataset for one in guessed], reported)
-    said = _drafts(read, names, facts)
-    if any(said):
-        st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, said))))))
-    more = known_facts([files[at] for at in there])
-    numbers = [None if _says_repeat(read[at]) else repeat(names[at]) for at in there]
-    reports = [
-        Report(names[at], files[at].getvalue(), (*_facts(one, draft, number), *own_facts))
-        for at, one, draft, number, own_facts in zip(there, facts, said, numbers, more, strict=True)
+    read = {at: [cell for cell in seen.held.read if place(cell) == at] for at in there}
+    # Datasets that names alone tell apart; what the user says stays.
+    by_reports = [
+        fact.dataset == contents[at].dataset for at, fact in zip(there, facts, strict=True)
     ]
+    apart = datasets_apart(_named(read, mine, facts), by_reports)
+    facts = tuple(
+        replace(fact, dataset=with_words(guess.dataset, more))
+        if more and fact.dataset == guess.dataset else fact
+        for fact, guess, more in zip(facts, guessed, apart, strict=True)
+    )  # fmt: skip
+    # The draft of a file that its name alone says, where its report says none.
+    by_name = drafts(_named(read, mine, facts))
+    by_report = [any(cell.draft for cell in cells) for cells in read.values()]
+    own_drafts = [None if r else draft for r, draft in zip(by_report, by_name, strict=True)]
+    if any(own_drafts):
+        apart_names = ", ".join(dict.fromkeys(filter(None, own_drafts)))
+        st.caption(plain(_APART.format(apart_names)))
+    more_facts = known_facts([files[at] for at in there])
+    reports = []
+    for at, fact, draft, own in zip(there, facts, own_drafts, more_facts, strict=True):
+        has_repeat = any(cell.repeat is not None for cell in read[at])
+        number = None if has_repeat else repeat(names[at])
+        reports.append(
+            Report(names[at], files[at].getvalue(), (*_facts(fact, draft, number), *own))
+        )
     _verdict(shelf, filters, reports)
-
-
-def _content(one: Read) -> Guess:
-    """Return what a file says of itself."""
-    return Guess(
-        one.method, one.num_speculative_tokens, one.gpu, one.dataset, one.tensor_parallel_size
-    )
 
 
 def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> list[Guess]:
@@ -315,41 +305,15 @@ def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> l
     return [replace(one, dataset=one.dataset or new) for one, new in zip(both, sets, strict=True)]
 
 
-def _drafts(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
-) -> list[str | None]:
-    """Return the draft of each file that its name alone says; None where its report says one."""
-    stated = (any(cell.draft for cell in cells) for cells in read.values())
-    found = drafts(_named(read, names, facts))
-    return [None if known else draft for known, draft in zip(stated, found, strict=True)]
-
-
-def _datasets(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess],
-    guessed: Sequence[str | None], reported: Sequence[str | None],
-) -> tuple[Guess, ...]:  # fmt: skip
-    """Return the facts with datasets that names alone tell apart; what the user says stays."""
-    by_reports = [one.dataset == said for one, said in zip(facts, reported, strict=True)]
-    apart = datasets_apart(_named(read, names, facts), by_reports)
-    return tuple(
-        replace(one, dataset=with_words(said, words)) if words and one.dataset == said else one
-        for one, said, words in zip(facts, guessed, apart, strict=True)
-    )
-
-
 def _named(
     read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[Named]:
     return [
-        Named(names[at], one.method, one.num_speculative_tokens,
-              (one.dataset, one.gpu, one.tensor_parallel_size,
-               frozenset((cell.model, cell.load) for cell in read[at])))
-        for at, one in zip(read, facts, strict=True)
+        Named(name, fact.method, fact.num_speculative_tokens,
+              (fact.dataset, fact.gpu, fact.tensor_parallel_size,
+               frozenset((cell.model, cell.load) for cell in cells)))
+        for cells, name, fact in zip(read.values(), names, facts, strict=True)
     ]  # fmt: skip
-
-
-def _says_repeat(cells: Sequence[Read]) -> bool:
-    return any(cell.repeat is not None for cell in cells)
 
 
 def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]:
@@ -366,7 +330,7 @@ def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]
 def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
     mine = _once("mine", _read, reports)
     if mine.held is None:
-        refused(mine)
+        refused(mine.rejections)
         return
     left, right = st.columns(2, vertical_alignment="center")
     together_with = left.checkbox(
@@ -375,7 +339,14 @@ def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
     )  # fmt: skip
     if right.button("Keep these files in the warehouse", icon=":material/save:", key="keep"):
         _keep(shelf, reports)
-    show(mine, _told(shelf, filters if together_with else None, mine), [r.name for r in reports])
+    # Computed once for each choice; never in the cache that sessions share.
+    key = (shelf, filters if together_with else None, id(mine))
+    kept = st.session_state.get(f"{_KEPT}: told")
+    if kept is None or kept[0] != key:
+        question = Question(filters if together_with else Filters())
+        kept = (key, told(mine.held, shelf.reader if together_with else None, question))
+        st.session_state[f"{_KEPT}: told"] = kept
+    show(mine, kept[1], [report.name for report in reports])
 
 
 def _read(reports: Sequence[Report]) -> Uploaded:
@@ -384,7 +355,6 @@ def _read(reports: Sequence[Report]) -> Uploaded:
 
 
 def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]) -> Made:
-    """Return ``make(reports)``, kept in the session until the reports are others."""
     kept = st.session_state.get(f"{_KEPT}: {name}")
     if kept is None or kept[0] != reports:
         kept = (reports, make(reports))
@@ -393,29 +363,13 @@ def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]
     return made
 
 
-def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
-    """Return what the files say, computed once for each choice. It is never in the cache that
-    sessions share."""
-    key = (shelf, filters, id(mine))
-    kept = st.session_state.get(f"{_KEPT}: told")
-    if kept is None or kept[0] != key:
-        assert mine.held is not None
-        beside = None if filters is None else shelf.reader
-        kept = (key, told(mine.held, beside, Question(filters or Filters())))
-        st.session_state[f"{_KEPT}: told"] = kept
-    found: Told = kept[1]
-    return found
-
-
 def _keep(shelf: Shelf, reports: list[Report]) -> None:
-    """Take the files into the warehouse, since an editor asks for it."""
     user = require_editor()
-    refused = keep(reports, Path(shelf.root))
+    rejections = keep(reports, Path(shelf.root))
     show_newest()
-    kept = ", ".join(sorted({one.name for one in reports} - {name for name, _ in refused}))
+    kept = ", ".join(sorted({r.name for r in reports} - {name for name, _ in rejections}))
     if kept:
         audit.add(Path(shelf.root), user.name, user.email or None, "keep", kept)
-    for name, reason in refused:
-        st.warning(plain(f"{name}: {reason}"))
-    if not refused:
+    refused(rejections)
+    if not rejections:
         st.success(f"Kept: {len(reports)} files, with the texts they hold, beside the warehouse.")
