@@ -17,8 +17,7 @@ from warehouse.controls import for_terminal
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 
 if TYPE_CHECKING:
-    from commands.notebook import Warehouse
-    from commands.remote import Remote
+    from commands.notebook import RemoteWarehouse, Warehouse
 
 #: name -> (module:attribute, the line that --help prints). The line stands here so that the list
 #: of commands costs no import of pandas, duckdb or streamlit.
@@ -31,50 +30,57 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce": ("runners.reproduce_cli:reproduce", "Measure a kept cell again: does it come out alike?"),
     "cluster": ("runners.cluster_cli:cluster", "Jobs of a study on a cluster: status, cancel, logs."),
     "collect": ("runners.collect_cli:collect_command", "Bring the results of several nodes together."),
-    "verdict": ("commands.verdict:verdict", "Should it be served with speculation? One paragraph."),
+    "verdict": ("commands.decide:verdict", "Should it be served with speculation? One paragraph."),
     "compare": ("commands.compare:compare", "Compare baseline with speculative, matched cells only."),
     "gate": ("commands.gate:gate", "Has anything become worse over nights? Exit status 0, 1 or 2."),
-    "diff": ("commands.diff:diff", "How two cells or runs differ in their configuration."),
+    "diff": ("commands.runs:diff", "How two cells or runs differ in their configuration."),
     "cost": ("commands.cost:cost", "What a million tokens cost, on which basis, and what is saved."),
-    "slo": ("commands.slo:slo", "The largest load of each arm that meets an SLO, and its goodput."),
-    "pareto": ("commands.pareto:pareto", "Throughput per GPU against tokens/s per user."),
+    "slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
+    "pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
     "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
-    "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
+    "tune": ("commands.decide:tune", "The best K of each load as vLLM takes it; methods ranked."),
     "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
     "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
     "serve": ("commands.dashboard:dashboard", "Serve the dashboard and its API, on one port."),
-    "mcp": ("commands.mcp:mcp", "Answer an agent's questions (Model Context Protocol)."),
-    "token": ("commands.token:token", "Personal tokens for programs that ask the API."),
-    "audit": ("commands.audit:audit", "Who noted, excluded, accepted, kept files."),
-    "note": ("commands.note:note", "Write down what a run or a night should be read with."),
-    "exclude": ("commands.exclude:exclude", "Leave runs out of every comparison, with a reason."),
-    "include": ("commands.exclude:include", "Take an excluded run back."),
+    "mcp": ("commands.dashboard:mcp", "Answer an agent's questions (Model Context Protocol)."),
+    "token": ("commands.dashboard:token", "Personal tokens for programs that ask the API."),
+    "audit": ("commands.notes:audit", "Who noted, excluded, accepted, kept files."),
+    "note": ("commands.notes:note", "Write down what a run or a night should be read with."),
+    "exclude": ("commands.notes:exclude", "Leave runs out of every comparison, with a reason."),
+    "include": ("commands.notes:include", "Take an excluded run back."),
     "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
     "report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
     "share": ("commands.share:share", "A report or a read-only bundle for somebody else."),
-    "publish": ("commands.publish:publish", "A signed result set for everybody, with a page to read it."),
-    "verify": ("commands.publish:verify", "Does a published set hold: signature, hashes, numbers, claims?"),
+    "publish": ("commands.share:publish", "A signed result set for everybody, with a page to read it."),
+    "verify": ("commands.share:verify", "Does a published set hold: signature, hashes, numbers, claims?"),
     "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
     "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
 }  # fmt: skip
 
 
-def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse | Remote":
+def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse | RemoteWarehouse":
     """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``; or behind
     the address of a server, ``https://…``, which may ask for a ``token`` (else DRAFTBOARD_TOKEN).
 
     Raises WarehouseMissing where there is none.
     """
     if isinstance(path, str) and path.startswith(("https://", "http://")):
-        from commands.remote import Remote
+        from commands.notebook import RemoteWarehouse
 
-        return Remote(path, token)
+        return RemoteWarehouse(path, token)
     from commands.notebook import Warehouse
     from warehouse.store import Reader, warehouse_path
 
     root = warehouse_path(None if path is None else Path(path))
     with Reader(root):
         return Warehouse(root)
+
+
+def command_named(name: str) -> click.Command:
+    """Return the command of that name, imported now. KeyError where there is none."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 class LazyGroup(click.Group):
@@ -84,11 +90,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        return command_named(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

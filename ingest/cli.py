@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.deriving import derive_new_facts
+from commands.intake import derive_new_facts
 from commands.output import progress
 from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey

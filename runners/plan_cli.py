@@ -93,14 +93,13 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
 
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
-    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
-    found = survey()
-    node = _node(laid_out, given["gpus"], given["parallel"], found)
     assumed = Assumed(given["seconds_per_request"])
-    costs = estimate(laid_out, read_recorded(results), assumed, node)
+    laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        said = _as_json(laid_out, costs, written, found) | {"unlike": _unlike(laid_out, results)}
+        said = _as_json(laid_out, costs, written, found) | {
+            "unlike": measured_otherwise(laid_out, results)
+        }
         click.echo(json_text(said))
         return
     show_table(
@@ -118,6 +117,22 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     if commands:
         for label, words in written:
             click.echo(f"\n# {label}\n{shlex.join(words)}")
+
+
+def planned(
+    study: Path,
+    results: Path | None = None,
+    assumed: Assumed | None = None,
+    gpus: int | None = None,
+    servers: int | None = None,
+) -> tuple[Plan, Estimate, Survey]:
+    """Return the plan of a study, what it costs, and the GPUs that are here. ``gpus``, ``servers``: of
+    the node, and how many of them side by side; else as the study's price and this machine say."""
+    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
+    found = survey()
+    node = _node(laid_out, gpus, servers, found)
+    costs = estimate(laid_out, read_recorded(results), assumed or Assumed(), node)
+    return laid_out, costs, found
 
 
 def _node(laid_out: Plan, gpus: int | None, servers: int | None, found: Survey) -> Node:
@@ -148,7 +163,7 @@ def _as_json(laid_out: Plan, costs: Estimate, written: Written, found: Survey) -
     }
 
 
-def _unlike(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
+def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
     """Return in what earlier results differ from what this study would measure now."""
     if results is None:
         return ()
