@@ -49,7 +49,7 @@ def share(
             )
         from draftboard import command_named
 
-        ctx.invoke(command_named("report"), warehouse=warehouse, out=out, **given)
+        ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
         return
     from warehouse.store import warehouse_path
     from warehouse.store_bundle import bundle

@@ -348,7 +348,7 @@ def report(night: NightRun) -> StageEnd:
     settings = night.settings
     link = ("--link", settings.link) if settings.link else ()
     ended = night.start("report", partial(
-        _command, "report", "--warehouse", str(settings.warehouse),
+        _command, "share", "report", "--warehouse", str(settings.warehouse),
         "--study", night.folder.study, "--out", str(night.folder.report), *link,
     ))  # fmt: skip
     if ended.status == 0:
