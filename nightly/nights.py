@@ -260,6 +260,7 @@ def plain(value: Any) -> Any:
     """Return a value as JSON keeps it."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
+    value = value.item() if hasattr(value, "item") else value
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from answers.trend import words as trend_words
 from answers.trend.answer import Line, Trend
-from answers.trend.plain import plain as without_numpy
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
 from warehouse.nights import STAMP, Changed, NightSummary, Part, Regression, Verdict, folder
@@ -89,8 +88,8 @@ def _regression(line: Line) -> Regression:
     changed = [
         Changed(
             field=change.field,
-            before=plain(without_numpy(change.before)),
-            after=plain(without_numpy(change.after)),
+            before=plain(change.before),
+            after=plain(change.after),
         )
         for change in line.changed
     ]
@@ -104,7 +103,7 @@ def _regression(line: Line) -> Regression:
 
 
 def _about(line: Line) -> dict[str, Any]:
-    return {name: without_numpy(value) for name, value in line.about}
+    return {name: plain(value) for name, value in line.about}
 
 
 def identity(regression: Regression) -> str:
