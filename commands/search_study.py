@@ -190,16 +190,15 @@ def write_proof(study: Path, name: str, arms: Sequence[Winner], repeats: int) ->
     baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
     wanted = [baseline, *(_proven_arm(said["arms"], one) for one in arms)]
     try:
-        ending, known = _ending(study, [arm["name"] for arm in wanted])
+        path, ending, repeated = _place_of_proof(study, [arm["name"] for arm in wanted])
         text = yaml.safe_dump(
             said | {
-                "name": f"{name}-{ending}", "repeats": max(repeats, known), "arms": wanted,
+                "name": f"{name}-{ending}", "repeats": max(repeats, repeated), "arms": wanted,
                 # Arms have other names here.
                 "datasets": [_without(dataset, "arms") for dataset in said["datasets"]],
             },
             sort_keys=False, allow_unicode=True,
         )  # fmt: skip
-        path = _named(study, ending)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.touch()
             shutil.copymode(study, path)  # It may hold what others shall not read.
@@ -212,22 +211,18 @@ def write_proof(study: Path, name: str, arms: Sequence[Winner], repeats: int) ->
     return f"{name}-{ending}", path
 
 
-def _named(study: Path, ending: str) -> Path:
-    return study.with_name(f"{study.stem}-{ending}.yaml")
-
-
-def _ending(study: Path, arms: list[str]) -> tuple[str, int]:
-    """Return how the study of these arms' proof ends, the first that is free or is theirs, and the
-    repeats that it has."""
+def _place_of_proof(study: Path, arms: list[str]) -> tuple[Path, str, int]:
+    """Return the file of these arms' proof, the first that is free or is theirs, how its name ends, and
+    the repeats that it has."""
     for turn in itertools.count(1):
         ending = "proof" if turn == 1 else f"proof-{turn}"
-        path = _named(study, ending)
+        path = study.with_name(f"{study.stem}-{ending}.yaml")
         if not path.exists():
             break
         there = yaml.safe_load(path.read_text(encoding="utf-8"))
         if [arm["name"] for arm in there["arms"]] == arms:
-            return ending, int(there.get("repeats", 0))
-    return ending, 0
+            return path, ending, int(there.get("repeats", 0))
+    return path, ending, 0
 
 
 def _proven_arm(arms: list[dict[str, Any]], winner: Winner) -> dict[str, Any]:
@@ -300,22 +295,24 @@ def _said(folder: Path) -> dict[str, Any]:
 # --- What the drops of a search say before anything is ingested: good cells, and who is out, why.
 
 
-def good(folder: Path) -> Iterator[Path]:
-    """Yield the records of the good cells in the folder of a study."""
-    found = folder.glob("*/tp*/*/c*/record.json")
-    return (path for path in found if failed_of(path.parent.name) is None)
+def good_cells(folder: Path) -> set[str]:
+    """Return the cells of the plan that are good in the folder of a study, ``draft-k3/tp1/code/c16-r0``."""
+    return {
+        "/".join(path.parts[-5:-1]).partition("@")[0]
+        for path in folder.glob("*/tp*/*/c*/record.json")
+        if failed_of(path.parent.name) is None
+    }
 
 
 def given_up(folder: Path, attempts: int) -> tuple[Out, ...]:
     """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
-    done = {key_of(path) for path in good(folder)}
+    done = good_cells(folder)
     found: dict[str, Out] = {}
-    for path, name, attempt in _failed(folder):
-        cell = _key(path.parent.with_name(name)) if name else ""
+    for record, cell, attempt in _failed(folder):
         if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
-            why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
+            why = record.get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
             found[arm] = Out(arm, f"{where}: {why}")
     return tuple(found.values())
@@ -325,29 +322,20 @@ def lost_min(folder: Path) -> float:
     """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
     to the end of the last: they are spent like those of good ones."""
     spans: dict[tuple[str, int], list[datetime]] = {}
-    for path, _, attempt in _failed(folder):
-        said = json.loads(path.read_bytes())
-        told = [said.get(name) for name in ("started_at", "ended_at")]
-        moments = [datetime.fromisoformat(one) for one in told if isinstance(one, str)]
-        spans.setdefault((str(said.get("launch")), attempt), []).extend(moments)
-    return sum((max(one) - min(one)).total_seconds() / 60 for one in spans.values() if one)
+    for record, _, attempt in _failed(folder):
+        stated = (record.get("started_at"), record.get("ended_at"))
+        moments = [datetime.fromisoformat(text) for text in stated if isinstance(text, str)]
+        spans.setdefault((str(record.get("launch")), attempt), []).extend(moments)
+    return sum((max(span) - min(span)).total_seconds() / 60 for span in spans.values() if span)
 
 
-def _failed(folder: Path) -> Iterator[tuple[Path, str, int]]:
-    """Yield the records of failed cells, the names of their cells' folders, and which attempts they
-    were."""
+def _failed(folder: Path) -> Iterator[tuple[dict[str, Any], str, int]]:
+    """Yield the records of failed cells, which cells of the plan they are, and which attempts."""
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
-        yield path, *(failed_of(path.parent.name) or ("", 0))
-
-
-def key_of(record: Path) -> str:
-    """The cell of the plan that a record is of."""
-    return _key(record.parent).partition("@")[0]
-
-
-def _key(folder: Path) -> str:
-    """``draft-k3/tp1/code/c16-r0`` of the folder of a cell."""
-    return "/".join(folder.parts[-4:])
+        attempt = failed_of(path.parent.name)
+        if attempt is not None:
+            cell = "/".join((*path.parts[-5:-2], attempt[0]))
+            yield json.loads(path.read_bytes()), cell, attempt[1]
 
 
 # --- The search itself: what comes next follows from its drops.
@@ -380,7 +368,7 @@ def _gated(task: SearchTask, study: Planned) -> None:
     there is one; also at those that were measured before this command began."""
     if task.check is not None:
         drops = task.drops(study.study)
-        measured = {key_of(path).partition("/")[0] for path in good(drops)}
+        measured = {key.partition("/")[0] for key in good_cells(drops)}
         for arm in sorted(measured - {study.arms[0].label}):
             check(drops / arm, task.check)
 
@@ -404,7 +392,7 @@ def look(task: SearchTask, study: Planned, terms: Terms) -> Live:
     """Return what the drops so far tell, and what comes next."""
     drops = task.drops(study.study)
     out = given_up(drops, study.attempts)
-    if not any(good(drops)):
+    if not good_cells(drops):
         return live(None, study, terms, out, lost_min(drops))
     _ingest(drops, task.warehouse)
     with closing(Reader(task.warehouse)) as reader:
@@ -466,7 +454,7 @@ def _measure(task: SearchTask, study: Planned, orders: Sequence[Order]) -> None:
     """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
     arm is not out: what comes next would be the same launch again."""
     drops = task.drops(study.study)
-    before = {key_of(path) for path in good(drops)}
+    before = good_cells(drops)
     keys = {}
     for order in orders:
         # All loads of some datasets.
@@ -474,7 +462,7 @@ def _measure(task: SearchTask, study: Planned, orders: Sequence[Order]) -> None:
         own = study.cells[order.launch_id]
         keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
     status = _run(task, task.study, [key for own in keys.values() for key in own])
-    done = {key_of(path) for path in good(drops)} - before
+    done = good_cells(drops) - before
     out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
     for order in orders:
         if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:

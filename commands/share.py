@@ -40,7 +40,7 @@ def share(
     the texts of prompts, outputs and errors. With Draftboard installed, anybody opens it with:
     draftboard dashboard --warehouse FOLDER
 
-    Example: draftboard share --study nightly --out for-the-board
+    Example: draftboard share bundle --study nightly --out for-the-board
     """
     if out.suffix.lower() in (".html", ".htm"):
         if with_texts:
