@@ -15,7 +15,6 @@ from answers.decide.values import Question
 from answers.trend import read
 from answers.trend.answer import Line, Trend, trend
 from answers.trend.plain import as_json as as_json_object
-from commands import gate_files
 from commands.options import (
     author_option,
     filter_options,
@@ -74,6 +73,8 @@ def gate(
         root = warehouse_path(warehouse)
         filters, since = filters_from(given), given["since"]
         found = judge(root, filters, since, max_regression, given["otava"])
+        if given["junit"] or given["sarif"]:
+            from commands import gate_files
         if given["junit"] is not None:
             _write(given["junit"], gate_files.junit(found))
         if given["sarif"] is not None:
@@ -152,6 +153,8 @@ def _write(path: Path, text: str) -> None:
 
 def _comment(found: Trend, root: Path, filters: Filters) -> None:
     """Comment on the pull request. The gate's exit status stands, whatever becomes of the comment."""
+    from commands import gate_files
+
     try:
         there = gate_files.pull_request()
         with Reader(root) as reader:

@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from analysis.matching.difference import differences
-from answers.doors.rows import nested_json
 from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
 from commands.output import ends_of_paths, show_table, width
 from warehouse import queries
@@ -58,6 +56,9 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
+        # Many libraries come with it, and the table needs none of them.
+        from answers.doors.rows import nested_json
+
         click.echo(json_text([nested_json(row) for row in rows], indent=1))
     elif not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
@@ -101,6 +102,8 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
 
     Example: draftboard diff laptop-lab/baseline/tp1/code/c1-r0 laptop-lab/draft-k3/tp1/code/c1-r0
     """
+    from analysis.matching.difference import differences
+
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()
         started = {

@@ -4,17 +4,19 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from answers.trend import words as trend_words
-from answers.trend.answer import Line, Trend
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
 from warehouse.nights import STAMP, Changed, NightSummary, Part, Regression, Verdict, folder
 from warehouse.secrets.values import scrub
 from warehouse.store_cache import changed_aside
+
+if TYPE_CHECKING:
+    from answers.trend.answer import Line, Trend
 
 # --- What the gate judged, as a summary keeps it and a message tells it.
 
@@ -58,7 +60,7 @@ def read_judgement(path: Path) -> Judgement | None:
         return None
 
 
-def judgement(trend: Trend) -> Judgement:
+def judgement(trend: "Trend") -> Judgement:
     """Return what a night keeps of a trend."""
     statuses = [line.status for line in trend.lines]
     worse = [_regression(line) for line in trend.lines if line.status == "regression"]
@@ -73,7 +75,7 @@ def judgement(trend: Trend) -> Judgement:
     )  # fmt: skip
 
 
-def _decline(line: Line) -> Decline:
+def _decline(line: "Line") -> Decline:
     assert line.drift is not None
     about, series = _about(line), line.assessed.series
     return Decline(
@@ -83,7 +85,7 @@ def _decline(line: Line) -> Decline:
     )  # fmt: skip
 
 
-def _regression(line: Line) -> Regression:
+def _regression(line: "Line") -> Regression:
     assessed = line.assessed
     changed = [
         Changed(
@@ -102,7 +104,7 @@ def _regression(line: Line) -> Regression:
     })  # fmt: skip
 
 
-def _about(line: Line) -> dict[str, Any]:
+def _about(line: "Line") -> dict[str, Any]:
     return {name: plain(value) for name, value in line.about}
 
 
