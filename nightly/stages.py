@@ -112,6 +112,8 @@ class NightRun:
             process.start()
             writer.close()
             try:
+                with contextlib.suppress(EOFError):
+                    reader.recv()  # It begins now, and from now on it ends when this process does.
                 self.keep(child=_child_of(process))
                 while process.is_alive():
                     process.join(_STEP_S)
@@ -160,6 +162,7 @@ def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: i
     with log.open("ab") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    answers.send("begun")
     try:
         answers.send(work())
     except DraftboardError as error:
