@@ -248,7 +248,7 @@ def _run(
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
     """Take in the files; ``agreed``: facts of some of them beside the options."""
-    from commands.deriving import derive_new_facts
+    from commands.intake import derive_new_facts
     from ingest.discovery import find_units
     from ingest.model import Unit
     from ingest.pipeline import ingest_each, read_again, with_facts

@@ -197,7 +197,7 @@ def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
         failed = Failure(cell="c", said=text)
         one = night(stages=(stage,), failures=(failed,), started=datetime.now(UTC))
         write_night(run.root, one)
-        found = events(one, None, messages.Outbox().told, "")
+        found = events(one, None, messages.Outbox(), "")
         box = messages.queued(messages.Outbox(), found, ["x"], "n")
         assert box.waiting
         messages.write(run.root, one.study, box)

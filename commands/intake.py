@@ -1,14 +1,40 @@
-"""What a command does when it has changed what comparisons stand on."""
+"""Results that a command takes into a warehouse itself, and what is derived when results change."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warehouse.errors import DraftboardError
+
+if TYPE_CHECKING:
+    from ingest.pipeline import IngestOutcome
 
 #: With fewer cells computing the facts anew costs less than importing what derives them.
 LEAST_CELLS = 1000
 
 
+def take_in(
+    paths: Sequence[Path], root: Path, *, keep_text: bool = False, rebuild: bool = False
+) -> "IngestOutcome":
+    """Take what lies in ``paths`` into the warehouse at ``root``, as `draftboard ingest` does without
+    other options. ``rebuild``: what the warehouse held before counts no more."""
+    from ingest.discovery import find_units
+    from ingest.model import Options
+    from ingest.pipeline import ingest_units
+    from warehouse.store import open_writer
+
+    with open_writer(
+        root, on_wait=lambda told: click.echo(told, err=True), rebuild=rebuild
+    ) as store:
+        outcome = ingest_units(find_units(paths), store, Options(keep_text=keep_text))
+    derive_new_facts(root)
+    return outcome
+
+
 def derive_facts(root: Path) -> None:
     """Derive the facts of the studies that changed, where the warehouse is large."""
-    from warehouse.errors import DraftboardError
     from warehouse.store import cells_held
 
     if cells_held(root) < LEAST_CELLS:
