@@ -7,6 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,64 +18,85 @@ from warehouse.controls import for_terminal
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 
 if TYPE_CHECKING:
-    from commands.notebook import Warehouse
-    from commands.remote import Remote
+    from commands.notebook import RemoteWarehouse, Warehouse
 
-#: name -> (module:attribute, the line that --help prints). The line stands here so that the list
-#: of commands costs no import of pandas, duckdb or streamlit.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "ingest": ("ingest.cli:ingest", "Take reports and result drops into the warehouse."),
-    "runs": ("commands.runs:runs", "List what the warehouse holds."),
-    "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
-    "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
-    "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
-    "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
-    "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs."),
-    "collect": ("commands.running.collect:collect_command", "Bring the results of several nodes together."),
-    "verdict": ("commands.verdict:verdict", "Should it be served with speculation? One paragraph."),
-    "compare": ("commands.compare:compare", "Compare baseline with speculative, matched cells only."),
-    "gate": ("commands.gate:gate", "Has anything become worse over nights? Exit status 0, 1 or 2."),
-    "diff": ("commands.diff:diff", "How two cells or runs differ in their configuration."),
-    "cost": ("commands.cost:cost", "What a million tokens cost, on which basis, and what is saved."),
-    "slo": ("commands.slo:slo", "The largest load of each arm that meets an SLO, and its goodput."),
-    "pareto": ("commands.pareto:pareto", "Throughput per GPU against tokens/s per user."),
-    "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
-    "tune": ("commands.tune:tune", "The best K of each load as vLLM takes it; methods ranked."),
-    "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
-    "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
-    "serve": ("commands.dashboard:dashboard", "Serve the dashboard and its API, on one port."),
-    "mcp": ("commands.mcp:mcp", "Answer an agent's questions (Model Context Protocol)."),
-    "token": ("commands.token:token", "Personal tokens for programs that ask the API."),
-    "audit": ("commands.audit:audit", "Who noted, excluded, accepted, kept files."),
-    "note": ("commands.note:note", "Write down what a run or a night should be read with."),
-    "exclude": ("commands.exclude:exclude", "Leave runs out of every comparison, with a reason."),
-    "include": ("commands.exclude:include", "Take an excluded run back."),
-    "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
-    "report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
-    "share": ("commands.share:share", "A report or a read-only bundle for somebody else."),
-    "publish": ("commands.publish:publish", "A signed result set for everybody, with a page to read it."),
-    "verify": ("commands.publish:verify", "Does a published set hold: signature, hashes, numbers, claims?"),
-    "dashboard": ("commands.dashboard:dashboard", "Open the dashboard on this machine."),
-    "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
+#: heading -> name -> (module:attribute, the line that --help prints). The line stands here so that the
+#: list of commands costs no import of pandas, duckdb or streamlit.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Measure": {
+        "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
+        "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
+        "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
+        "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
+        "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
+        "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
+        "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
+    },
+    "Answer": {
+        "verdict": ("commands.decide:verdict", "Should it be served with speculation? One paragraph."),
+        "compare": ("commands.compare:compare", "Compare baseline with speculative, matched cells only."),
+        "tune": ("commands.decide:tune", "The best K of each load as vLLM takes it; methods ranked."),
+        "cost": ("commands.cost:cost", "What a million tokens cost and what is saved; slo, pareto."),
+        "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
+        "gate": ("commands.gate:gate", "Has anything become worse over nights? Exit status 0, 1 or 2."),
+        "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
+    },
+    "Keep": {
+        "ingest": ("ingest.cli:ingest", "Take reports and result drops into the warehouse."),
+        "runs": ("commands.runs:runs", "What the warehouse holds; diff, note, exclude, include, audit."),
+        "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
+    },
+    "Show and pass on": {
+        "dashboard": ("commands.dashboard:dashboard", "Open the dashboard and its API; token, mcp."),
+        "share": ("commands.share:share", "Pass results on: report, bundle, publish, verify."),
+    },
 }  # fmt: skip
+COMMANDS = {name: known for section in SECTIONS.values() for name, known in section.items()}
+#: The same for commands of two words, which belong to the one that their first word names.
+PARTS: dict[str, tuple[str, str]] = {
+    "cluster collect": ("commands.running.collect:collect_command", "Bring the results of several nodes together."),
+    "cost slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
+    "cost pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
+    "runs diff": ("commands.runs:diff", "How two cells or runs differ in their configuration."),
+    "runs note": ("commands.notes:note", "Write down what a run or a night should be read with."),
+    "runs exclude": ("commands.notes:exclude", "Leave runs out of every comparison, with a reason."),
+    "runs include": ("commands.notes:include", "Take an excluded run back."),
+    "runs audit": ("commands.notes:audit", "Who noted, excluded, accepted, kept files."),
+    "dashboard token": ("commands.dashboard:token", "Personal tokens for programs that ask the API."),
+    "dashboard mcp": ("commands.dashboard:mcp", "Answer an agent's questions (Model Context Protocol)."),
+    "share report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
+    "share bundle": ("commands.share:share", "A read-only folder that opens elsewhere with one command."),
+    "share publish": ("commands.share:publish", "A signed result set for everybody, with a page to read it."),
+    "share verify": ("commands.share:verify", "Does a published set hold: signature, hashes, numbers, claims?"),
+}  # fmt: skip
+#: Old name -> today's. The old ones do what they did.
+OLD = {part.partition(" ")[2]: part for part in PARTS if part != "share bundle"}
+OLD["serve"] = "dashboard"
 
 
-def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse | Remote":
+def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse | RemoteWarehouse":
     """The warehouse at ``path``, else at DRAFTBOARD_WAREHOUSE, else at ``data/warehouse``; or behind
     the address of a server, ``https://…``, which may ask for a ``token`` (else DRAFTBOARD_TOKEN).
 
     Raises WarehouseMissing where there is none.
     """
     if isinstance(path, str) and path.startswith(("https://", "http://")):
-        from commands.remote import Remote
+        from commands.notebook import RemoteWarehouse
 
-        return Remote(path, token)
+        return RemoteWarehouse(path, token)
     from commands.notebook import Warehouse
     from warehouse.store import Reader, warehouse_path
 
     root = warehouse_path(None if path is None else Path(path))
     with Reader(root):
         return Warehouse(root)
+
+
+def command_named(name: str) -> click.Command:
+    """Return the command of that name, imported now. KeyError where there is none."""
+    module, _, attribute = (COMMANDS | PARTS)[name][0].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 class LazyGroup(click.Group):
@@ -84,15 +106,30 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        name = OLD.get(cmd_name, cmd_name)
+        if name not in COMMANDS | PARTS:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command = command_named(name)
+        parts = [f"  draftboard {p}: {PARTS[p][1]}" for p in PARTS if p.startswith(f"{name} ")]
+        if parts:
+            command = copy(command)
+            own = f"{command.epilog}\n\n" if command.epilog else ""
+            command.epilog = own + "\n".join(("\b", "Belongs to it:", *parts))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if " ".join(args[:2]) in PARTS:
+            args = [" ".join(args[:2]), *args[2:]]
+        elif args[0] in OLD:
+            click.echo(f"draftboard {args[0]} is now: draftboard {OLD[args[0]]}", err=True)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for heading, section in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, line) for name, (_, line) in section.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,50 +3,36 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from commands.ours import asked, rejected
+from answers.again import words
+from answers.again.answer import again
+from answers.again.words import Again
+from commands.intake import take_in
+from commands.output import show_table
 from warehouse.errors import InvalidInput
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from answers.again.words import Again
+from warehouse.store import Reader
 
 #: As ``draftboard gate``: fine, something is worse or other, not enough evidence.
 EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
 
 
-def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path]) -> "Again":
+def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path]) -> Again:
     """Ingest these drops and compare them. Raises InvalidInput where one cannot be read."""
-    from answers.again.answer import again
-    from warehouse.store import Reader
-
     with tempfile.TemporaryDirectory(prefix="draftboard-again-") as folder:
         root = Path(folder) / "warehouse"
-        _ingest(root, (original, *siblings, *launches))
+        for rejection in take_in((original, *siblings, *launches), root, keep_text=True).rejected:
+            raise InvalidInput(f"{rejection.path} cannot be compared: {rejection.reason}")
         with Reader(root) as reader:
             return again(reader, str(original), [*map(str, siblings)], [*map(str, launches)])
 
 
-def _ingest(root: Path, drops: Sequence[Path]) -> None:
-    done = asked("ingest", *map(str, drops), "--warehouse", str(root), "--keep-text", "--json")
-    told = rejected(done)
-    if told is None:
-        raise InvalidInput(f"The results cannot be read: {done.stderr.strip()[-300:]}")
-    for one in told:
-        raise InvalidInput(f"{one.path} cannot be compared: {one.reason}")
-
-
-def show(found: "Again", as_json: bool) -> None:
+def show(found: Again, as_json: bool) -> None:
     """Print the answer."""
-    from answers.again import words
-    from answers.again import words as contract
-    from commands.output import show_table
-
     if as_json:
-        click.echo(json_text(contract.as_json(found)))
+        click.echo(json_text(words.as_json(found)))
         return
     click.echo(f"{found.cell}: {found.headline}")
     click.echo(words.stands_on(found))

@@ -1,17 +1,20 @@
 """``draftboard claims``: recompute a table of published figures and flag what does not follow."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from analysis.published.claims import Claims, judge
+from analysis.published.claims_file import read_claims
+from answers.published.checked import checked, here, measured_here
+from answers.published.words import figure, headline_of_claims, in_words
 from commands.options import filter_options, filters_from, json_option, warehouse_option
+from commands.output import show_table
+from warehouse.errors import InvalidInput, WarehouseMissing
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from analysis.published.claims import Claims
-    from warehouse.filters import Filters
+from warehouse.store import Reader, warehouse_path
 
 #: A table that somebody typed; no more is read.
 MOST_BYTES = 10_000_000
@@ -36,12 +39,16 @@ def claims(
 
     Example: draftboard claims examples/claims/published-study.yaml
     """
-    from analysis.published.claims import judge
-    from analysis.published.claims_file import read_claims
-
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
-    judged = _beside(judged, tables.model, warehouse, filters_from(given))
+    try:
+        with Reader(warehouse_path(warehouse)) as reader:
+            found = measured_here(reader, judged, tables.model, filters_from(given))
+            judged = replace(judged, findings=found)
+    except WarehouseMissing:
+        # Where nobody named a warehouse and none is there, the claims stand alone.
+        if warehouse is not None:
+            raise
     if as_json:
         click.echo(json_text(judged.as_json()))
     else:
@@ -49,8 +56,6 @@ def claims(
 
 
 def _text(file: Path) -> str:
-    from warehouse.errors import InvalidInput
-
     try:
         if file.stat().st_size > MOST_BYTES:
             raise InvalidInput(f"{file} is larger than 10 MB: a table of claims is typed by hand.")
@@ -61,42 +66,19 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
-def _beside(
-    judged: "Claims", model: str | None, warehouse: Path | None, filters: "Filters"
-) -> "Claims":
-    """Add our own measurements to the claims; leave them as they are where no warehouse was named
-    and none is there."""
-    from dataclasses import replace
-
-    from answers.published.checked import measured_here
-    from warehouse.errors import WarehouseMissing
-    from warehouse.store import Reader, warehouse_path
-
-    try:
-        with Reader(warehouse_path(warehouse)) as reader:
-            return replace(judged, findings=measured_here(reader, judged, model, filters))
-    except WarehouseMissing:
-        if warehouse is not None:
-            raise
-        return judged
-
-
-def _show(judged: "Claims", everything: bool) -> None:
-    from answers.published.checked import checked, here
-    from answers.published.words import figure, headline_of_claims, in_words
-    from commands.output import show_table
-
+def _show(judged: Claims, everything: bool) -> None:
     for number, error in enumerate(judged.errors, 1):
         click.echo(f"{number}. {in_words(error.sentence, judged)}")
         for finding in error.findings:
             click.echo(f"   - {figure(finding)}")
     if everything and judged.findings:
         header = ["where", "metric", "published", "its own row gives", "flag", "why"]
-        show_table(header, [list(astuple(checked(one))[: len(header)]) for one in judged.findings])
-    for one in here(judged.findings):
+        rows = [list(astuple(checked(finding))[: len(header)]) for finding in judged.findings]
+        show_table(header, rows)
+    for ours in here(judged.findings):
         click.echo(
-            f"measured here: {one.metric}, {one.arm} on {one.gpu} [{one.evidence}]: {one.measured} "
-            f"(95 %: {one.interval}), published {one.published}"
+            f"measured here: {ours.metric}, {ours.arm} on {ours.gpu} [{ours.evidence}]: "
+            f"{ours.measured} (95 %: {ours.interval}), published {ours.published}"
         )
     for sentence in judged.conventions:
         click.echo(sentence)

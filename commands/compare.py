@@ -1,10 +1,14 @@
 """``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from answers.compare import words
+from answers.compare.answer import compare as compared
+from answers.compare.values import Arm, Comparison, Question, Setting
+from answers.compare.values import as_json as comparison_json
 from commands.options import (
     allow_option,
     filter_options,
@@ -12,10 +16,11 @@ from commands.options import (
     json_option,
     warehouse_option,
 )
+from commands.output import show_table
+from warehouse.catalogue import line_of
+from warehouse.errors import UnknownKey
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from answers.compare.values import Arm, Comparison, Setting
+from warehouse.store import Reader, warehouse_path
 
 
 @click.command()
@@ -41,28 +46,19 @@ def compare(
 
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
-    from answers.compare import values as contract
-    from answers.compare.answer import compare as answer
-    from answers.compare.values import Question
-    from warehouse.catalogue import line_of
-    from warehouse.errors import UnknownKey
-    from warehouse.store import Reader, warehouse_path
-
-    also, reference = tuple(line_of(text) for text in metrics), given["reference"]
+    also = tuple(line_of(text) for text in metrics)
+    question = Question(filters_from(given), allow, given["reference"], also)
     with Reader(warehouse_path(warehouse)) as reader:
-        found = answer(reader, Question(filters_from(given), allow, reference, also))
+        found = compared(reader, question)
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
-        click.echo(json_text(contract.as_json(found)))
+        click.echo(json_text(comparison_json(found)))
     else:
         _show(found)
 
 
-def _show(found: "Comparison") -> None:
-    from answers.compare import words
-    from commands.output import show_table
-
+def _show(found: Comparison) -> None:
     for setting in found.settings:
         for arm in setting.arms:
             _show_arm(found, setting, arm)
@@ -74,10 +70,7 @@ def _show(found: "Comparison") -> None:
         click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
-def _show_arm(found: "Comparison", setting: "Setting", arm: "Arm") -> None:
-    from answers.compare import words
-    from commands.output import show_table
-
+def _show_arm(found: Comparison, setting: Setting, arm: Arm) -> None:
     click.echo(words.title(setting, arm, found.reference))
     show_table(words.LEVEL_HEADER, [words.level_row(change) for change in arm.changes])
     click.echo(words.summary(arm))

@@ -1,26 +1,39 @@
-"""``draftboard cost``: what tokens cost, on which basis, and what speculation saves."""
+"""``draftboard cost``, ``slo`` and ``pareto``: what tokens cost, how much an arm carries, what users see of it."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from analysis.money.cost import Demand, fleet
+from analysis.money.cost import cost as cost_of_throughput
+from analysis.money.paying import Hardware, Paying, basis_or_raise
+from answers.cost import tables, words
+from answers.cost.answer import cost as cost_of
+from answers.cost.answer import with_energy
+from answers.cost.capacity import Capacity, capacity, trade
+from answers.cost.values import Costs, Terms
+from answers.decide.answer import decide
+from answers.wording import known
 from commands.options import (
     filter_options,
+    filters_from,
     json_option,
+    paying_from,
+    price_list,
+    price_options,
     question_from,
     question_options,
     warehouse_option,
+    with_options,
 )
-from commands.price_options import paying_from, price_list, price_options
+from commands.output import show_table
 from warehouse.json_text import json_text
+from warehouse.store import Reader, warehouse_path
 
-if TYPE_CHECKING:
-    from analysis.money.cost import Demand
-    from answers.cost.values import Costs, Terms
+NO_CELL = "No cell matches. `draftboard runs` lists what there is."
 
-_OPTIONS = (
+_cost_options = with_options(
     click.option("--output-throughput", type=float, help="Output tokens/s; no warehouse is read."),
     click.option("--total-throughput", type=float, help="Prompt and output tokens/s, with it."),
     click.option("--tokens-per-day", type=float, help="A demand in output tokens: GPUs, cost."),
@@ -32,12 +45,6 @@ _OPTIONS = (
     click.option("--investment", type=float, help="USD spent on benchmark and draft: break-even."),
     click.option("--list-prices", is_flag=True, help="Show the price list with its sources."),
 )  # fmt: skip
-
-
-def _cost_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -59,15 +66,26 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     """
     if given["list_prices"]:
         _list_prices(given["prices"], as_json)
-    elif given["output_throughput"] is not None:
-        _one(given, as_json)
+        return
+    paying, daily = paying_from(given), given["tokens_per_day"]
+    demand = None if daily is None else Demand(daily, given["peak_to_mean"])
+    if given["output_throughput"] is not None:
+        _of_throughput(paying, demand, given, as_json)
+        return
+    terms = Terms(paying, demand, given["whole_instances"], given["investment"])
+    question = question_from(given)
+    with Reader(warehouse_path(warehouse)) as reader:
+        found = with_energy(reader, cost_of(decide(reader, question), terms))
+    if as_json:
+        click.echo(json_text(words.as_json(found)))
+    elif not found.rows:
+        nothing = "There is nothing to cost; draftboard runs lists what there is."
+        click.echo(found.why_none or nothing)
     else:
-        _from_warehouse(warehouse, given, as_json)
+        _show(found)
 
 
 def _list_prices(file: Path | None, as_json: bool) -> None:
-    from commands.output import show_table
-
     prices = price_list(file)
     if as_json:
         click.echo(json_text({"prices": [price.model_dump() for price in prices]}))
@@ -83,79 +101,40 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
     show_table(header, rows)
 
 
-def _one(given: Mapping[str, Any], as_json: bool) -> None:
-    from analysis.money.cost import cost as cost_of
-    from analysis.money.cost import fleet
-    from analysis.money.paying import Hardware, basis_or_raise
-    from commands.output import show_table
-
-    basis = basis_or_raise(paying_from(given), Hardware())
+def _of_throughput(
+    paying: Paying, demand: Demand | None, given: dict[str, Any], as_json: bool
+) -> None:
+    """Print what tokens cost at the throughput that was given."""
+    basis = basis_or_raise(paying, Hardware())
     output = given["output_throughput"]
-    found = cost_of(output, given["total_throughput"], basis)
-    demand = _demand(given)
+    found = cost_of_throughput(output, given["total_throughput"], basis)
     needed = demand and fleet(demand, output, basis, given["whole_instances"]).as_json()
     if as_json:
         answer = {**found.as_json(), "output_throughput": output, "basis": basis.as_json()}
         click.echo(json_text({**answer, "fleet": needed}))
         return
-    lines = {**found.as_json(), **(needed or {})}
-    shown = {name: value for name, value in lines.items() if value is not None}
-    show_table(
-        ["", "value"], [[_words(name), _amount(name, value)] for name, value in shown.items()]
-    )
+    rows = [
+        [
+            name.replace("usd", "USD").replace("_", " "),
+            f"{value:,.3f}" if name.startswith("usd") else f"{value:,}",
+        ]
+        for name, value in {**found.as_json(), **(needed or {})}.items()
+        if value is not None
+    ]
+    show_table(["", "value"], rows)
     click.echo(basis.sentence)
 
 
-def _demand(given: Mapping[str, Any]) -> "Demand | None":
-    from analysis.money.cost import Demand
-
-    daily = given["tokens_per_day"]
-    return None if daily is None else Demand(daily, given["peak_to_mean"])
-
-
-def _terms(given: Mapping[str, Any]) -> "Terms":
-    from answers.cost.values import Terms
-
-    return Terms(paying_from(given), _demand(given), given["whole_instances"], given["investment"])
-
-
-def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool) -> None:
-    from answers.cost.words import as_json as as_json_object
-
-    found = _answer(warehouse, given)
-    if as_json:
-        click.echo(json_text(as_json_object(found)))
-    elif not found.rows:
-        click.echo(
-            found.why_none or "There is nothing to cost; draftboard runs lists what there is."
-        )
-    else:
-        _show(found)
-
-
-def _answer(warehouse: Path | None, given: dict[str, Any]) -> "Costs":
-    from answers.cost.answer import cost as cost_of
-    from answers.cost.answer import with_energy
-    from answers.decide.answer import decide
-    from warehouse.store import Reader, warehouse_path
-
-    question, terms = question_from(given), _terms(given)
-    with Reader(warehouse_path(warehouse)) as reader:
-        return with_energy(reader, cost_of(decide(reader, question), terms))
-
-
-def _show(found: "Costs") -> None:
-    from answers.cost.tables import costs, demands, others
-    from commands.output import show_table
-
+def _show(found: Costs) -> None:
     click.echo(click.wrap_text(found.headline, width=100))
     click.echo()
-    show_table(*costs(found.rows))
+    show_table(*tables.costs(found.rows))
     demand = found.terms.demand
     if demand is not None:
         click.echo()
-        show_table(*demands(found.rows), title=f"{demand.tokens_per_day:,.0f} output tokens a day")
-    header, rows = others(found.rows)
+        title = f"{demand.tokens_per_day:,.0f} output tokens a day"
+        show_table(*tables.demands(found.rows), title=title)
+    header, rows = tables.others(found.rows)
     if rows:
         click.echo()
         show_table(header, rows)
@@ -164,9 +143,75 @@ def _show(found: "Costs") -> None:
         click.echo(line)
 
 
-def _words(name: str) -> str:
-    return name.replace("usd", "USD").replace("_", " ")
+# --- ``draftboard slo``: the largest load of each arm that meets an SLO, and its goodput.
 
 
-def _amount(name: str, value: float) -> str:
-    return f"{value:,.3f}" if name.startswith("usd") else f"{value:,}"
+@click.command()
+@click.argument("requirement", metavar="SLO")
+@warehouse_option
+@filter_options
+@click.option("--no-goodput", is_flag=True, help="Do not read the requests: levels only.")
+@json_option
+def slo(
+    requirement: str, warehouse: Path | None, no_goodput: bool, as_json: bool, **given: Any
+) -> None:
+    """The largest load at which each arm meets SLO, what stops it, and its goodput.
+
+    SLO is one or more bounds, metric:statistic<value, separated by ';'. Goodput counts the
+    requests that meet the bounds themselves, so there the statistic plays no part.
+
+    Example: draftboard slo 'ttft:p95<200ms; itl:p99<10ms; latency:p50<2s' --dataset code
+    """
+    with Reader(warehouse_path(warehouse)) as reader:
+        found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
+    if as_json:
+        click.echo(json_text(words.capacity_json(found)))
+    elif not found.arms:
+        click.echo(NO_CELL)
+    else:
+        _show_capacity(found)
+
+
+def _show_capacity(found: Capacity) -> None:
+    click.echo(f"SLO: {found.slo.text}")
+    show_table(*tables.arms(found))
+    click.echo()
+    show_table(*tables.loads(found))
+    if not found.counted:
+        click.echo("Goodput: nothing was counted (no request records, or no bound on requests).")
+
+
+# --- ``draftboard pareto``: what a GPU yields against what a user sees, dominated points marked.
+
+
+@click.command()
+@warehouse_option
+@filter_options
+@click.option("--front", is_flag=True, help="Only the points that no other one beats in both.")
+@json_option
+def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> None:
+    """Throughput per GPU against tokens/s per user, over arms, loads and tensor parallel sizes.
+
+    A point is dominated where another one of the same model, dataset and GPU gives each user and
+    each GPU at least as much, and one of them more.
+
+    Example: draftboard pareto --dataset code --front
+    """
+    with Reader(warehouse_path(warehouse)) as reader:
+        found = trade(reader, filters_from(given))
+    if as_json:
+        click.echo(json_text(words.trade_json(found, front)))
+        return
+    if not found.groups and not found.left_out:
+        click.echo(NO_CELL)
+        return
+    for group in found.groups:
+        place = group[0].place
+        title = ", ".join(map(known, (place.model, place.dataset, place.on.gpu, place.evidence)))
+        shown = [point for point in group if not (front and point.dominated_by)]
+        show_table(*tables.trade_points(shown), title=title)
+        click.echo()
+    if found.left_out:
+        click.echo(
+            f"{found.left_out} levels are left out: a rate or the number of GPUs is unknown."
+        )

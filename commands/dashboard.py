@@ -1,4 +1,5 @@
 """``draftboard dashboard``, or ``serve``: starts Streamlit, on this machine only unless told otherwise.
+``token``: for programs that ask its API. ``mcp``: the same questions for an agent that starts us.
 
 The dashboard itself decides who sees what (``dashboard/access.py``), however it is started; here a
 server that would show nothing to anybody is refused before it starts.
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import click
 
-from commands.options import warehouse_option
+from commands.options import author_option, warehouse_option, whole_warehouse_option
+from commands.output import show_table
+from warehouse import tokens
 from warehouse.errors import InvalidInput
+from warehouse.store_files import warehouse_path
 
 #: The name in ``dashboard.access.OPEN``, which this package may not import.
 _OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
@@ -29,7 +33,7 @@ _ALWAYS = (
     "--client.showErrorDetails=none",
     "--client.toolbarMode=minimal",
     "--browser.gatherUsageStats=false",
-    # No walk through all of the memory after each click (dashboard/memory.py).
+    # No walk through all of the memory after each click (dashboard/app.py).
     "--runner.postScriptGC=false",
     # To print it, Streamlit would ask an address on the internet for ours.
     "--logger.hideWelcomeMessage=true",
@@ -75,29 +79,22 @@ def dashboard(
         environment["DRAFTBOARD_WAREHOUSE"] = str(warehouse)
     if everyone is not None:
         environment[_OPEN] = everyone
-    _check_secrets()
-    if not (_is_local(host) or _OPEN in environment or _login_is_set_up()):
+    with_login = _login_is_set_up()
+    if not (_is_local(host) or _OPEN in environment or with_login):
         raise InvalidInput(
             f"Anybody who reaches {host} would see the results; set up a login (docs/sharing.md), "
             "say --open-to-everyone viewer, or leave out --host."
         )
-    click.echo(f"Dashboard: http://{_shown(host)}:{port}  (Ctrl-C ends it)")
-    click.echo(f"API:       http://{_shown(host)}:{port}/api/v1/openapi.json")
+    shown = "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104 - only shown
+    click.echo(f"Dashboard: http://{shown}:{port}  (Ctrl-C ends it)")
+    click.echo(f"API:       http://{shown}:{port}/api/v1/openapi.json")
     command = [sys.executable, "-m", "streamlit", "run", str(app_file()), *_ALWAYS]
-    command += [f"--server.port={port}", f"--server.address={host}", *_allowed(names)]
+    command += [f"--server.port={port}", f"--server.address={host}"]
+    # Without names the dashboard knows the local ones.
+    command += [f"--server.allowedHosts={name}" for name in (*_LOCAL, *names)] if names else []
     sys.stdout.flush()
     # In the place of this process: whoever stops it (a service manager, Ctrl-C) stops the server.
     os.execve(sys.executable, command, environment)
-
-
-def _allowed(names: tuple[str, ...]) -> list[str]:
-    """Return the option of Streamlit for the host names that were given; without names none, the
-    dashboard knows the local ones."""
-    return [f"--server.allowedHosts={name}" for name in (*_LOCAL, *names)] if names else []
-
-
-def _shown(host: str) -> str:
-    return "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104 - only shown
 
 
 def _is_local(host: str) -> bool:
@@ -109,37 +106,110 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _check_secrets() -> None:
-    """Check that Streamlit's secrets can be read; Streamlit itself would end with a traceback."""
-    for place in _places_of_secrets():
+def _login_is_set_up() -> bool:
+    """Return whether a file of Streamlit's secrets has a login; the dashboard checks that it is
+    right. InvalidInput where one cannot be read: Streamlit itself would end with a traceback."""
+    folders = (Path.home(), Path.cwd(), app_file().parent)
+    stated = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
+    found = False
+    for path in stated or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]:
         try:
-            Path(place).read_bytes()
+            text = Path(path).read_bytes().decode("utf-8")
+            found = found or "auth" in tomllib.loads(text)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise InvalidInput(
-                f"The secrets in {place} cannot be read ({error.strerror}); let the user that runs "
+                f"The secrets in {path} cannot be read ({error.strerror}); let the user that runs "
                 "the dashboard read the file, or take it away."
             ) from None
+        except ValueError:
+            # What cannot be understood: the dashboard says so, and lets nobody in.
+            found = True
+    return found
 
 
-def _login_is_set_up() -> bool:
-    """Return whether a file of Streamlit's secrets has a login; the dashboard checks that it is
-    right."""
-    return any(_has_login(Path(place)) for place in _places_of_secrets())
+# --- ``draftboard token``: personal tokens for programs that ask the API.
 
 
-def _places_of_secrets() -> list[str]:
-    said = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
-    folders = (Path.home(), Path.cwd(), app_file().parent)
-    return said or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]
+@click.group()
+def token() -> None:
+    """Make, list and take back tokens by which programs ask the API of a dashboard with a login.
+
+    Example: draftboard token new ada@example.com --days 30
+    """
 
 
-def _has_login(place: Path) -> bool:
+@token.command()
+@click.argument("account", metavar="ADDRESS")
+@click.option(
+    "--days", type=click.IntRange(1, 366), default=90, show_default=True, help="How long it counts."
+)
+@author_option
+@whole_warehouse_option
+def new(account: str, days: int, author: str, warehouse: Path | None) -> None:
+    """Make a token for the person with ADDRESS, whom the login's settings have to name by address
+    or domain. Who has it reads what a viewer reads, and does nothing else.
+
+    The token is printed once and kept nowhere: in the warehouse stands a hash of it.
+    """
+    if account.count("@") != 1 or account.strip() != account:
+        raise InvalidInput(f"{account!r} is no address; write one like ada@example.com.")
+    made, secret = tokens.make(warehouse_path(warehouse), account, days, author)
+    click.echo(secret)
+    click.echo(
+        f"Token {made.id} of {made.account}, until {made.ends:%Y-%m-%d}. It is not shown again. "
+        "Send it as: Authorization: Bearer TOKEN", err=True,
+    )  # fmt: skip
+
+
+@token.command(name="list")
+@whole_warehouse_option
+def list_(warehouse: Path | None) -> None:
+    """List the tokens that count."""
+    held = tokens.held(warehouse_path(warehouse))
+    if not held:
+        click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
+        return
+    show_table(
+        ["token", "of", "made (UTC)", "until"],
+        [[t.id, t.account, f"{t.made:%Y-%m-%d}", f"{t.ends:%Y-%m-%d}"] for t in held],
+    )
+
+
+@token.command()
+@click.argument("number", metavar="TOKEN")
+@author_option
+@whole_warehouse_option
+def revoke(number: str, author: str, warehouse: Path | None) -> None:
+    """Take a token back, by the name under which it is listed; it counts no more at once."""
+    gone = tokens.revoke(warehouse_path(warehouse), number, author)
+    click.echo(f"Token {gone.id} of {gone.account} counts no more.")
+
+
+# --- ``draftboard mcp``: the questions of the API as tools for agents, over this process's own input.
+
+
+@click.command()
+@whole_warehouse_option
+def mcp(warehouse: Path | None) -> None:
+    """Serve the Model Context Protocol on standard input and output, for an agent that starts this.
+
+    Its tools ask what the API is asked (runs, compare, decide, cost …), and questions in SQL under the
+    limits of the page Data. All of them only read. A dashboard answers the same over HTTP, at /mcp. Needs: pip install 'draftboard[mcp]'.
+
+    Example: draftboard mcp --warehouse /data/warehouse
+    """
+    from warehouse.store_read import Reader
+
     try:
-        return "auth" in tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError:
-        return False
-    except ValueError:
-        # What cannot be understood: the dashboard says so, and lets nobody in.
-        return True
+        from answers.doors.agents import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise InvalidInput(
+            "The package of the protocol is not installed: pip install 'draftboard[mcp]'."
+        ) from None
+    root = warehouse_path(warehouse)
+    with Reader(root):
+        serve(root)

@@ -1,14 +1,22 @@
 """``draftboard gate``: has anything become worse over the nights? The exit status says so."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from commands.exclude import author_option, author_or_unknown
+from analysis.nightly import otava as otava_files
+from analysis.nightly.regressions import budgets
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
+from answers.decide.values import Question
+from answers.trend import read
+from answers.trend.answer import Line, Trend, trend
+from answers.trend.plain import as_json as as_json_object
 from commands.options import (
+    author_option,
     filter_options,
     filters_from,
     json_option,
@@ -16,12 +24,11 @@ from commands.options import (
     warehouse_option,
     whole_warehouse_option,
 )
+from commands.output import show_table
 from warehouse.errors import DraftboardError, InvalidInput
+from warehouse.filters import Filters
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from analysis.nightly.nights import Series
-    from answers.trend.answer import Line, Trend
+from warehouse.store import Reader, warehouse_path
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
@@ -63,18 +70,26 @@ def gate(
     if ctx.invoked_subcommand is not None:
         return
     try:
-        found = _judge(warehouse, max_regression, given)
-        _write_files(found, given)
+        root = warehouse_path(warehouse)
+        filters, since = filters_from(given), given["since"]
+        found = judge(root, filters, since, max_regression, given["otava"])
+        if given["junit"] or given["sarif"]:
+            from commands import gate_files
+        if given["junit"] is not None:
+            _write(given["junit"], gate_files.junit(found))
+        if given["sarif"] is not None:
+            _write(given["sarif"], gate_files.sarif(found, given["sarif_at"]))
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
         click.echo(f"draftboard: {error}", err=True)
         raise SystemExit(2) from None
+    status = EXIT[found.status]
     if as_json:
-        _print_json(found)
+        click.echo(json_text(as_json_object(found) | {"exit": status}))
     else:
         _show(found)
-    _tell_others(found, warehouse, given)
-    status = EXIT[found.status]
+    if given["comment"]:
+        _comment(found, root, filters)
     raise SystemExit(given["open_exit"] if status == 2 else status)
 
 
@@ -102,49 +117,30 @@ def accept(
 
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
-    from answers.trend.read import Meant
-    from answers.trend.read import accept as accept_night
-    from warehouse.store import Reader, warehouse_path
-
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
-    what = Meant(day, given["study"], given["series"])
-    author = author_or_unknown(given["author"])
+    what = read.Meant(day, given["study"], given["series"])
     with Reader(warehouse_path(warehouse or parent)) as reader:
-        click.echo(accept_night(reader, what, given["why"], author))
+        click.echo(read.accept(reader, what, given["why"], given["author"]))
 
 
-def _judge(
-    warehouse: Path | None, max_regression: tuple[str, ...], given: dict[str, Any]
-) -> "Trend":
-    from analysis.nightly.regressions import budgets
-    from answers.trend import read
-    from answers.trend.answer import trend
-    from warehouse.store import Reader, warehouse_path
-
-    allowed, root = budgets(max_regression), warehouse_path(warehouse)
+def judge(
+    root: Path,
+    filters: Filters,
+    since: datetime | None,
+    max_regression: Sequence[str],
+    otava: Path | None = None,
+) -> Trend:
+    """Judge every series over its nights; write them into the folder ``otava``, as Apache Otava reads
+    them, where one is named."""
+    allowed = budgets(tuple(max_regression))
     with Reader(root) as reader:
-        series = read.series(reader, filters_from(given), given["since"])
-    if given["otava"] is not None:
-        _export(series, given["otava"])
+        series = read.series(reader, filters, since)
+    if otava is not None:
+        otava.mkdir(parents=True, exist_ok=True)
+        for name, text in otava_files.files(series).items():
+            (otava / name).write_text(text, encoding="utf-8")
     return trend(series, allowed, read.accepted(root))
-
-
-def _export(series: "list[Series]", folder: Path) -> None:
-    from analysis.nightly.otava import files
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files(series).items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _write_files(found: "Trend", given: dict[str, Any]) -> None:
-    from commands.gate_files import junit, sarif
-
-    texts = {"junit": partial(junit, found), "sarif": partial(sarif, found, given["sarif_at"])}
-    for name, text in texts.items():
-        if given[name] is not None:
-            _write(given[name], text())
 
 
 def _write(path: Path, text: str) -> None:
@@ -155,45 +151,32 @@ def _write(path: Path, text: str) -> None:
         raise InvalidInput(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) -> None:
-    """Comment on the pull request, where that is asked for. The gate's exit status stands, whatever
-    becomes of the comment."""
-    if not given["comment"]:
-        return
-    from answers.decide.answer import decide
-    from answers.decide.overview import overviews
-    from answers.decide.values import Question
-    from commands.gate_files import comment, pull_request
-    from warehouse.store import Reader, warehouse_path
+def _comment(found: Trend, root: Path, filters: Filters) -> None:
+    """Comment on the pull request. The gate's exit status stands, whatever becomes of the comment."""
+    from commands import gate_files
 
     try:
-        there = pull_request()
-        with Reader(warehouse_path(warehouse)) as reader:
-            decided = decide(reader, Question(filters=filters_from(given))).decisions
-        address = there.say(comment(found, overviews(decided)))
+        there = gate_files.pull_request()
+        with Reader(root) as reader:
+            decided = overviews(decide(reader, Question(filters=filters)).decisions)
+        address = there.say(gate_files.comment(found, decided))
     except DraftboardError as error:
         click.echo(f"draftboard: {error}", err=True)
     else:
         click.echo(f"Commented: {address}", err=True)
 
 
-def _print_json(found: "Trend") -> None:
-    from answers.trend.plain import as_json
-
-    told = as_json(found) | {"exit": EXIT[found.status]}
-    click.echo(json_text(told))
-
-
-def _show(found: "Trend") -> None:
-    from commands.output import show_table
-
+def _show(found: Trend) -> None:
     if not found.lines:
         click.echo("not enough evidence: no good cell with a known start matches.")
         return
     click.echo(f"{found.status}: {found.headline}. {found.summary}")
     notable = [line for line in found.lines if line.status == found.status != "fine"]
     if notable:
-        show_table(HEADER, [_row(line) for line in notable])
+        header = (
+            "series", "metric", "change", "95 % interval", "budget", "since", "against", "why",
+        )  # fmt: skip
+        show_table(header, list(map(_row, notable)))
     for line in found.lines:
         if line.status == "regression":
             changed = f"changed with {line.since}: {line.changed_text}"
@@ -202,10 +185,7 @@ def _show(found: "Trend") -> None:
             click.echo(f"{line.name}, {line.metric} {line.drift.said}")
 
 
-HEADER = ["series", "metric", "change", "95 % interval", "budget", "since", "against", "why"]
-
-
-def _row(line: "Line") -> list[str]:
+def _row(line: Line) -> list[str]:
     return [
         line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
         line.against, line.why,

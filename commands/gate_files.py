@@ -7,18 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 
+from answers.decide.overview import Overview
+from answers.trend.answer import Line, Trend
 from answers.wording import markdown
 from warehouse.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from answers.decide.overview import Overview
-    from answers.trend.answer import Line, Trend
-
 
 # --- What the gate found, as a comment on a pull request: the verdict, what became worse, the decision.
 
@@ -29,44 +26,35 @@ _HEADER = ("series", "metric", "change", "95 % interval", "budget", "since", "ch
 _SIGNS = {"fine": "✅", "regression": "❌", "not enough evidence": "❔"}
 
 
-def comment(found: "Trend", decided: "Sequence[Overview]") -> str:
+def comment(found: Trend, decided: Sequence[Overview]) -> str:
     """Return the comment in Markdown. Nothing in a name or a text of a result is markup."""
     parts = [
         f"### {_SIGNS[found.status]} Draftboard: {found.status}",
         f"{markdown(found.headline)}. {markdown(found.summary)}".strip(),
-        *_worse([line for line in found.lines if line.status == "regression"]),
-        *_decided(decided),
     ]
+    worse = [line for line in found.lines if line.status == "regression"]
+    if worse:
+        rows = [_cells(line) for line in worse[:_MOST_LINES]]
+        parts.append("\n".join([_row(_HEADER), "|" + "---|" * len(_HEADER), *rows]))
+        if len(worse) > _MOST_LINES:
+            parts.append(f"{len(worse) - _MOST_LINES:,} more became worse.")
+    if decided:
+        told = [f"**{markdown(one.name)}**\n\n{markdown(one.paragraph)}" for one in decided]
+        left = len(told) - _MOST_DECISIONS
+        more = [f"{left:,} more: draftboard verdict."] if left > 0 else []
+        inside = "\n\n".join([*told[:_MOST_DECISIONS], *more])
+        summary = "<summary>Speculative decoding: the decision</summary>"
+        parts.append(f"<details>{summary}\n\n{inside}\n\n</details>")
     return "\n\n".join(parts)[:_LONGEST] + "\n"
 
 
-def _worse(lines: "Sequence[Line]") -> list[str]:
-    if not lines:
-        return []
-    rows = [_row(_HEADER), "|" + "---|" * len(_HEADER), *map(_cells, lines[:_MOST_LINES])]
-    left = len(lines) - _MOST_LINES
-    return ["\n".join(rows), *([f"{left:,} more became worse."] if left > 0 else [])]
-
-
-def _cells(line: "Line") -> str:
+def _cells(line: Line) -> str:
     told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
     return _row((*told, line.changed_text))
 
 
 def _row(values: Sequence[str]) -> str:
     return f"| {' | '.join(map(markdown, values))} |"
-
-
-def _decided(decided: "Sequence[Overview]") -> list[str]:
-    if not decided:
-        return []
-    told = [f"**{markdown(one.name)}**\n\n{markdown(one.paragraph)}" for one in decided]
-    left = len(told) - _MOST_DECISIONS
-    more = [f"{left:,} more: draftboard verdict."] if left > 0 else []
-    inside = "\n\n".join([*told[:_MOST_DECISIONS], *more])
-    return [
-        f"<details><summary>Speculative decoding: the decision</summary>\n\n{inside}\n\n</details>"
-    ]
 
 
 # --- A comment on the pull request of a GitHub workflow: written once, then changed.
@@ -88,40 +76,27 @@ class PullRequest:
     token: str
     mark: str
 
-    @property
-    def _issues(self) -> str:
-        return f"/repos/{self.repository}/issues"
-
     def say(self, text: str) -> str:
         """Write the comment, or change the one that this job wrote before. Returns its address.
 
         Raises InvalidInput where GitHub does not take it.
         """
         body = {"body": f"{self.mark}\n{text}"}
+        headers = {
+            "Authorization": f"Bearer {self.token}", "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }  # fmt: skip
         try:
-            with self._client() as client:
+            with httpx.Client(base_url=self.api, headers=headers, timeout=_PATIENCE_S) as client:
                 own = self._own(client)
-                path = (
-                    f"{self._issues}/comments/{own}"
-                    if own
-                    else f"{self._issues}/{self.number}/comments"
-                )
-                return str(
-                    _checked(client.request("PATCH" if own else "POST", path, json=body))[
-                        "html_url"
-                    ]
-                )
+                at = f"comments/{own}" if own else f"{self.number}/comments"
+                path = f"/repos/{self.repository}/issues/{at}"
+                answer = client.request("PATCH" if own else "POST", path, json=body)
+                return str(_checked(answer)["html_url"])
         except (httpx.HTTPError, ValueError, KeyError) as error:
             raise InvalidInput(
                 f"The comment was not written: {type(error).__name__} ({error})."
             ) from None
-
-    def _client(self) -> httpx.Client:
-        said = {
-            "Authorization": f"Bearer {self.token}", "Accept": "application/vnd.github+json",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }  # fmt: skip
-        return httpx.Client(base_url=self.api, headers=said, timeout=_PATIENCE_S)
 
     def _own(self, client: httpx.Client) -> int | None:
         """Return the number of the comment that this job wrote before; None where there is none.
@@ -138,7 +113,9 @@ class PullRequest:
         return None
 
     def _comments(self, client: httpx.Client) -> Iterator[dict[str, Any]]:
-        path: str | None = f"{self._issues}/{self.number}/comments?per_page={_PAGE}"
+        path: str | None = (
+            f"/repos/{self.repository}/issues/{self.number}/comments?per_page={_PAGE}"
+        )
         while path:
             answer = client.get(path)
             yield from _checked(answer)
@@ -167,21 +144,19 @@ def pull_request(said: Mapping[str, str] = os.environ) -> PullRequest:
         raise InvalidInput(
             f"--comment is for a workflow of GitHub: {', '.join(missing)} is not set; leave --comment out."
         )
-    return PullRequest(
-        said.get("GITHUB_API_URL", "https://api.github.com"), said["GITHUB_REPOSITORY"],
-        _number(Path(said["GITHUB_EVENT_PATH"])), said["GITHUB_TOKEN"],
-        f"<!-- draftboard gate: {said.get('GITHUB_WORKFLOW', '')} / {said.get('GITHUB_JOB', '')} -->",
-    )  # fmt: skip
-
-
-def _number(path: Path) -> int:
+    path = Path(said["GITHUB_EVENT_PATH"])
     try:
         event = json.loads(path.read_text(encoding="utf-8"))
-        return int(event["pull_request"]["number"])
+        number = int(event["pull_request"]["number"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"{path.name} names no pull request; run the gate with --comment on: pull_request only."
         ) from None
+    return PullRequest(
+        said.get("GITHUB_API_URL", "https://api.github.com"), said["GITHUB_REPOSITORY"],
+        number, said["GITHUB_TOKEN"],
+        f"<!-- draftboard gate: {said.get('GITHUB_WORKFLOW', '')} / {said.get('GITHUB_JOB', '')} -->",
+    )  # fmt: skip
 
 
 # --- What the gate found, as other tools read it: JUnit XML for the tests of a CI, SARIF for annotations.
@@ -195,12 +170,21 @@ _RULES = {
 }
 
 
-def junit(found: "Trend") -> str:
+def junit(found: Trend) -> str:
     """Return one suite with a test case for each series: a regression is a failure, a series that
     cannot be judged yet is skipped."""
     suite = ElementTree.Element("testsuite", name="draftboard gate")
     for line in found.lines:
-        _case(suite, line)
+        case = ElementTree.SubElement(
+            suite, "testcase", name=_xml(f"{line.name}, {line.metric}"),
+            classname=_xml(f"draftboard.{line.study or 'gate'}"), time="0",
+        )  # fmt: skip
+        if line.status == "regression":
+            why = _xml(line.why)
+            failure = ElementTree.SubElement(case, "failure", type="regression", message=why)
+            failure.text = _xml(_told(line))
+        elif line.status != "fine":
+            ElementTree.SubElement(case, "skipped", message=_xml(line.why))
     for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("skipped", ".//skipped")):
         suite.set(name, str(len(suite.findall(tag))))
     suite.set("errors", "0")
@@ -210,62 +194,43 @@ def junit(found: "Trend") -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ElementTree.Element, line: "Line") -> None:
-    case = ElementTree.SubElement(
-        suite, "testcase", name=_xml(f"{line.name}, {line.metric}"),
-        classname=_xml(f"draftboard.{line.study or 'gate'}"), time="0",
-    )  # fmt: skip
-    if line.status == "regression":
-        failure = ElementTree.SubElement(case, "failure", type="regression", message=_xml(line.why))
-        failure.text = _xml(_told(line))
-    elif line.status != "fine":
-        ElementTree.SubElement(case, "skipped", message=_xml(line.why))
-
-
 def _xml(text: str) -> str:
     """Return a text without the control characters that XML has no form for."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-def _told(line: "Line") -> str:
+def _told(line: Line) -> str:
     return f"{line.said}\nChanged with {line.since}: {line.changed_text}"
 
 
-def sarif(found: "Trend", place: str | None) -> str:
+def sarif(found: Trend, path: str | None) -> str:
     """Return a log of SARIF 2.1.0 with a result for each regression and each drift downwards.
 
-    ``place``: the file of the repository at whose first line they stand, as GitHub asks for one.
+    ``path``: the file of the repository at whose first line they stand, as GitHub asks for one.
     """
-    results = [
-        _result(line, rule, place)
-        for line in found.lines
-        for rule, holds in (
-            ("regression", line.status == "regression"),
-            ("drift", line.drift is not None and line.drift.total < 0),
-        )
-        if holds
-    ]
-    run = {"tool": {"driver": _driver()}, "results": results, "columnKind": "unicodeCodePoints"}
-    schema = "https://json.schemastore.org/sarif-2.1.0.json"
-    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
-
-
-def _driver() -> Json:
     rules = [
         {"id": name, "shortDescription": {"text": said}, "defaultConfiguration": {"level": level}}
         for name, (said, level) in _RULES.items()
     ]
-    return {"name": "draftboard", "semanticVersion": version("draftboard"), "rules": rules}
+    results = []
+    for line in found.lines:
+        if line.status == "regression":
+            results.append(_result(line, "regression", _told(line), path))
+        if line.drift is not None and line.drift.total < 0:
+            results.append(_result(line, "drift", f"It {line.drift_text}.", path))
+    driver = {"name": "draftboard", "semanticVersion": version("draftboard"), "rules": rules}
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _result(line: "Line", rule: str, place: str | None) -> Json:
+def _result(line: Line, rule: str, said: str, path: str | None) -> Json:
     name = f"{line.name}, {line.metric}"
     location: Json = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "series"}]}
-    if place is not None:
+    if path is not None:
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": place}, "region": {"startLine": 1},
+            "artifactLocation": {"uri": path}, "region": {"startLine": 1},
         }  # fmt: skip
-    said = _told(line) if rule == "regression" else f"It {line.drift_text}."
     return {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),

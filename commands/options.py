@@ -1,5 +1,7 @@
-"""Options that several commands share, those of a decision among them."""
+"""Options that several commands share: of a decision, of money, of who writes something down."""
 
+import csv
+import io
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,32 +13,10 @@ from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
 if TYPE_CHECKING:
+    from analysis.money.paying import Paying, Price
     from answers.decide.values import Question
 
 Command = Callable[..., Any]
-
-
-def warehouse_option(command: Command) -> Command:
-    """Add the option ``--warehouse PATH``; without it DRAFTBOARD_WAREHOUSE, else data/warehouse.
-
-    The command ends with a sentence on stderr where its answer left out runs that are excluded.
-    """
-    return _warehouse(command, _tell_excluded_at_the_end)
-
-
-def whole_warehouse_option(command: Command) -> Command:
-    """Add ``--warehouse PATH`` to a command that shows, or writes of, the excluded runs themselves:
-    nothing is said of them at its end."""
-    return _warehouse(command, None)
-
-
-def _warehouse(command: Command, callback: Callable[..., Any] | None) -> Command:
-    return click.option(
-        "--warehouse",
-        type=click.Path(path_type=Path),
-        callback=callback,
-        help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
-    )(command)
 
 
 def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
@@ -61,63 +41,75 @@ def _tell_excluded(given: dict[str, Any]) -> None:
                 click.echo(sentence, err=True)
 
 
-def json_option(command: Command) -> Command:
-    """Add the option ``--json``, which prints the same answer as one JSON object."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+_WAREHOUSE: dict[str, Any] = {
+    "type": click.Path(path_type=Path),
+    "help": "Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
+}
+#: The command ends with a sentence on stderr where its answer left out runs that are excluded.
+warehouse_option = click.option("--warehouse", callback=_tell_excluded_at_the_end, **_WAREHOUSE)
+#: For a command that shows, or writes of, the excluded runs themselves, or reads no result.
+whole_warehouse_option = click.option("--warehouse", **_WAREHOUSE)
+#: Prints the same answer as one JSON object.
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def allow_option(command: Command) -> Command:
-    """Add the option ``--allow FIELD``, which lets pairs differ in a field."""
-    return click.option(
-        "--allow",
+def with_options(*options: Command) -> Command:
+    """Return what adds these options to a command, in this order in its ``--help``."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+#: Lets pairs differ in a field.
+allow_option = click.option(
+    "--allow",
+    multiple=True,
+    metavar="FIELD",
+    help="Let pairs differ in this field, e.g. engine_version, or in one server argument, e.g. "
+    "server_args.max-num-seqs; they stay marked. Repeatable.",
+)
+
+#: The options of a judgement over nights.
+judging_options = with_options(
+    click.option(
+        "--max-regression",
         multiple=True,
-        metavar="FIELD",
-        help="Let pairs differ in this field, e.g. engine_version, or in one server argument, e.g. "
-        "server_args.max-num-seqs; they stay marked. Repeatable.",
-    )(command)
+        metavar="[METRIC=]SIZE",
+        help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--since",
+        type=click.DateTime(["%Y-%m-%d"]),
+        metavar="YYYY-MM-DD",
+        help="Only nights from this day on (UTC).",
+    ),
+    click.option(
+        "--open-exit",
+        type=click.IntRange(0, 2),
+        default=2,
+        show_default=True,
+        help="Exit status where the evidence is not enough.",
+    ),
+)
 
-
-def judging_options(command: Command) -> Command:
-    """Add the options of a judgement over nights: ``--max-regression``, ``--since``,
-    ``--open-exit``."""
-    for option in (
+#: One repeatable option for each filter field; ``unknown`` matches what was not recorded.
+filter_options = with_options(
+    *(
         click.option(
-            "--open-exit",
-            type=click.IntRange(0, 2),
-            default=2,
-            show_default=True,
-            help="Exit status where the evidence is not enough.",
-        ),
-        click.option(
-            "--since",
-            type=click.DateTime(["%Y-%m-%d"]),
-            metavar="YYYY-MM-DD",
-            help="Only nights from this day on (UTC).",
-        ),
-        click.option(
-            "--max-regression",
-            multiple=True,
-            metavar="[METRIC=]SIZE",
-            help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. "
-            "Repeatable.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def filter_options(command: Command) -> Command:
-    """Add one repeatable option for each filter field; ``unknown`` matches what was not
-    recorded."""
-    for name in reversed(FILTER_FIELDS):
-        command = click.option(
             f"--{name.replace('_', '-')}",
             name,
             multiple=True,
             metavar="VALUE",
             help=f"Only this {name.replace('_', ' ')}; repeatable.",
-        )(command)
-    return command
+        )
+        for name in FILTER_FIELDS
+    )
+)
 
 
 def filters_from(given: dict[str, Any]) -> Filters:
@@ -129,7 +121,7 @@ def filters_from(given: dict[str, Any]) -> Filters:
 # --- What a decision is asked for, as the options of every command that shows one.
 
 
-_OPTIONS = (
+question_options = with_options(
     click.option(
         "--load", metavar="LOAD",
         help="Your load: 16 (requests at once), 16/s, or the shares of your output tokens over "
@@ -148,16 +140,8 @@ _OPTIONS = (
         "--nowhere-worse", metavar="SIZE",
         help="A yes allows no interval to reach further below zero than this, e.g. 3%.",
     ),
+    allow_option,
 )  # fmt: skip
-
-
-def question_options(command: Command) -> Command:
-    """Add the options ``--load``, ``--slo``, ``--objective``, ``--mix``, ``--nowhere-worse`` and
-    ``--allow``."""
-    command = allow_option(command)
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def question_from(given: dict[str, Any]) -> "Question":
@@ -165,21 +149,87 @@ def question_from(given: dict[str, Any]) -> "Question":
     none."""
     from answers.decide.values import Question, mix_from
 
+    worse = given["nowhere_worse"]
     return Question(
         filters=filters_from(given), objective=given["objective"], load=given["load"],
         slo=given["slo"], mix=mix_from(given["mix"]), allow=tuple(given["allow"]),
-        nowhere_worse=_share(given["nowhere_worse"]),
+        nowhere_worse=None if worse is None else share_from("--nowhere-worse", worse),
     )  # fmt: skip
 
 
-def _share(text: str | None) -> float | None:
-    """Read a share: ``3%`` as 0.03; None for none."""
-    if text is None:
-        return None
+def share_from(option: str, text: str) -> float:
+    """Read a share from 0 up to, not including, 1: ``3%`` as 0.03. Raises InvalidInput."""
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        raise InvalidInput(f"--nowhere-worse: {text!r} is no size; write one like 3%.")
+        raise InvalidInput(f"{option}: {text!r} is no size; write one like 3%.")
     return share
+
+
+# --- What GPUs cost, as the options of every command that counts money, and the basis that follows.
+
+
+price_options = with_options(
+    click.option("--usd-per-hour", type=float, help="Your price: USD per hour of an instance."),
+    click.option("--gpus-per-instance", type=int, help="GPUs that this price buys [1]."),
+    click.option("--gpus-used", type=int, help="GPUs behind the throughput [as recorded]."),
+    click.option(
+        "--utilisation", type=float, default=1.0, show_default=True,
+        help="Share of the paid time in which the server is that busy, 0-1.",
+    ),
+    click.option("--price", metavar="NAME", help="A price of the list, by its name."),
+    click.option(
+        "--prices", type=click.Path(path_type=Path), metavar="FILE",
+        help="Your own price list (YAML or CSV: name, gpu, usd_per_hour, date, source).",
+    ),
+)  # fmt: skip
+
+
+def price_list(file: Path | None) -> "tuple[Price, ...]":
+    """Return the prices of the user's own file, then those that Draftboard brings. Raises
+    InvalidInput."""
+    from analysis.money.paying import PRICES, own_prices
+    from analysis.published.printed import yaml_as_printed
+
+    if file is None:
+        return PRICES
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The price list {file} cannot be read: {error}.") from error
+    if file.suffix.lower() == ".csv":
+        rows: Any = list(csv.DictReader(io.StringIO(text)))
+    else:
+        rows = yaml_as_printed(text, file.name)
+    return (*own_prices(rows, file.name), *PRICES)
+
+
+def paying_from(given: dict[str, Any]) -> "Paying":
+    """Return what the options say of money. Raises InvalidInput where they contradict each
+    other."""
+    from analysis.money.paying import Paying
+
+    return Paying(
+        given["usd_per_hour"], given["gpus_per_instance"], given["gpus_used"],
+        given["utilisation"], given["price"], price_list(given["prices"]),
+    )  # fmt: skip
+
+
+# --- Who writes a note, an exclusion, an acceptance or a token.
+
+
+AUTHOR = "DRAFTBOARD_AUTHOR"
+
+
+def _author_or_unknown(_: click.Context, __: click.Parameter, given: str | None) -> str:
+    """The machine's user name is nobody's business: it is never taken."""
+    return (given or "").strip() or "unknown"
+
+
+#: The author's name, else ``unknown``.
+author_option = click.option(
+    "--author", envvar=AUTHOR, metavar="NAME", callback=_author_or_unknown,
+    help=f"Who says so [{AUTHOR}, else unknown].",
+)  # fmt: skip

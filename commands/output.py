@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 from rich.console import Console
@@ -15,10 +15,6 @@ from rich.text import Text
 
 from warehouse.controls import for_terminal
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-
 # --- One progress bar for people, shown only when a command takes longer than a second.
 
 
@@ -26,81 +22,48 @@ _DELAY = 1.0
 
 
 @contextmanager
-def progress(what: str, total: int, as_bytes: bool = True) -> Iterator[Callable[[int], None]]:
+def progress(
+    what: str, total: int | None, as_bytes: bool = True
+) -> Iterator[Callable[[int], None]]:
     """Yield a function that is told how much was done since its last call; it draws on stderr where
     that is a terminal.
 
-    ``total``, in bytes or in steps, is what all of it will add up to.
+    ``total``, in bytes or in steps, is what all of it will add up to; None: only the time so far is
+    shown.
     """
     if not sys.stderr.isatty():
         yield lambda done: None
         return
-    with _bar(what, total, as_bytes) as advance:
-        yield advance
+    from rich import progress as rich_progress
 
-
-@contextmanager
-def _bar(what: str, total: int, as_bytes: bool) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )  # fmt: skip
-
-    bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
-        DownloadColumn() if as_bytes else MofNCompleteColumn(), TimeElapsedColumn(),
+    count = rich_progress.DownloadColumn() if as_bytes else rich_progress.MofNCompleteColumn()
+    shown = rich_progress.Progress(
+        rich_progress.SpinnerColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        *(() if total is None else (rich_progress.BarColumn(), count)),
+        rich_progress.TimeElapsedColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
-    task = bar.add_task(what, total=total)
-    with shown_late(bar):
-        yield lambda done: bar.advance(task, done)
-
-
-@contextmanager
-def shown_late(shown: "Progress") -> Iterator[None]:
-    """Draw ``shown`` once the block has taken a second, until it ends."""
+    task = shown.add_task(what, total=total)
     delayed = threading.Timer(_DELAY, shown.start)
     delayed.daemon = True
     delayed.start()
     try:
-        yield
+        yield lambda done: shown.advance(task, done)
     finally:
         delayed.cancel()
         delayed.join()
         shown.stop()
 
 
-# --- How a command that runs for long ends when it is asked to.
-
-
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """Say ``what`` is being done, with the time so far, on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with _spinner(what):
+    with progress(what, None):
         yield
 
 
-@contextmanager
-def _spinner(what: str) -> Iterator[None]:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    shown = Progress(
-        SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
-    shown.add_task(what, total=None)
-    with shown_late(shown):
-        yield
+# --- How a command that runs for long ends when it is asked to.
 
 
 @contextmanager
@@ -149,7 +112,10 @@ def show_table(
         padding=(0, 1, 0, 0) if narrow else (0, 1),
     )  # fmt: skip
     for position, name in enumerate(header):
-        numeric = position > 0 and all(_is_numeric(row[position]) for row in rows)
+        column = [row[position] for row in rows]
+        numeric = position > 0 and all(
+            text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""} for text in column
+        )
         side: Literal["left", "right"] = "right" if numeric else "left"
         table.add_column(name, justify=side, no_wrap=position == 0, overflow="fold")
     for row in rows:
@@ -202,7 +168,3 @@ def _cut(parts: list[str], differ: list[bool], letters: int) -> str:
         longest = max(range(len(kept)), key=lambda at: len(kept[at]))
         kept[longest] = "…" + kept[longest][surplus + 1 :]
     return "/".join(kept)
-
-
-def _is_numeric(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""}

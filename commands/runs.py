@@ -1,4 +1,4 @@
-"""``draftboard runs``: what the warehouse holds, one line a cell group."""
+"""``draftboard runs`` and ``diff``: what the warehouse holds, and how two of it differ."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,39 +7,39 @@ from typing import Any
 import click
 
 from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
+from commands.output import ends_of_paths, show_table, width
+from warehouse import queries
+from warehouse.errors import UnknownKey
+from warehouse.filters import Filters
 from warehouse.json_text import json_text
+from warehouse.store import Reader, warehouse_path
 
 Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.
 _LEAST_PATH = 24
-_FIRST, _PATH = "started (UTC)", "from"
+_PATH = "from"
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None or value == []:
         return "unknown"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-#: Header and what stands under it; the rest of what is known of a run is in ``--json``.
-COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
-    (
-        _FIRST,
-        lambda r: f"{r['started_at']:%Y-%m-%d %H:%M}" if r["started_at"] else "unknown",
-    ),
-    ("model", lambda r: _said(r["model"])),
-    ("hardware", lambda r: _said(r["gpu"])),
-    ("dataset", lambda r: _said(r["dataset"])),
-    ("arms", lambda r: _said(r["arms"])),
-    ("concurrency", lambda r: _said(r["concurrencies"])),
-    ("completed", lambda r: str(r["completed"])),
-    ("errored", lambda r: str(r["errored"])),
-    ("evidence", lambda r: _said(r["evidence"])),
-    ("excluded", lambda r: r["excluded"] or ""),
-    (_PATH, lambda r: _said(r["path"])),
-)
+#: Header -> what stands under it; the rest of what is known of a run is in ``--json``.
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "started (UTC)": lambda r: _text(r["started_at"] and f"{r['started_at']:%Y-%m-%d %H:%M}"),
+    "model": lambda r: _text(r["model"]),
+    "hardware": lambda r: _text(r["gpu"]),
+    "dataset": lambda r: _text(r["dataset"]),
+    "arms": lambda r: _text(r["arms"]),
+    "concurrency": lambda r: _text(r["concurrencies"]),
+    "completed": lambda r: str(r["completed"]),
+    "errored": lambda r: str(r["errored"]),
+    "evidence": lambda r: _text(r["evidence"]),
+    "excluded": lambda r: r["excluded"] or "",
+    _PATH: lambda r: _text(r["path"]),
+}
 
 
 @click.command()
@@ -53,30 +53,25 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard runs --dataset code --json
     """
-    from warehouse import queries
-    from warehouse.store import Reader, warehouse_path
-
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
+        # Many libraries come with it, and the table needs none of them.
         from answers.doors.rows import nested_json
 
         click.echo(json_text([nested_json(row) for row in rows], indent=1))
-        return
-    if not rows:
+    elif not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
-        return
-    _show(rows)
+    else:
+        _show(rows)
 
 
 def _show(rows: list[Row]) -> None:
     """Print one table. On a terminal what all runs share is said once, and of a path its end is
     shown."""
-    from commands.output import ends_of_paths, show_table, width
-
     excluded = any(row["excluded"] for row in rows)
-    header = [name for name, _ in COLUMNS if excluded or name != "excluded"]
-    lines = [{name: show(row) for name, show in COLUMNS} for row in rows]
+    header = [name for name in COLUMNS if excluded or name != "excluded"]
+    lines = [{name: show(row) for name, show in COLUMNS.items()} for row in rows]
     letters = width()
     if letters is not None:
         shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
@@ -89,3 +84,69 @@ def _show(rows: list[Row]) -> None:
         ends = ends_of_paths(paths, max(letters - taken, _LEAST_PATH))
         lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
     show_table(header, [[line[name] for name in header] for line in lines])
+
+
+# --- ``draftboard diff A B``: how two cells or runs differ in their configuration.
+
+
+@click.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@whole_warehouse_option
+@json_option
+def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
+    """Show in which settings two cells or runs differ, option by option.
+
+    A and B are the start of a cell's id, of a run's id, or the path that a run was ingested from
+    (`draftboard runs --json` lists them).
+
+    Example: draftboard diff laptop-lab/baseline/tp1/code/c1-r0 laptop-lab/draft-k3/tp1/code/c1-r0
+    """
+    from analysis.matching.difference import differences
+
+    with Reader(warehouse_path(warehouse), everything=True) as reader:
+        cells = queries.cells(reader, Filters()).to_pylist()
+        started = {
+            (run["path"], run["run_id"]): {
+                name: run[name] for name in ("commands", "environment", "settings")
+            }
+            for run in queries.runs(reader, Filters()).to_pylist()
+        }
+    # Every cell joined with the run it belongs to: what was set, and how it was started.
+    records = [{**started.get((cell["path"], cell["run_id"]), {}), **cell} for cell in cells]
+    changes = differences(_chosen(records, one), _chosen(records, other))
+    if as_json:
+        rows = [vars(change) for change in changes]
+        click.echo(json_text({"a": one, "b": other, "changes": rows}))
+        return
+    if not changes:
+        click.echo("No difference in anything that is recorded.")
+        return
+    show_table(
+        ["setting", "A", "B"],
+        [
+            [c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after))]
+            for c in changes
+        ],
+    )
+
+
+def _chosen(records: list[Row], word: str) -> Row:
+    """Return the one cell that ``word`` names, or what the cells of the run that it names share."""
+    cells = [record for record in records if record["cell_id"].startswith(word)]
+    named = cells or [
+        r
+        for r in records
+        if r["run_id"].startswith(word) or r["path"].rstrip("/") == word.rstrip("/")
+    ]
+    if not named:
+        raise UnknownKey(
+            f"No cell or run begins with {word!r}; `draftboard runs --json` lists run_id and path."
+        )
+    runs_named = {(record["path"], record["run_id"]) for record in named}
+    if len(cells) > 1 or len(runs_named) > 1:
+        many = max(len(cells), len(runs_named))
+        raise UnknownKey(f"{word!r} names {many} of them; give more of it.")
+    return {
+        name: value for name, value in named[0].items() if all(r.get(name) == value for r in named)
+    }

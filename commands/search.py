@@ -2,20 +2,27 @@
 
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option
+from analysis.service.slo import parse
+from answers.decide.values import mix_from
+from answers.search import words
+from answers.search.board import board
+from answers.search.contract import as_json as searches_json
+from answers.search.replay import replay
+from answers.search.values import Played, Proof, Terms
+from commands import search_board
+from commands.options import filter_options, filters_from, json_option, share_from
+from commands.output import ended_by_signals, show_table
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from answers.search.live import Live
-    from answers.search.values import Played, Proof, Terms
-    from commands.search_board import Telling
+from warehouse.store import Reader, warehouse_path
+from warehouse.store_files import named_warehouse
 
 _WIDTH = 80
 #: Options of a search that measures.
@@ -114,88 +121,62 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
-    from answers.search.contract import as_json as contract
-    from answers.search.replay import replay
-    from warehouse.store import Reader, warehouse_path
-
     with Reader(warehouse_path(warehouse)) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
-        click.echo(json_text(contract(found)))
+        click.echo(json_text(searches_json(found)))
         return
     if not found:
         click.echo("No study here has a baseline and arms that were measured at the same loads.")
-    for one in found:
-        _show(one, given["dry_run"])
+    for played in found:
+        _show(played, given["dry_run"])
 
 
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
-    from answers.search.contract import as_json as contract
-    from commands.output import ended_by_signals
-    from commands.search_study import Place, laid_out, look, search_on
+    # A replay needs nothing of what measures.
+    from commands.search_study import SearchTask, laid_out, look, search_on
 
     where = [word for name in ("on", "cluster") if given[name] is not None
              for word in (f"--{name}", str(given[name]))]  # fmt: skip
-    place = Place(
+    task = SearchTask(
         study, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
     )
-    planned = laid_out(place)
+    planned = laid_out(task)
     terms = _terms(given, planned.usd_per_min)
     if given["dry_run"]:
-        now = look(place, planned, terms)
+        now = look(task, planned, terms)
     else:
         telling = _telling(given["warehouse"])
         with ended_by_signals("stopped; the same command goes on from here"), telling:
-            now = search_on(place, planned, terms, telling)
+            now = search_on(task, planned, terms, telling)
     if given["as_json"]:
-        click.echo(json_text(contract([now.told], now.orders)))
-        return
-    if given["dry_run"]:
-        _stands(now)
-        return
-    _show(now.told, False)
-    if now.told.proof is not None:
-        _show_proof(now.told.proof)
-    elif not now.orders:
-        click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
-                   f"--study {now.told.study}")  # fmt: skip
+        click.echo(json_text(searches_json([now.told], now.orders)))
+    elif given["dry_run"]:
+        search_board.show(board(now, datetime.now(UTC)), err=False)
+    else:
+        _show(now.told, False)
+        if now.told.proof is not None:
+            _show_proof(now.told.proof)
+        elif not now.orders:
+            click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
+                       f"--study {now.told.study}")  # fmt: skip
 
 
-def _telling(warehouse: Path | None) -> "Telling":
+def _telling(warehouse: Path | None) -> search_board.Telling:
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
-    from commands.search_board import Telling
-    from warehouse.store_files import named_warehouse, warehouse_path
-
     # What a URL names is not the folder itself.
     root = warehouse_path(warehouse)
-    return Telling(root, named=root == named_warehouse(warehouse))
+    return search_board.Telling(root, named=root == named_warehouse(warehouse))
 
 
-def _stands(now: "Live") -> None:
-    """Print how a search stands that measures nothing now."""
-    from datetime import UTC, datetime
-
-    from answers.search.board import board
-    from commands.search_board import show
-
-    show(board(now, datetime.now(UTC)), err=False)
+def _show_proof(proof: Proof) -> None:
+    show_table(*words.proof_rows(proof), title="Promised by the search, proven by fresh launches")
+    click.echo(click.wrap_text(words.proof(proof), _WIDTH))
+    if proof.recommended and proof.paste is not None:
+        click.echo(f"What to paste: --speculative-config {shlex.quote(proof.paste)}")
 
 
-def _show_proof(one: "Proof") -> None:
-    from answers.search import words
-    from commands.output import show_table
-
-    show_table(*words.proof_rows(one), title="Promised by the search, proven by fresh launches")
-    click.echo(click.wrap_text(words.proof(one), _WIDTH))
-    if one.recommended and one.paste is not None:
-        click.echo(f"What to paste: --speculative-config {shlex.quote(one.paste)}")
-
-
-def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
-    from analysis.service.slo import parse
-    from answers.decide.values import mix_from
-    from answers.search.values import Terms
-
+def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> Terms:
     budget = given["budget"]
     if given["slo"] is not None:
         parse(given["slo"])  # A slip is said before anything is measured.
@@ -208,11 +189,8 @@ def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
 
 def _share(option: str, text: str) -> float:
     """Read a share, ``3%`` as 0.03; it must lie above 0 and below 1."""
-    try:
-        share = float(text.strip().removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
-    if not 0 < share < 1:
+    share = share_from(option, text)
+    if not share:
         raise InvalidInput(f"{option}: {text!r} is no size; write one like 3%.")
     if share < 0.01 and not text.strip().endswith("%"):
         raise InvalidInput(
@@ -240,17 +218,14 @@ def _minutes(text: str, usd_per_min: float | None) -> float:
     return minutes
 
 
-def _show(one: "Played", dry_run: bool) -> None:
-    from answers.search import words
-    from commands.output import show_table
-
-    click.echo(click.style(words.title(one), bold=True))
-    click.echo(click.wrap_text(one.headline, _WIDTH))
-    show_table(*words.steps(one), title="Launches, in the order in which they are chosen")
-    if not dry_run and one.found:
-        show_table(*words.places(one.found), title="By load")
+def _show(played: Played, dry_run: bool) -> None:
+    click.echo(click.style(words.title(played), bold=True))
+    click.echo(click.wrap_text(played.headline, _WIDTH))
+    show_table(*words.steps(played), title="Launches, in the order in which they are chosen")
+    if not dry_run and played.found:
+        show_table(*words.places(played.found), title="By load")
     if not dry_run:
-        show_table(*words.candidate_rows(one.candidates), title="Candidates")
-    if one.left_out:
-        click.echo(f"Left out, since K is not fixed: {', '.join(one.left_out)}.")
+        show_table(*words.candidate_rows(played.candidates), title="Candidates")
+    if played.left_out:
+        click.echo(f"Left out, since K is not fixed: {', '.join(played.left_out)}.")
     click.echo()

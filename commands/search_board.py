@@ -9,15 +9,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import click
 
+from answers.search import words
+from answers.search.board import Board, as_text, board, candidates, lines
+from answers.search.live import Live
+from commands.output import show_table
+from warehouse import searches
 from warehouse.errors import DraftboardError
-
-if TYPE_CHECKING:
-    from answers.search.board import Board
-    from answers.search.live import Live
+from warehouse.store_files import pointer
 
 
 class Telling:
@@ -31,25 +32,19 @@ class Telling:
         self._root, self._named, self._warned = root, named, False
         self._last: Board | None = None
 
-    def next(self, now: "Live") -> None:
+    def next(self, now: Live) -> None:
         """Say what is known and which launch comes next, or that nothing more is to be chosen."""
-        from answers.search.board import board
+        standing = board(now, _now())
+        show(standing)
+        self._keep(standing)
 
-        one = board(now, _now())
-        show(one)
-        self._keep(one)
-
-    def proving(self, now: "Live", doing: str, minutes: float) -> None:
+    def proving(self, now: Live, doing: str, minutes: float) -> None:
         """Say that the winner is measured in fresh launches, which take so long."""
-        from answers.search.board import Board
-
         click.echo(doing, err=True)
         self._keep(Board(now.told, "proving", doing, _now(), minutes))
 
-    def over(self, now: "Live") -> None:
+    def over(self, now: Live) -> None:
         """Keep how the search ended, with its proof; the command itself prints it."""
-        from answers.search.board import board
-
         self._keep(board(now, _now()))
 
     def __enter__(self) -> "Telling":
@@ -65,32 +60,24 @@ class Telling:
                 replace(self._last, phase="stopped", doing=doing, at=_now(), expected_min=None)
             )
 
-    def _keep(self, one: "Board") -> None:
-        from answers.search.board import as_text
-        from warehouse import searches
-        from warehouse.store_files import pointer
-
-        self._last = one
+    def _keep(self, standing: Board) -> None:
+        self._last = standing
         try:
             if self._named or pointer(self._root) is not None:
-                searches.write(self._root, str(one.told.study), as_text(one))
+                searches.write(self._root, str(standing.told.study), as_text(standing))
         except (OSError, DraftboardError) as error:
             if not self._warned:
                 click.echo(f"The dashboard does not show this search: {error}", err=True)
             self._warned = True
 
 
-def show(one: "Board", err: bool = True) -> None:
+def show(standing: Board, err: bool = True) -> None:
     """Print how a search stands, on stderr or else on stdout."""
-    from answers.search import words
-    from answers.search.board import candidates, lines
-    from commands.output import show_table
-
-    first, *rest = lines(one)
+    first, *rest = lines(standing)
     click.echo(first, err=err)
-    show_table(*candidates(one), err=err)
-    if one.told.found:
-        show_table(*words.standings(one.told.found), err=err)
+    show_table(*candidates(standing), err=err)
+    if standing.told.found:
+        show_table(*words.standings(standing.told.found), err=err)
     for line in rest:
         click.echo(line, err=err)
 

@@ -1,11 +1,16 @@
-"""A search that measures: each launch by ``draftboard run``, what comes next from its drops.
+"""A search that measures: a study as it takes it, each launch by ``draftboard run``, what comes next from its drops.
 
 Nothing is kept but the drops of an ordinary study, and a warehouse of them beside it that can be
 made anew. So a search that was killed anywhere goes on from what lies there.
 """
 
+import itertools
 import json
+import multiprocessing
+import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -14,21 +19,227 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import yaml
 from filelock import FileLock, Timeout
 
-from commands.ours import PROGRAM, asked, rejected
-from commands.search_plan import dataset_and_load, planned, write_proof
+import draftboard
+from analysis.search.space import Arm, Place, family_of
+from answers.search.live import Live, Order, Planned, live
+from answers.search.proven import LAUNCHES, proven
+from answers.search.values import Out, Terms
+from answers.search.winner import Winner, answering_otherwise
+from commands.intake import take_in
+from commands.running.plan import measured_otherwise, server_by_hand
+from commands.running.plan import planned as costed
+from commands.search_board import Telling
+from runners.executors.local import fitting
+from runners.planning.estimate import PlanEstimate
+from runners.planning.plan import Launch, Plan
+from warehouse.arms import TABLE
 from warehouse.attempts import failed_of
 from warehouse.errors import InvalidInput, RunnerError
+from warehouse.store import Reader
+from warehouse.store_old import known_sources
 
-if TYPE_CHECKING:
-    from answers.search.live import Live, Order, Planned
-    from answers.search.values import Out, Terms
-    from commands.search_board import Telling
-    from warehouse.store import Reader
+
+@dataclass(frozen=True)
+class SearchTask:
+    """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
+    besides, where it runs; ``check``: a command of the user's that looks at an arm's drops, the quality
+    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too; ``parallel``: so
+    many launches are measured side by side, None for as many as the GPUs take that are free here."""
+
+    study: Path
+    results: Path
+    run: tuple[str, ...] = ()
+    check: str | None = None
+    any_outputs: bool = False
+    parallel: int | None = None
+
+    @property
+    def on(self) -> str:
+        """The kind of machine on which launches run."""
+        return self.run[self.run.index("--on") + 1] if "--on" in self.run else "local"
+
+    @property
+    def warehouse(self) -> Path:
+        """Where the drops are read from; hidden, so that no ingest takes it for results."""
+        return self.results / ".search"
+
+    def drops(self, name: str) -> Path:
+        """The folder of the study's own drops."""
+        return self.results / name
+
+
+# --- A study as a search takes it, by its plan.
+
+
+def laid_out(task: SearchTask) -> Planned:
+    """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
+    whatever `draftboard plan` refuses."""
+    plan, costs, found = costed(task.study, task.results)
+    unlike = measured_otherwise(plan, task.results)
+    if unlike:
+        raise InvalidInput(
+            f"Results of {plan.study.name} lie there that were measured otherwise than the study would be "
+            f"measured now ({', '.join(unlike)}), and a search compares only what was measured "
+            "alike; search into another folder of results."
+        )
+    here = task.on == "local"
+    free = fitting(plan.study, plan.launches, found, os.environ) if here else 1
+    return planned(plan, costs, task.parallel or free, here)
+
+
+def planned(plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool = True) -> Planned:
+    """Return a study as a search takes it, for so many launches side by side, on one machine or on
+    one each. Raises InvalidInput for a study that cannot be searched."""
+    if len({launch.tensor_parallel_size for launch in plan.launches}) != 1:
+        raise InvalidInput(
+            "A search compares arms on one number of GPUs, and this study has several tensor "
+            "parallel sizes; give it a study for each."
+        )
+    first = [launch for launch in plan.launches if launch.repeat == 0]
+    ids: dict[str, tuple[str, ...]] = {}
+    for launch in sorted(plan.launches, key=lambda launch: launch.repeat):
+        ids[launch.variant.name] = (*ids.get(launch.variant.name, ()), launch.launch_id)
+    usd, hours = costs.sequential_usd, costs.sequential_hours
+    return Planned(
+        plan.study.name, _arms(plan, first), _places(first), ids,
+        hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
+        None if usd is None or not hours else usd / hours / 60,
+        {launch.launch_id: tuple(cell.key for cell in launch.cells) for launch in plan.launches},
+        at_once, one_machine,
+    )  # fmt: skip
+
+
+def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[Arm, ...]:
+    """The baseline, then all others by method and K, by the command lines of their servers. Raises
+    InvalidInput without one baseline, and where K is not fixed."""
+    commands = {launch.variant.name: server_by_hand(plan, launch) for launch in first}
+    plain = (words for words in commands.values() if _CONFIG not in words)
+    usual: list[str] = next(plain, [])
+    arms = []
+    for name, words in commands.items():
+        if _CONFIG not in words:
+            arms.append(Arm(name, "", 0))
+            continue
+        at = words.index(_CONFIG)
+        config = json.loads(words[at + 1])
+        k = config.pop("num_speculative_tokens", None)
+        if k is None or TABLE in config:
+            raise InvalidInput(
+                f"The arm {name} drafts no fixed number of tokens, so a search cannot place it; "
+                "state num_speculative_tokens."
+            )
+        arms.append(Arm(name, family_of(config, words[:at] + words[at + 2 :], usual), int(k)))
+    arms.sort(key=lambda arm: (arm.family, arm.k))
+    drafting = [arm for arm in arms if arm.k]
+    if len(arms) - len(drafting) != 1 or not drafting:
+        raise InvalidInput(
+            "A search needs one baseline and at least one arm that drafts a stated number of tokens."
+        )
+    return (*(arm for arm in arms if not arm.k), *drafting)
+
+
+_CONFIG = "--speculative-config"
+
+
+def _places(first: Sequence[Launch]) -> tuple[Place, ...]:
+    """The datasets and loads of every arm. Raises InvalidInput where one has others than the rest, and
+    for a load that is no number of requests at once."""
+    by_arm = {
+        launch.variant.name: {(cell.dataset, cell.load) for cell in launch.cells}
+        for launch in first
+    }
+    everywhere = set.union(*by_arm.values())
+    for _, load in sorted(everywhere):
+        if not re.fullmatch(r"c\d+", load):
+            raise InvalidInput(
+                f"A search compares arms at so many requests at once, and the load {load} is none: two "
+                "arms that keep up with a rate are equally fast at it; leave it out of the study."
+            )
+    for arm, own in by_arm.items():
+        for dataset, load in sorted(everywhere - own):
+            raise InvalidInput(
+                f"A search compares all arms at the same datasets and loads, and {arm} is not measured on "
+                f"{dataset} at {load.removeprefix('c')}: leave `arms` out of the study's datasets, or give "
+                "the search a study for each set of arms."
+            )
+    found = {Place(dataset, float(load[1:])) for dataset, load in everywhere}
+    return tuple(sorted(found, key=lambda place: (place.traffic, place.load)))
+
+
+# --- The proof of a search: its winner and the runner-up as arms of their own, beside the baseline, in
+# fresh launches.
+#
+# It is an ordinary study beside the search's own file, with everything but the arms and the number of
+# repeats as there. A search that went on and found another winner or runner-up proves them in a study of
+# their own: launches that were made for others are not beside theirs, and a decision is not to weigh both.
+
+
+def write_proof(study: Path, name: str, arms: Sequence[Winner], repeats: int) -> tuple[str, Path]:
+    """Write the study of a proof where it is not there yet, and return its name and its file. More
+    repeats than these, which somebody asked for there, stay. ``name``: of the study of the search.
+
+    Raises RunnerError where the folder cannot be written.
+    """
+    said = yaml.safe_load(study.read_text(encoding="utf-8"))
+    baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
+    wanted = [baseline, *(_proven_arm(said["arms"], one) for one in arms)]
+    try:
+        path, ending, repeated = _place_of_proof(study, [arm["name"] for arm in wanted])
+        text = yaml.safe_dump(
+            said | {
+                "name": f"{name}-{ending}", "repeats": max(repeats, repeated), "arms": wanted,
+                # Arms have other names here.
+                "datasets": [_without(dataset, "arms") for dataset in said["datasets"]],
+            },
+            sort_keys=False, allow_unicode=True,
+        )  # fmt: skip
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.touch()
+            shutil.copymode(study, path)  # It may hold what others shall not read.
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunnerError(
+            f"The study of the proof cannot be written beside {study}: {error}; search with a copy "
+            "of the study in a folder of yours."
+        ) from None
+    return f"{name}-{ending}", path
+
+
+def _place_of_proof(study: Path, arms: list[str]) -> tuple[Path, str, int]:
+    """Return the file of these arms' proof, the first that is free or is theirs, how its name ends, and
+    the repeats that it has."""
+    for turn in itertools.count(1):
+        ending = "proof" if turn == 1 else f"proof-{turn}"
+        path = study.with_name(f"{study.stem}-{ending}.yaml")
+        if not path.exists():
+            break
+        there = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if [arm["name"] for arm in there["arms"]] == arms:
+            return path, ending, int(there.get("repeats", 0))
+    return path, ending, 0
+
+
+def _proven_arm(arms: list[dict[str, Any]], winner: Winner) -> dict[str, Any]:
+    """The arm of the study that the winner is of, with the winner's K."""
+    mine = [arm for arm in arms if arm.get("speculative_config")
+            and (winner.like == arm["name"] or winner.like.startswith(f"{arm['name']}-k"))]  # fmt: skip
+    own = max(mine, key=lambda arm: len(arm["name"]))
+    won = json.loads(winner.config or "{}")
+    ks = {name: won[name] for name in ("num_speculative_tokens", TABLE) if name in won}
+    return _without(own, "num_speculative_tokens") | {
+        "name": winner.name,
+        "speculative_config": own["speculative_config"] | ks,
+    }
+
+
+def _without(said: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in said.items() if key != name}
 
 
 # --- The quality gate of a search: a command of the user's that looks at what an arm answered.
@@ -62,10 +273,8 @@ def check(folder: Path, command: str) -> None:
     (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
 
 
-def refused(drops: Path, command: str) -> "tuple[Out, ...]":
+def refused(drops: Path, command: str) -> tuple[Out, ...]:
     """Return the arms that the command puts out, by what it said of them."""
-    from answers.search.values import Out
-
     told = {path.parent.name: _said(path.parent) for path in sorted(drops.glob(f"*/{_NAME}"))}
     return tuple(
         Out(arm, f"{command} refuses its answers: {said['said']}")
@@ -86,24 +295,24 @@ def _said(folder: Path) -> dict[str, Any]:
 # --- What the drops of a search say before anything is ingested: good cells, and who is out, why.
 
 
-def good(folder: Path) -> Iterator[Path]:
-    """Yield the records of the good cells in the folder of a study."""
-    found = folder.glob("*/tp*/*/c*/record.json")
-    return (path for path in found if failed_of(path.parent.name) is None)
+def good_cells(folder: Path) -> set[str]:
+    """Return the cells of the plan that are good in the folder of a study, ``draft-k3/tp1/code/c16-r0``."""
+    return {
+        "/".join(path.parts[-5:-1]).partition("@")[0]
+        for path in folder.glob("*/tp*/*/c*/record.json")
+        if failed_of(path.parent.name) is None
+    }
 
 
-def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
+def given_up(folder: Path, attempts: int) -> tuple[Out, ...]:
     """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
-    from answers.search.values import Out
-
-    done = {key_of(path) for path in good(folder)}
+    done = good_cells(folder)
     found: dict[str, Out] = {}
-    for path, name, attempt in _failed(folder):
-        cell = _key(path.parent.with_name(name)) if name else ""
+    for record, cell, attempt in _failed(folder):
         if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
-            why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
+            why = record.get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
             found[arm] = Out(arm, f"{where}: {why}")
     return tuple(found.values())
@@ -113,32 +322,23 @@ def lost_min(folder: Path) -> float:
     """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
     to the end of the last: they are spent like those of good ones."""
     spans: dict[tuple[str, int], list[datetime]] = {}
-    for path, _, attempt in _failed(folder):
-        said = json.loads(path.read_bytes())
-        told = [said.get(name) for name in ("started_at", "ended_at")]
-        moments = [datetime.fromisoformat(one) for one in told if isinstance(one, str)]
-        spans.setdefault((str(said.get("launch")), attempt), []).extend(moments)
-    return sum((max(one) - min(one)).total_seconds() / 60 for one in spans.values() if one)
+    for record, _, attempt in _failed(folder):
+        stated = (record.get("started_at"), record.get("ended_at"))
+        moments = [datetime.fromisoformat(text) for text in stated if isinstance(text, str)]
+        spans.setdefault((str(record.get("launch")), attempt), []).extend(moments)
+    return sum((max(span) - min(span)).total_seconds() / 60 for span in spans.values() if span)
 
 
-def _failed(folder: Path) -> Iterator[tuple[Path, str, int]]:
-    """Yield the records of failed cells, the names of their cells' folders, and which attempts they
-    were."""
+def _failed(folder: Path) -> Iterator[tuple[dict[str, Any], str, int]]:
+    """Yield the records of failed cells, which cells of the plan they are, and which attempts."""
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
-        yield path, *(failed_of(path.parent.name) or ("", 0))
+        attempt = failed_of(path.parent.name)
+        if attempt is not None:
+            cell = "/".join((*path.parts[-5:-2], attempt[0]))
+            yield json.loads(path.read_bytes()), cell, attempt[1]
 
 
-def key_of(record: Path) -> str:
-    """The cell of the plan that a record is of."""
-    return _key(record.parent).partition("@")[0]
-
-
-def _key(folder: Path) -> str:
-    """``draft-k3/tp1/code/c16-r0`` of the folder of a cell."""
-    return "/".join(folder.parts[-4:])
-
-
-# --- A search that measures: each launch by ``draftboard run``, what comes next from its drops.
+# --- The search itself: what comes next follows from its drops.
 
 
 _GRACE_S = 180.0
@@ -146,74 +346,31 @@ _GRACE_S = 180.0
 _PAUSE_S, _PAUSES = 120.0, 3
 
 
-@dataclass(frozen=True)
-class Place:
-    """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
-    besides, where it runs; ``check``: a command of the user's that looks at an arm's drops, the quality
-    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too; ``parallel``: so
-    many launches are measured side by side, None for as many as the GPUs take that are free here."""
-
-    study: Path
-    results: Path
-    run: tuple[str, ...] = ()
-    check: str | None = None
-    any_outputs: bool = False
-    parallel: int | None = None
-
-    @property
-    def on(self) -> str:
-        """The kind of machine on which launches run."""
-        return self.run[self.run.index("--on") + 1] if "--on" in self.run else "local"
-
-    @property
-    def side_by_side(self) -> tuple[str, ...]:
-        """What `draftboard run` is told where launches run side by side: a cluster does so by itself."""
-        told = self.parallel is not None and self.on == "local"
-        return ("--parallel", str(self.parallel)) if told else ()
-
-    @property
-    def warehouse(self) -> Path:
-        """Where the drops are read from; hidden, so that no ingest takes it for results."""
-        return self.results / ".search"
-
-    def drops(self, name: str) -> Path:
-        """The folder of the study's own drops."""
-        return self.results / name
-
-
-def laid_out(place: Place) -> "Planned":
-    """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
-    whatever `draftboard plan` refuses."""
-    said = json.loads(_ours("plan", str(place.study), "--results", str(place.results), "--json"))
-    here = said["side_by_side_now"] if place.on == "local" else 1
-    return planned(said, place.parallel or here, place.on == "local")
-
-
-def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling") -> "Live":
+def search_on(task: SearchTask, study: Planned, terms: Terms, telling: Telling) -> Live:
     """Measure until the search is over, and tell before every launch what is known. Raises
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
     while True:
-        _alone(place.drops(study.study))
-        _gated(place, study)
-        now = look(place, study, terms)
+        _alone(task.drops(study.study))
+        _gated(task, study)
+        now = look(task, study, terms)
         telling.next(now)
         if not now.orders:
-            return _proven(place, study, now, telling)
+            return _proven(task, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
-        _measure(place, study, now.orders)
+        _measure(task, study, now.orders)
         measured = True
 
 
-def _gated(place: Place, study: "Planned") -> None:
+def _gated(task: SearchTask, study: Planned) -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
-    if place.check is not None:
-        drops = place.drops(study.study)
-        measured = {key_of(path).partition("/")[0] for path in good(drops)}
+    if task.check is not None:
+        drops = task.drops(study.study)
+        measured = {key.partition("/")[0] for key in good_cells(drops)}
         for arm in sorted(measured - {study.arms[0].label}):
-            check(drops / arm, place.check)
+            check(drops / arm, task.check)
 
 
 def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
@@ -231,57 +388,49 @@ def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -
     return pauses + 1
 
 
-def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
+def look(task: SearchTask, study: Planned, terms: Terms) -> Live:
     """Return what the drops so far tell, and what comes next."""
-    from answers.search.live import live
-    from warehouse.store import Reader
-
-    drops = place.drops(study.study)
+    drops = task.drops(study.study)
     out = given_up(drops, study.attempts)
-    if not any(good(drops)):
+    if not good_cells(drops):
         return live(None, study, terms, out, lost_min(drops))
-    _ingest(drops, place.warehouse)
-    with closing(Reader(place.warehouse)) as reader:
-        out += _refused(place, reader, study.study, study.arms[0].label)
+    _ingest(drops, task.warehouse)
+    with closing(Reader(task.warehouse)) as reader:
+        out += _refused(task, reader, study.study, study.arms[0].label)
         return live(reader, study, terms, out, lost_min(drops))
 
 
-def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[Out, ...]":
+def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[Out, ...]:
     """Return the arms of a study whose answers keep them from being taken."""
-    from answers.search.winner import answering_otherwise
-
-    out = () if place.check is None else refused(place.drops(name), place.check)
-    return out if place.any_outputs else out + answering_otherwise(reader, name, baseline)
+    out = () if task.check is None else refused(task.drops(name), task.check)
+    return out if task.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
-def _proven(place: Place, study: "Planned", now: "Live", telling: "Telling") -> "Live":
+def _proven(task: SearchTask, study: Planned, now: Live, telling: Telling) -> Live:
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
-    from answers.search.proven import LAUNCHES, proven
-    from warehouse.store import Reader
-
     best = now.winner
     arms = [one for one in (best, now.rival) if one is not None]
     if best is None or best.config is None:
         return now
-    name, file = write_proof(place.study, study.study, arms, LAUNCHES)
-    _alone(place.drops(name))
+    name, file = write_proof(task.study, study.study, arms, LAUNCHES)
+    _alone(task.drops(name))
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     telling.proving(
         now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
         LAUNCHES * (1 + len(arms)) * study.launch_min,
     )  # fmt: skip
-    _child(["run", str(file), "--results", str(place.results), *place.run, *place.side_by_side])
-    if place.check is not None:
-        check(place.drops(name) / best.name, place.check)
-    _ingest(place.drops(name), place.warehouse)
-    with closing(Reader(place.warehouse)) as reader:
-        refusals = _refused(place, reader, name, study.arms[0].label)
+    _run(task, file)
+    if task.check is not None:
+        check(task.drops(name) / best.name, task.check)
+    _ingest(task.drops(name), task.warehouse)
+    with closing(Reader(task.warehouse)) as reader:
+        refusals = _refused(task, reader, name, study.arms[0].label)
         told = proven(reader, study, now, name, refusals)
     if told.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
-            f"run` printed above says why, and {place.drops(name) / 'logs'} what its servers said; the same "
+            f"run` printed above says why, and {task.drops(name) / 'logs'} what its servers said; the same "
             "command goes on with the proof alone."
         )
     now = replace(now, told=told)
@@ -301,102 +450,87 @@ def _alone(drops: Path) -> None:
         lock.release()
 
 
-def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
+def _measure(task: SearchTask, study: Planned, orders: Sequence[Order]) -> None:
     """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
     arm is not out: what comes next would be the same launch again."""
-    drops = place.drops(study.study)
-    before = {key_of(path) for path in good(drops)}
-    keys = {one.launch_id: _keys(study, one) for one in orders}
-    status = _child([
-        "run", str(place.study), "--results", str(place.results),
-        *(word for own in keys.values() for key in own for word in ("--cell", key)),
-        *place.run, *place.side_by_side,
-    ])  # fmt: skip
-    done = {key_of(path) for path in good(drops)} - before
+    drops = task.drops(study.study)
+    before = good_cells(drops)
+    keys = {}
+    for order in orders:
+        # All loads of some datasets.
+        wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
+        own = study.cells[order.launch_id]
+        keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
+    status = _run(task, task.study, [key for own in keys.values() for key in own])
+    done = good_cells(drops) - before
     out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
     for order in orders:
         if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
-            raise RunnerError(nothing_left(place, study.study, order.launch_id, status))
+            raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
 
 
-def _keys(study: "Planned", order: "Order") -> tuple[str, ...]:
-    """Return the cells of a launch: all loads of some datasets."""
-    wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
-    return tuple(key for key in study.cells[order.launch_id] if dataset_and_load(key) in wanted)
+def _dataset_and_load(key: str) -> tuple[str, str]:
+    """Return ``code`` and ``c16`` of the cell ``draft-k3/tp1/code/c16-r0``."""
+    *_, dataset, load = key.rpartition("-r")[0].split("/")
+    return dataset, load
 
 
-def nothing_left(place: Place, study: str, launch: str, status: int) -> str:
+def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
     """Say what became of a launch that ended and left no good cell here, where to look, and what to do
     next. ``status``: the exit status of its `draftboard run`."""
     again = "the same command goes on from here and measures only what is missing."
-    where = place.on
+    where = task.on
     if where == "local":
         return (
             f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "
-            f"printed above says why, and {place.drops(study) / 'logs'} what its server said. Mend it; {again}"
+            f"printed above says why, and {task.drops(study) / 'logs'} what its server said. Mend it; {again}"
         )
-    logs = f"draftboard cluster logs {place.study} {launch} --results {place.results}"
+    logs = f"draftboard cluster logs {task.study} {launch} --results {task.results}"
     if status:
         return (
             f"{launch} failed on {where}, so the search cannot go on; what `draftboard run` printed above "
             f"says why, and `{logs}` what its job said. Mend it; {again}"
         )
     return (
-        f"{launch} ended on {where} without an error, and no result of it lies in {place.drops(study)}: "
+        f"{launch} ended on {where} without an error, and no result of it lies in {task.drops(study)}: "
         "its node writes to a folder that this machine does not see, or the shared file system is late. "
         f"`{logs}` shows what it measured, if the log is here; else look on the node. Name a folder with "
         "--results that the nodes and this machine share, or copy the node's folder here and bring it in "
-        f"with `draftboard collect FOLDER --results {place.results}`; {again}"
+        f"with `draftboard collect FOLDER --results {task.results}`; {again}"
     )
 
 
-def _child(words: list[str]) -> int:
-    """Run another command of ours to its end and return its exit status; what it prints goes where ours
-    goes."""
-    child = subprocess.Popen([*PROGRAM, *words], stdin=subprocess.DEVNULL)
+def _run(task: SearchTask, study: Path, cells: Sequence[str] = ()) -> int:
+    """Do what `draftboard run` does, in a process of its own: it goes on where the search is killed.
+    Return its exit status; what it prints goes where ours goes."""
+    words = ["run", str(study), "--results", str(task.results)]
+    words += [word for key in cells for word in ("--cell", key)]
+    words += task.run
+    if task.parallel is not None and task.on == "local":  # A cluster does so by itself.
+        words += ["--parallel", str(task.parallel)]
+    child = multiprocessing.get_context("spawn").Process(target=draftboard.main, args=(words,))
+    child.start()
     try:
-        return child.wait()
+        child.join()
     except KeyboardInterrupt:
         # Ctrl-C reached it as well; a scheduler's SIGTERM did not.
-        child.send_signal(signal.SIGINT)
-        child.wait(_GRACE_S)
+        os.kill(child.pid or 0, signal.SIGINT)
+        child.join(_GRACE_S)
         raise
-
-
-def _ours(*words: str) -> str:
-    """Run another command of ours; return what it prints. Raises RunnerError with its sentence."""
-    done = asked(*words)
-    if done.returncode:
-        raise RunnerError(_last_words(done))
-    return done.stdout
+    return child.exitcode or 0
 
 
 def _ingest(drops: Path, warehouse: Path) -> None:
     """Take the drops of a study into a warehouse. Raises RunnerError with the first that is rejected:
     a search cannot tell what it does not see. Where a drop was set aside or measured again the
     warehouse begins anew: what the drop said before would count, too."""
-    words = ("ingest", str(drops), "--warehouse", str(warehouse), "--keep-text", "--json")
-    done = asked(*words)
-    if not done.returncode and _outlived(warehouse):
-        done = asked(*words, "--rebuild")
-    if not done.returncode:
-        return
-    for one in rejected(done) or ():
+    outcome = take_in([drops], warehouse, keep_text=True)
+    if not outcome.rejected:
+        paths = [source.path for source in known_sources(warehouse)]
+        if len(set(paths)) < len(paths) or not all(path.exists() for path in paths):
+            outcome = take_in([drops], warehouse, keep_text=True, rebuild=True)
+    for rejection in outcome.rejected:
         raise RunnerError(
-            f"A result of this search cannot be taken in, {one.path}: {one.reason} Mend it, or move it "
-            f"out of {drops}; the same command goes on from here."
+            f"A result of this search cannot be taken in, {rejection.path}: {rejection.reason} Mend it, "
+            f"or move it out of {drops}; the same command goes on from here."
         )
-    raise RunnerError(_last_words(done))
-
-
-def _outlived(warehouse: Path) -> bool:
-    """Return whether a warehouse holds something of which the drop is gone, or two of one place."""
-    from warehouse.store_old import known_sources
-
-    paths = [one.path for one in known_sources(warehouse)]
-    return len(set(paths)) < len(paths) or not all(path.exists() for path in paths)
-
-
-def _last_words(done: "subprocess.CompletedProcess[str]") -> str:
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
-    return said[-1].removeprefix("draftboard: ")

@@ -1,12 +1,19 @@
-"""``draftboard share``: results for people elsewhere, as one HTML file or as a folder to open."""
+"""What is passed on: ``share`` (a report or a bundle), ``publish`` and ``verify`` (a signed set)."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, warehouse_option
+from commands.options import (
+    filter_options,
+    filters_from,
+    warehouse_option,
+    whole_warehouse_option,
+)
 from warehouse.errors import InvalidInput
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -33,15 +40,17 @@ def share(
     the texts of prompts, outputs and errors. With Draftboard installed, anybody opens it with:
     draftboard dashboard --warehouse FOLDER
 
-    Example: draftboard share --study nightly --out for-the-board
+    Example: draftboard share bundle --study nightly --out for-the-board
     """
     if out.suffix.lower() in (".html", ".htm"):
-        _report(ctx, warehouse, out, with_texts, given)
-    else:
-        _bundle(warehouse, out, with_texts, given)
+        if with_texts:
+            raise InvalidInput(
+                "--with-texts is for a bundle: a report never holds prompts or outputs."
+            )
+        from draftboard import command_named
 
-
-def _bundle(warehouse: Path | None, out: Path, with_texts: bool, given: dict[str, Any]) -> None:
+        ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
+        return
     from warehouse.store import warehouse_path
     from warehouse.store_bundle import bundle
 
@@ -54,14 +63,55 @@ def _bundle(warehouse: Path | None, out: Path, with_texts: bool, given: dict[str
     click.echo(f"Open it with: draftboard dashboard --warehouse {out}")
 
 
-def _report(
-    ctx: click.Context, warehouse: Path | None, out: Path, with_texts: bool, given: dict[str, Any]
-) -> None:
-    if with_texts:
-        raise InvalidInput("--with-texts is for a bundle: a report never holds prompts or outputs.")
-    # The report is the dashboard's own command; no other package may import the dashboard.
-    group = ctx.find_root().command
-    command = group.get_command(ctx, "report") if isinstance(group, click.Group) else None
-    if command is None:
-        raise InvalidInput("Reports are written by the whole program: draftboard share …")
-    ctx.invoke(command, warehouse=warehouse, out=out, **given)
+@click.command()
+@whole_warehouse_option
+@filter_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
+@click.option("--title", required=True, help="What the set is called.")
+@click.option("--licence", required=True, metavar="SPDX", help="Its licence, e.g. CC-BY-4.0.")
+@click.option("--by", required=True, help="Who measured it: a person or an organisation.")
+@click.option(
+    "--key", required=True, type=_FILE,
+    help="Key to sign with: openssl genpkey -algorithm ed25519 -out FILE",
+)  # fmt: skip
+def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
+    """Write results for everybody into a folder: Parquet, dataset card, Croissant metadata, claims, a
+    page that reads them in a browser without a server, and a signature over all of it.
+
+    Texts of prompts and outputs, notes and names of colleagues stay at home.
+
+    Example: draftboard publish --out set --title "EAGLE-3 on H200" --licence CC-BY-4.0 --by "Example Lab" --key key.pem
+    """
+    from commands.publishing.write import PublishedSet, write
+    from warehouse.attestation import private_key
+    from warehouse.store import warehouse_path
+
+    secret = private_key(key)
+    about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])
+    made = write(warehouse_path(warehouse), out, about, secret)
+    click.echo(f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.")
+    click.echo(f"Anybody checks it with: draftboard verify {out}")
+
+
+@click.command()
+@click.argument("place", metavar="FOLDER|URL")
+@click.option(
+    "--key", type=_FILE, help="The publisher's public key, from elsewhere than the set itself."
+)
+def verify(place: str, key: Path | None) -> None:
+    """Check a published set: its signature, every hash, every number from its requests, every claim.
+
+    Exit status: 0 all of it holds, 1 something does not.
+
+    Example: draftboard verify https://example.com/set --key publisher.pub
+    """
+    from commands.publishing.fetch import check, fetched
+
+    with fetched(place) as folder:
+        found = check(folder, key)
+    for sentence in found.wrong:
+        click.echo(sentence, err=True)
+    if found.wrong:
+        raise InvalidInput(f"{place} does not hold: {len(found.wrong):,} findings.")
+    for sentence in found.held:
+        click.echo(sentence)

@@ -1,21 +1,41 @@
 """``draftboard whatif``: what a K, load, acceptance or length that was not measured would give."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, warehouse_option
-from commands.price_options import paying_from, price_options
+from answers.decide.answer import decide
+from answers.decide.values import Question
+from answers.predict import words
+from answers.predict.answer import predict
+from answers.predict.values import (
+    NOT_MEASURED,
+    Answer,
+    Asked,
+    Parameters,
+    Refused,
+    Table,
+    as_json,
+    table,
+)
+from commands.options import (
+    filter_options,
+    filters_from,
+    json_option,
+    paying_from,
+    price_options,
+    warehouse_option,
+    with_options,
+)
+from commands.output import show_table
+from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
 from warehouse.json_text import json_text
+from warehouse.store import Reader, warehouse_path
 
-if TYPE_CHECKING:
-    from answers.predict.values import Answer, Asked, Refused, Table
-    from warehouse.filters import Filters
-    from warehouse.store_read import Reader
-
-_OPTIONS = (
+_whatif_options = with_options(
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),
     click.option("--concurrency", type=click.IntRange(min=1), help="Requests in flight."),
     click.option("--acceptance-rate", type=float, help="Instead of the measured one, 0-1."),
@@ -38,12 +58,6 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def _whatif_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command()
 @warehouse_option
 @filter_options
@@ -63,35 +77,26 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         _measured(warehouse, given, as_json)
 
 
-def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
-    from answers.predict.values import NOT_MEASURED, Parameters, table
-    from warehouse.errors import InvalidInput
-
+def _textbook(given: Mapping[str, Any], with_json: bool) -> None:
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
-    k = 4 if given["k"] is None else given["k"]
-    asked = Parameters(
-        given["acceptance_rate"], k, given["text"], given["decode_share"], given["draft_cost"]
-    )
-    if as_json:
-        click.echo(json_text(asked.found().as_json()))
+    parameters = Parameters(
+        given["acceptance_rate"], 4 if given["k"] is None else given["k"], given["text"],
+        given["decode_share"], given["draft_cost"],
+    )  # fmt: skip
+    if with_json:
+        click.echo(json_text(parameters.found().as_json()))
         return
-    _show_table(table(asked))
+    _show_table(table(parameters))
     click.echo(NOT_MEASURED)
 
 
-def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
-    from answers.predict.answer import predict
-    from answers.predict.values import Refused
-    from answers.predict.values import as_json as as_json_object
-    from warehouse.errors import InvalidInput
-    from warehouse.store import Reader, warehouse_path
-
-    paying, filters = paying_from(given), filters_from(dict(given))
+def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) -> None:
+    paying, filters = paying_from(given), filters_from(given)
     with Reader(warehouse_path(warehouse)) as reader:
-        asked, told = _asked(given, lambda: _decided(reader, filters))
-        found = list(predict(reader, filters, asked, paying))
-    refused = [one for one in found if isinstance(one, Refused)]
+        question, told = _question(given, reader, filters)
+        found = list(predict(reader, filters, question, paying))
+    refused = [answer for answer in found if isinstance(answer, Refused)]
     if not found:
         click.echo(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
@@ -99,37 +104,35 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
         )
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
-    elif as_json:
-        click.echo(json_text(as_json_object(found)))
+    elif with_json:
+        click.echo(json_text(as_json(found)))
     else:
         click.echo(told, nl=bool(told))
         _show(found)
 
 
-def _decided(reader: "Reader", filters: "Filters") -> tuple[int, int] | None:
-    """Return K and concurrency of the first decision that has both; None without one."""
-    from answers.decide.answer import decide
-    from answers.decide.values import Question
+def _show(found: Sequence[Answer | Refused]) -> None:
+    for answer in found:
+        if isinstance(answer, Refused):
+            click.echo(f"{words.title(answer.place)}: {answer.reason}\n")
+            continue
+        click.echo(words.title(answer.place, answer.asked))
+        _show_table(words.numbers(answer))
+        for sentence in answer.warnings:
+            click.echo(f"warning: {sentence}")
+        for sentence in answer.trust:
+            click.echo(sentence)
+        if answer.cost is not None:
+            click.echo(answer.cost.sentence)
+        click.echo()
 
-    for one in decide(reader, Question(filters)).decisions:
-        load, arm = one.operating_load, one.operating.arm
-        ks = {cell.num_speculative_tokens for cell in one.arms if cell.arm == arm} - {None}
-        if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
-            return int(ks.pop() or 0), int(load.value)
-    return None
 
-
-def _asked(
-    given: Mapping[str, Any], decided: "Callable[[], tuple[int, int] | None]"
-) -> tuple["Asked", str]:
+def _question(given: Mapping[str, Any], reader: Reader, filters: Filters) -> tuple[Asked, str]:
     """Return what is asked, and what is told of a K or a load that was not given: the decision's
     own."""
-    from answers.predict.values import Asked
-    from warehouse.errors import InvalidInput
-
     k, concurrency, told = given["k"], given["concurrency"], ""
     if k is None or concurrency is None:
-        own = decided()
+        own = _decided(reader, filters)
         if own is None:
             raise InvalidInput(
                 "There is no decision to take K and load from: give --k and --concurrency, e.g. "
@@ -141,32 +144,19 @@ def _asked(
     rate, length = given["acceptance_rate"], given["mean_acceptance_length"]
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
-    asked = Asked(
-        k, concurrency, rate, length, given["prompt_tokens"], given["output_tokens"],
-    )  # fmt: skip
-    return asked, told
+    tokens = given["prompt_tokens"], given["output_tokens"]
+    return Asked(k, concurrency, rate, length, *tokens), told
 
 
-def _show(found: "Sequence[Answer | Refused]") -> None:
-    from answers.predict import words
-    from answers.predict.values import Refused
-
-    for one in found:
-        if isinstance(one, Refused):
-            click.echo(f"{words.title(one.place)}: {one.reason}\n")
-            continue
-        click.echo(words.title(one.place, one.asked))
-        _show_table(words.numbers(one))
-        for sentence in one.warnings:
-            click.echo(f"warning: {sentence}")
-        for sentence in one.trust:
-            click.echo(sentence)
-        if one.cost is not None:
-            click.echo(one.cost.sentence)
-        click.echo()
+def _decided(reader: Reader, filters: Filters) -> tuple[int, int] | None:
+    """Return K and concurrency of the first decision that has both; None without one."""
+    for decision in decide(reader, Question(filters)).decisions:
+        load, arm = decision.operating_load, decision.operating.arm
+        ks = {cell.num_speculative_tokens for cell in decision.arms if cell.arm == arm} - {None}
+        if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
+            return int(ks.pop() or 0), int(load.value)
+    return None
 
 
-def _show_table(table: "Table") -> None:
-    from commands.output import show_table
-
-    show_table(list(table.header), [list(row) for row in table.rows])
+def _show_table(rows: Table) -> None:
+    show_table(list(rows.header), [list(row) for row in rows.rows])

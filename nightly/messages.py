@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -16,157 +16,42 @@ from urllib.parse import urlencode
 from pydantic import AwareDatetime, ValidationError
 
 from answers.wording import size
-from nightly import words
 from nightly.nights import write_whole
-from nightly.words import Drift, Judged, cells, changes, cost, counted, identity, sized, troubles
+from nightly.words import (
+    Decline,
+    Judgement,
+    cells,
+    changes,
+    cost,
+    counted,
+    identity,
+    sized,
+    troubles,
+)
 from warehouse.nights import Limits, NightSummary, Part, Regression, folder
 from warehouse.secrets.texts import scrub_text
 
-# --- What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,
-# another decision.
-
-
-Kind = Literal["failure", "warning", "info"]
-_KINDS: tuple[Kind, ...] = ("failure", "warning", "info")
-#: Lines of a message; the rest is behind its link.
-MOST = 5
-
 
 @dataclass(frozen=True)
-class Event:
-    """One message. ``key``: what it is about; a key is told once. ``series``: those it announces."""
+class Settings:
+    """What a call of the nightly is asked for. ``max_regression``, ``since``: as `draftboard gate` takes
+    them; ``run``: more arguments of `draftboard run`; ``link``: address of the dashboard, without a
+    slash at its end; ``echo`` gets what the stages say; ``again``: begin another night although this
+    one is done."""
 
-    key: str
-    kind: Kind
-    title: str
-    body: str
-    series: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Told:
-    """What people were told before: keys of events, and series -> the night in which it was
-    told."""
-
-    keys: frozenset[str]
-    series: Mapping[str, str]
-
-
-def events(night: NightSummary, judged: Judged | None, told: Told, link: str) -> list[Event]:
-    """Return the events of a night that nobody was told of yet. ``link``: address of the
-    dashboard."""
-    worse = new_regressions(judged, told)
-    found = [_regressed(night, one, link) for one in _by_start(worse)]
-    drifts = new_drifts(judged, told)
-    if drifts:
-        found.append(_drifted(night, drifts, link))
-    if any(stage.status == "failed" for stage in night.stages):
-        found.append(_failed(night, link))
-    if night.stage("run").status == "stopped":
-        found.append(_stopped(night, link))
-    if night.redecided:
-        found.append(_redecided(night, link))
-    return [event for event in found if event.key not in told.keys]
-
-
-def new_regressions(judged: Judged | None, told: Told) -> list[Regression]:
-    """Return regressions that were not told, or whose series became worse in a night after it was
-    told."""
-    known = () if judged is None else judged.regressions
-    return [one for one in known if one.since[:10] > told.series.get(identity(one), "")]
-
-
-def new_drifts(judged: Judged | None, told: Told) -> list[Drift]:
-    """Return series that drift downwards and that nobody was told of since the drift began."""
-    known = () if judged is None else judged.drifts
-    return [one for one in known if one.since[:10] > told.series.get(one.key, "")]
-
-
-def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
-    """Return one message for a whole night, whether something happened or not."""
-    title = f"Draftboard: {night.study}, night {night.night}: {night.outcome}"
-    parts = [f"{cells(night)}; {cost(night)}.", *(f"{e.title}\n{e.body}" for e in found)]
-    parts += [] if found else ["Nothing new happened.", *_linked(_nights_link(night, link))]
-    kinds = {event.kind for event in found}
-    worst: Kind = next((kind for kind in _KINDS if kind in kinds), "info")
-    series = tuple(name for event in found for name in event.series)
-    return Event(f"digest {night.night}", worst, title, "\n\n".join(parts), series)
-
-
-def _by_start(found: Iterable[Regression]) -> list[list[Regression]]:
-    """Group the regressions that began in one night: most likely they have one cause, so they make
-    one message."""
-    ordered = sorted(found, key=lambda one: (one.since, one.improvement))
-    return [list(group) for _, group in groupby(ordered, key=lambda one: one.since)]
-
-
-def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event:
-    worst = found[0]
-    what = worst.gain or f"{worst.line} {size(worst.improvement)} worse"
-    title = f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)"
-    lines = [f"{one.series}: {sized(one)}" for one in found[:MOST]]
-    lines += [f"and {len(found) - MOST:,} more"] if len(found) > MOST else []
-    lines += [
-        f"Since {worst.since}; before that, up to {worst.before or 'unknown'}, it was not so. "
-        "Negative is worse; in brackets the 95 % interval.",
-        f"Changed in the configuration: {changes(worst.changed)}",
-        *_linked(_trends_link(night, worst, link)),
-    ]
-    series = tuple(identity(one) for one in found)
-    key = f"regression {night.night} {worst.since}"
-    return Event(key, "failure", title, "\n".join(lines), series)
-
-
-def _drifted(night: NightSummary, found: list[Drift], link: str) -> Event:
-    title = f"Draftboard: {night.study}: {len(found):,} series drift downwards"
-    lines = [*_some([one.said for one in found]), *_linked(_trends_link(night, found[0], link))]
-    series = tuple(one.key for one in found)
-    return Event(f"drift {night.night}", "warning", title, "\n".join(lines), series)
-
-
-def _failed(night: NightSummary, link: str) -> Event:
-    title = f"Draftboard: {night.study}, night {night.night}: something failed"
-    lines = [f"{cells(night)}; {cost(night)}.", *_some(troubles(night))]
-    body = "\n".join([*lines, *_linked(_nights_link(night, link))])
-    return Event(f"failed {night.night}", "failure", title, body)
-
-
-def _stopped(night: NightSummary, link: str) -> Event:
-    title = f"Draftboard: {night.study}, night {night.night}: not everything was measured"
-    lines = [f"{cells(night)}; {cost(night)}.", night.stage("run").said]
-    body = "\n".join([*lines, *_linked(_nights_link(night, link))])
-    return Event(f"stopped {night.night}", "warning", title, body)
-
-
-def _redecided(night: NightSummary, link: str) -> Event:
-    title = f"Draftboard: {night.study}, night {night.night}: another decision"
-    address = f"{link}/decide?{urlencode({'study': night.study})}" if link else ""
-    body = "\n".join([*_some(list(night.redecided)), *_linked(address)])
-    return Event(f"decided {night.night}", "info", title, body)
-
-
-def _some(lines: list[str]) -> list[str]:
-    more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
-    return lines[:MOST] + more
-
-
-def _trends_link(night: NightSummary, one: Regression | Drift, link: str) -> str:
-    words = {"study": night.study, "dataset": one.about.get("dataset"), "line": one.line}
-    return f"{link}/trends?{urlencode({k: v for k, v in words.items() if v})}" if link else ""
-
-
-def _nights_link(night: NightSummary, link: str) -> str:
-    words = {"last_nights": "true", "study": night.study}
-    return f"{link}/trends?{urlencode(words)}" if link else ""
-
-
-def _linked(address: str) -> list[str]:
-    return [address] if address else []
-
-
-def summary_line(found: Sequence[Event]) -> str:
-    """Return how many messages there are, ``2 messages``, for the log of the stage."""
-    return counted(len(found), "message")
+    study: Path
+    results: Path
+    warehouse: Path
+    echo: Callable[[str], None]
+    limits: Limits = Limits()
+    max_regression: tuple[str, ...] = ()
+    since: datetime | None = None
+    open_exit: int = 2
+    run: tuple[str, ...] = ()
+    link: str = ""
+    dry_run: bool = False
+    digest: bool = False
+    again: bool = False
 
 
 # --- What people were told, and what waits to be told: kept before it is sent, so nothing is lost.
@@ -174,6 +59,8 @@ def summary_line(found: Sequence[Event]) -> str:
 # A message that was delivered just before a kill may be delivered once more; none is forgotten.
 
 
+Kind = Literal["failure", "warning", "info"]
+_KINDS: tuple[Kind, ...] = ("failure", "warning", "info")
 FILE = ".outbox.json"
 #: After so long nobody needs to hear of it any more.
 KEPT = timedelta(days=7)
@@ -192,72 +79,131 @@ class Message(Part):
 
 
 class Outbox(Part):
-    """What was told and what waits, as the file in the warehouse's ``nights/<study>`` holds it."""
+    """What was told and what waits, as the file in the warehouse's ``nights/<study>`` holds it.
+    ``keys``: of events that were told; ``series``: of each series, the night in which it was told."""
 
     keys: tuple[str, ...] = ()
     series: dict[str, str] = {}
     waiting: tuple[Message, ...] = ()
-
-    @property
-    def told(self) -> Told:
-        """Everything that was told, or waits to be told."""
-        return Told(frozenset(self.keys), self.series)
-
-
-#: Sends one message to one receiver by name: None where it arrived, else why not.
-Deliver = Callable[[Message, str], str | None]
 
 
 def read(root: Path, study: str) -> Outbox:
     """Read the outbox of a study; a missing or damaged one is empty: rather tell twice than
     never."""
     try:
-        return Outbox.model_validate_json(_file(root, study).read_bytes())
+        return Outbox.model_validate_json((folder(root) / study / FILE).read_bytes())
     except (OSError, ValidationError):
         return Outbox()
 
 
 def write(root: Path, study: str, box: Outbox) -> None:
     """Write the outbox of a study into the warehouse."""
-    write_whole(_file(root, study), box.model_dump_json(indent=1) + "\n")
+    write_whole(folder(root) / study / FILE, box.model_dump_json(indent=1) + "\n")
 
 
-def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
-    """Return the outbox with the messages of new events added, told in ``night``."""
-    now = datetime.now(UTC)
-    new = [
-        Message(
-            kind=event.kind, title=scrub_text(event.title), body=scrub_text(event.body),
-            to=tuple(to), made=now,
-        )
-        for event in found
-    ]  # fmt: skip
-    series = box.series | {name: night for event in found for name in event.series}
-    keys = (*box.keys, *(event.key for event in found))[-_REMEMBERED:]
-    return Outbox(keys=keys, series=series, waiting=(*box.waiting, *new))
+# --- What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,
+# another decision.
 
 
-def deliver(box: Outbox, by: Deliver, known: Sequence[str]) -> tuple[Outbox, list[str]]:
-    """Try to deliver every message that waits. Return the outbox after that, and why some could not
-    be delivered.
-
-    A receiver that is not configured any more, and a message older than KEPT, are given up.
-    """
-    left, problems = [], []
-    for message in box.waiting:
-        failed = []
-        for name in (name for name in message.to if name in known):
-            why = by(message, name)
-            if why is not None:
-                failed.append(name)
-                problems.append(f"“{message.title}” could not be delivered to {name}: {why}")
-        if failed and datetime.now(UTC) - message.made < KEPT:
-            left.append(message.model_copy(update={"to": tuple(failed)}))
-    return box.model_copy(update={"waiting": tuple(left)}), problems
+#: Lines of a message; the rest is behind its link.
+MOST = 5
 
 
-def _file(root: Path, study: str) -> Path:
-    return folder(root) / study / FILE
+@dataclass(frozen=True)
+class Event:
+    """One message. ``key``: what it is about; a key is told once. ``series``: those it announces."""
+
+    key: str
+    kind: Kind
+    title: str
+    body: str
+    series: tuple[str, ...] = ()
+
+
+def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str) -> list[Event]:
+    """Return the events of a night that nobody was told of yet; a series is told again where it became
+    worse in a night after it was told. ``link``: address of the dashboard."""
+    judged_worse = () if judged is None else judged.regressions
+    judged_drifts = () if judged is None else judged.drifts
+    worse = [r for r in judged_worse if r.since[:10] > box.series.get(identity(r), "")]
+    drifts = [d for d in judged_drifts if d.since[:10] > box.series.get(d.key, "")]
+    # Regressions that began in one night most likely have one cause, so they make one message.
+    worse.sort(key=lambda regression: (regression.since, regression.improvement))
+    by_start = groupby(worse, key=lambda regression: regression.since)
+    found = [_regressed(night, list(group), link) for _, group in by_start]
+    of_night = f"Draftboard: {night.study}, night {night.night}"
+    took = f"{cells(night)}; {cost(night)}."
+    if drifts:
+        title = f"Draftboard: {night.study}: {len(drifts):,} series drift downwards"
+        lines = [*_first([drift.said for drift in drifts]), _trends_link(night, drifts[0], link)]
+        series = tuple(drift.key for drift in drifts)
+        found.append(Event(f"drift {night.night}", "warning", title, _body(lines), series))
+    if any(stage.status == "failed" for stage in night.stages):
+        body = _body([took, *_first(troubles(night)), _nights_link(night, link)])
+        title = f"{of_night}: something failed"
+        found.append(Event(f"failed {night.night}", "failure", title, body))
+    if night.stage("run").status == "stopped":
+        body = _body([took, night.stage("run").said, _nights_link(night, link)])
+        title = f"{of_night}: not everything was measured"
+        found.append(Event(f"stopped {night.night}", "warning", title, body))
+    if night.redecided:
+        body = _body([*_first(night.redecided), _link(link, "decide", study=night.study)])
+        title = f"{of_night}: another decision"
+        found.append(Event(f"decided {night.night}", "info", title, body))
+    return [event for event in found if event.key not in box.keys]
+
+
+def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
+    """Return one message for a whole night, whether something happened or not."""
+    parts = [f"{cells(night)}; {cost(night)}.", *(f"{e.title}\n{e.body}" for e in found)]
+    if not found:
+        parts += ["Nothing new happened.", _nights_link(night, link)]
+    kinds = {event.kind for event in found}
+    return Event(
+        f"digest {night.night}", next((kind for kind in _KINDS if kind in kinds), "info"),
+        f"Draftboard: {night.study}, night {night.night}: {night.outcome}",
+        "\n\n".join(filter(None, parts)), tuple(name for event in found for name in event.series),
+    )  # fmt: skip
+
+
+def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event:
+    worst = found[0]
+    what = worst.gain or f"{worst.line} {size(worst.improvement)} worse"
+    title = f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)"
+    lines = [
+        *_first([f"{regression.series}: {sized(regression)}" for regression in found]),
+        f"Since {worst.since}; before that, up to {worst.before or 'unknown'}, it was not so. "
+        "Negative is worse; in brackets the 95 % interval.",
+        f"Changed in the configuration: {changes(worst.changed)}",
+        _trends_link(night, worst, link),
+    ]
+    series = tuple(map(identity, found))
+    key = f"regression {night.night} {worst.since}"
+    return Event(key, "failure", title, _body(lines), series)
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = [f"and {len(lines) - MOST:,} more"] if len(lines) > MOST else []
+    return [*lines[:MOST], *more]
+
+
+def _body(lines: Sequence[str]) -> str:
+    return "\n".join(filter(None, lines))
+
+
+def _trends_link(night: NightSummary, series: Regression | Decline, link: str) -> str:
+    dataset = series.about.get("dataset")
+    return _link(link, "trends", study=night.study, dataset=dataset, line=series.line)
+
+
+def _nights_link(night: NightSummary, link: str) -> str:
+    return _link(link, "trends", last_nights="true", study=night.study)
+
+
+def _link(base: str, page: str, **words: str | None) -> str:
+    """Return the address of a page of the dashboard; empty where its address is not known."""
+    chosen = {name: value for name, value in words.items() if value}
+    return f"{base}/{page}?{urlencode(chosen)}" if base else ""
 
 
 # --- Messages by Apprise. Its addresses are secrets: they come from the environment and go nowhere else.
@@ -305,96 +251,91 @@ class Receivers:
             body_format=apprise.NotifyFormat.TEXT,
             timeout=_PATIENCE_S,
         )
-        return None if sent else _why(" ".join(entry.message for entry in sent.logs()))
+        if sent:
+            return None
+        status = _STATUS.search(" ".join(entry.message for entry in sent.logs()))
+        answer = (
+            f"it answered with status {status[1]}" if status else "it does not answer as it should"
+        )
+        return f"{answer}; the next call tries again"
 
 
 def receivers() -> Receivers:
     """Return the receivers that the environment names; none where the variable is not set."""
-    found = dict.fromkeys(os.environ.get(VARIABLE, "").split())
-    return Receivers({_name(address): address for address in found})
+    found = {}
+    for address in os.environ.get(VARIABLE, "").split():
+        scheme = _SCHEME.match(address)
+        digits = hashlib.sha256(address.encode()).hexdigest()[:4]
+        found[f"{scheme[1].lower() if scheme else 'unknown'}-{digits}"] = address
+    return Receivers(found)
 
 
-def without_addresses() -> dict[str, str]:
-    """Return the environment for the stages without the addresses: an engine has no business with
-    these secrets."""
-    return {name: value for name, value in os.environ.items() if name != VARIABLE}
-
-
-def _name(address: str) -> str:
-    scheme = _SCHEME.match(address)
-    digits = hashlib.sha256(address.encode()).hexdigest()[:4]
-    return f"{scheme[1].lower() if scheme else 'unknown'}-{digits}"
-
-
-def _why(said: str) -> str:
-    status = _STATUS.search(said)
-    answer = f"it answered with status {status[1]}" if status else "it does not answer as it should"
-    return f"{answer}; the next call tries again"
+def forget_addresses() -> None:
+    """Take the addresses out of the environment of this process: an engine has no business with these
+    secrets."""
+    os.environ.pop(VARIABLE, None)
 
 
 # --- The notify stage: the events of a night become messages, and those that wait are tried again.
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a call of the nightly is asked for. ``gate``: options of `draftboard gate`; ``run``:
-    more arguments of `draftboard run`; ``link``: address of the dashboard, without a slash at its
-    end; ``echo`` gets what the stages say."""
-
-    study: Path
-    results: Path
-    warehouse: Path
-    echo: Callable[[str], None]
-    limits: Limits = Limits()
-    gate: tuple[str, ...] = ()
-    open_exit: int = 2
-    run: tuple[str, ...] = ()
-    link: str = ""
-    dry_run: bool = False
-    digest: bool = False
-    again: bool = field(default=False)
-    """Begin another night although this one is done."""
-
-
-def notify(night: NightSummary, answer: Path, settings: Settings) -> int:
+def notify(night: NightSummary, judged: Judgement | None, settings: Settings) -> int:
     """Say what is new. Return the number of messages that could not be delivered.
 
-    ``answer``: what the gate said. Without receivers nothing counts as told.
+    Without receivers nothing counts as told.
     """
     box = read(settings.warehouse, night.study)
-    known = words.read(answer)
-    found = _found(night, known, box, settings)
+    found = events(night, judged, box, settings.link)
+    if settings.digest:
+        daily = digest(night, found, settings.link)
+        found = [] if daily.key in box.keys else [daily]
     if settings.dry_run:
-        settings.echo(f"notify: a dry run, {summary_line(found)} would be sent\n")
+        settings.echo(f"notify: a dry run, {counted(len(found), 'message')} would be sent\n")
         for event in found:
             settings.echo(f"--- {event.kind}: {event.title}\n{event.body}\n")
         return len(box.waiting)
     to = receivers()
     if not to.names:
         return 0
-    box = queued(box, found, to.names, night.night)
-    write(settings.warehouse, night.study, box)
+    write(settings.warehouse, night.study, queued(box, found, to.names, night.night))
     return flush(settings, night.study)
 
 
+def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
+    """Return the outbox with the messages of new events added, told in ``night``."""
+    now = datetime.now(UTC)
+    new = [
+        Message(
+            kind=event.kind, title=scrub_text(event.title), body=scrub_text(event.body),
+            to=tuple(to), made=now,
+        )
+        for event in found
+    ]  # fmt: skip
+    series = box.series | {name: night for event in found for name in event.series}
+    keys = (*box.keys, *(event.key for event in found))[-_REMEMBERED:]
+    return Outbox(keys=keys, series=series, waiting=(*box.waiting, *new))
+
+
 def flush(settings: Settings, study: str) -> int:
-    """Try to deliver what waits. Return the number of messages that still wait."""
+    """Try to deliver every message that waits. Return the number of those that still wait.
+
+    A receiver that is not configured any more, and a message older than KEPT, are given up.
+    """
     to = receivers()
     box = read(settings.warehouse, study)
     if not box.waiting or not to.names or settings.dry_run:
         return len(box.waiting)
-    box, problems = deliver(box, to.deliver, to.names)
-    write(settings.warehouse, study, box)
+    left, problems = [], []
+    for message in box.waiting:
+        failed = []
+        for name in (name for name in message.to if name in to.names):
+            why = to.deliver(message, name)
+            if why is not None:
+                failed.append(name)
+                problems.append(f"“{message.title}” could not be delivered to {name}: {why}")
+        if failed and datetime.now(UTC) - message.made < KEPT:
+            left.append(message.model_copy(update={"to": tuple(failed)}))
+    write(settings.warehouse, study, box.model_copy(update={"waiting": tuple(left)}))
     for problem in problems:
         settings.echo(f"notify: {problem}\n")
-    return len(box.waiting)
-
-
-def _found(
-    night: NightSummary, known: words.Judged | None, box: Outbox, settings: Settings
-) -> list[Event]:
-    found = events(night, known, box.told, settings.link)
-    if not settings.digest:
-        return found
-    one = digest(night, found, settings.link)
-    return [] if one.key in box.told.keys else [one]
+    return len(left)

@@ -1,19 +1,26 @@
 """``draftboard nightly``: one command for any timer; the exit status says what the night came to."""
 
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import yaml
 
 from commands.options import judging_options
-from commands.output import ended_by_signals
+from commands.output import ended_by_signals, show_table
+from nightly import words
+from nightly.conduct import conduct
+from nightly.messages import Settings
+from nightly.nights import AnotherNight, one_night
+from warehouse import nights
+from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
-
-if TYPE_CHECKING:
-    from nightly.messages import Settings
+from warehouse.nights import Limits
+from warehouse.store_files import warehouse_path
 
 #: The address of the dashboard, for links in messages.
 LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"
@@ -75,92 +82,49 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
     A night that was interrupted is finished by the next call; one that is done is left alone. What
     stands behind `--` goes to `draftboard run`, e.g. `-- --on slurm`.
     """
-    from warehouse.errors import DraftboardError
-
     if study is None and not history:
         raise click.UsageError("Name a study file; or list the nights with --history.")
     try:
-        if history:
+        if study is None or history:
             _list(study, given["warehouse"], as_json)
             return
-        assert study is not None
         status = _night(study, as_json, given)
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
         click.echo(f"draftboard: {error}", err=True)
-        raise SystemExit(_status_of(error)) from None
+        raise SystemExit(RUNNING if isinstance(error, AnotherNight) else FAILED) from None
     except OSError as error:
-        click.echo(f"draftboard: {_not_kept(error)}", err=True)
+        click.echo(
+            f"draftboard: What the night did cannot be kept ({error.strerror or error}: "
+            f"{error.filename}); make room or mend the permissions and call it again, it goes on "
+            "from there.", err=True,
+        )  # fmt: skip
         raise SystemExit(FAILED) from None
     raise SystemExit(status)
 
 
-def _not_kept(error: OSError) -> str:
-    return (
-        f"What the night did cannot be kept ({error.strerror or error}: {error.filename}); make room "
-        "or mend the permissions and call it again, it goes on from there."
-    )
-
-
-def _status_of(error: Exception) -> int:
-    from nightly.nights import AnotherNight
-
-    return RUNNING if isinstance(error, AnotherNight) else FAILED
-
-
 def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
-    from nightly.conduct import conduct
-    from nightly.nights import one_night
-    from nightly.words import markdown
-
     name = name_of(study)
-    settings = _settings(study, given)
+    settings = Settings(
+        study=study, results=given["results"], warehouse=warehouse_path(given["warehouse"]),
+        echo=_echo, limits=Limits(hours=given["max_hours"], usd=given["max_usd"]),
+        max_regression=given["max_regression"], since=given["since"],
+        open_exit=given["open_exit"], run=given["run_arguments"],
+        link=(given["link_base"] or os.environ.get(LINK_VARIABLE) or "").rstrip("/"),
+        dry_run=given["notify_dry_run"], digest=given["digest"], again=given["again"],
+    )  # fmt: skip
     with (
         ended_by_signals("nightly: stopped; the next call goes on from here"),
         one_night(settings.results, name),
     ):
         found = conduct(settings, name)
-    click.echo(found.model_dump_json() if as_json else markdown(found).rstrip())
+    click.echo(found.model_dump_json() if as_json else words.markdown(found).rstrip())
     assert found.exit_status is not None
     return found.exit_status
 
 
-def _settings(study: Path, given: dict[str, Any]) -> "Settings":
-    from nightly.messages import Settings
-    from warehouse.nights import Limits
-    from warehouse.store_files import warehouse_path
-
-    link = given["link_base"] or os.environ.get(LINK_VARIABLE) or ""
-    return Settings(
-        study=study,
-        results=given["results"],
-        warehouse=warehouse_path(given["warehouse"]),
-        echo=_echo,
-        limits=Limits(hours=given["max_hours"], usd=given["max_usd"]),
-        gate=_gate_options(given),
-        open_exit=given["open_exit"],
-        run=given["run_arguments"],
-        link=link.rstrip("/"),
-        dry_run=given["notify_dry_run"],
-        digest=given["digest"],
-        again=given["again"],
-    )
-
-
-def _gate_options(given: dict[str, Any]) -> tuple[str, ...]:
-    since = given["since"]
-    words = [word for size in given["max_regression"] for word in ("--max-regression", size)]
-    return (*words, *(() if since is None else ("--since", f"{since:%Y-%m-%d}")))
-
-
 def name_of(study: Path) -> str:
     """Return the name that a study file states; StudyError where it states none."""
-    import re
-
-    import yaml
-
-    from warehouse.errors import StudyError
-
     try:
         said = yaml.safe_load(study.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -173,9 +137,6 @@ def name_of(study: Path) -> str:
 
 
 def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
-    from warehouse import nights
-    from warehouse.store_files import warehouse_path
-
     found = nights.history(warehouse_path(warehouse))
     name = None if study is None else name_of(study)
     chosen = [night for night in found.nights if name in (None, night.study)]
@@ -185,33 +146,21 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
         return
     for sentence in found.damaged:
         click.echo(sentence, err=True)
-    _show(chosen)
-
-
-HEADER = ("night", "study", "outcome", "cells", "took", "measured", "worse", "what failed")
-
-
-def _show(chosen: list[Any]) -> None:
-    from commands.output import show_table
-    from nightly import words
-
     if not chosen:
         click.echo("No night yet. Begin one with: draftboard nightly STUDY.yaml --results results")
         return
-    rows = [
+    show_table(
+        ("night", "study", "outcome", "cells", "took", "measured", "worse", "what failed"),
         [
-            night.night,
-            night.study,
-            night.outcome,
-            words.cells(night),
-            words.duration(night.seconds),
-            words.cost(night).removeprefix("measured for "),
-            words.sized(night.regressions[0]) if night.regressions else "",
-            (words.troubles(night) or [""])[0],
-        ]
-        for night in chosen
-    ]
-    show_table(HEADER, rows)
+            [
+                night.night, night.study, night.outcome, words.cells(night),
+                words.duration(night.seconds), words.cost(night).removeprefix("measured for "),
+                words.sized(night.regressions[0]) if night.regressions else "",
+                (words.troubles(night) or [""])[0],
+            ]
+            for night in chosen
+        ],
+    )  # fmt: skip
 
 
 def _echo(text: str) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,18 +38,13 @@ class Budget:
                 "{usd_per_hour: …, gpus_per_instance: …} to it, or use --max-hours."
             )
 
-    @property
-    def allowed_s(self) -> float | None:
-        """The seconds of measuring that the tighter limit allows; None: no limit."""
+    def left_s(self, measured_s: float) -> float | None:
+        """Return the seconds that the tighter limit leaves after ``measured_s``, never below 0; None: no
+        limit."""
         allowed = [] if self.limits.hours is None else [self.limits.hours * 3600]
         if self.limits.usd is not None and self.usd_per_hour:
             allowed.append(self.limits.usd / self.usd_per_hour * 3600)
-        return min(allowed, default=None)
-
-    def left_s(self, measured_s: float) -> float | None:
-        """Return the seconds that are left after ``measured_s``, never below 0; None: no limit."""
-        allowed = self.allowed_s
-        return None if allowed is None else max(0.0, allowed - measured_s)
+        return max(0.0, min(allowed) - measured_s) if allowed else None
 
     def __str__(self) -> str:
         """Write the budget: ``3 h``, ``20 USD`` or both."""
@@ -61,8 +56,8 @@ class Budget:
 # --- Where a night lies, and what stands in its state file.
 #
 # ``<results>/nights/<night>/<study>/`` is what ``draftboard run`` measures into. Beside the results:
-# ``.nightly.json`` (the state; hidden, because ingest reads every other .json), ``.nightly-<stage>.json``
-# (what a stage answered), ``logs/nightly-<stage>.log`` and ``report.html``.
+# ``.nightly.json`` (the state; hidden, because ingest reads every other .json), ``.nightly-gate.json``
+# (what the gate judged), ``logs/nightly-<stage>.log`` and ``report.html``.
 
 
 FOLDER = "nights"
@@ -80,7 +75,7 @@ class Child(Part):
     the process alone may be another one's."""
 
 
-class State(Part):
+class NightState(Part):
     """All that a later call needs to go on. ``planned``: keys of the study's cells."""
 
     summary: NightSummary
@@ -94,7 +89,7 @@ class State(Part):
 
 
 @dataclass(frozen=True)
-class Place:
+class NightFolder:
     """The files of one night of one study; nothing is made here."""
 
     results: Path
@@ -121,13 +116,24 @@ class Place:
         """The night's report, one HTML file."""
         return self.own / "report.html"
 
+    @property
+    def judgement(self) -> Path:
+        """The file with what the gate judged in its last call."""
+        return self.own / ".nightly-gate.json"
+
     def log(self, stage: StageName) -> Path:
         """Return the file with everything that a stage printed in all its calls."""
         return self.own / "logs" / f"nightly-{stage}.log"
 
-    def answer(self, stage: StageName) -> Path:
-        """Return the file with what a stage answered as JSON in its last call."""
-        return self.own / f".nightly-{stage}.json"
+    def read_state(self) -> NightState:
+        """Read the state of the night. RunnerError where its file is damaged."""
+        try:
+            return NightState.model_validate_json(self.state.read_bytes())
+        except (OSError, ValidationError):
+            raise RunnerError(
+                f"{self.state} cannot be read, so nobody knows what of that night is done; move it "
+                "away: its results stay, and the next call begins another night."
+            ) from None
 
 
 def date_of(moment: datetime) -> str:
@@ -136,21 +142,10 @@ def date_of(moment: datetime) -> str:
     return (moment.astimezone(UTC) - NOON).date().isoformat()
 
 
-def places(results: Path, study: str) -> list[Place]:
+def night_folders(results: Path, study: str) -> list[NightFolder]:
     """Return the nights of a study that have a state file, by name."""
     files = sorted((results / FOLDER).glob(f"*/{study}/{STATE}"))
-    return [Place(results, study, file.parents[1].name) for file in files]
-
-
-def read_state(place: Place) -> State:
-    """Read the state of a night. RunnerError where its file is damaged."""
-    try:
-        return State.model_validate_json(place.state.read_bytes())
-    except (OSError, ValidationError):
-        raise RunnerError(
-            f"{place.state} cannot be read, so nobody knows what of that night is done; move it "
-            "away: its results stay, and the next call begins another night."
-        ) from None
+    return [NightFolder(results, study, file.parents[1].name) for file in files]
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -159,33 +154,6 @@ def write_whole(path: Path, text: str) -> None:
     private = path.with_name(f".tmp-{path.name.lstrip('.')}")
     private.write_text(text, encoding="utf-8")
     publish(private, path)
-
-
-class Book:
-    """The state of a night as it is kept: every change is on the disk before work goes on.
-
-    ``shown`` gets each summary that changed; the history shows a night that is under way.
-    """
-
-    def __init__(self, place: Place, state: State, shown: Callable[[NightSummary], None]) -> None:
-        self.place = place
-        self.state = state
-        self._shown = shown
-
-    @property
-    def summary(self) -> NightSummary:
-        """The summary of the night so far."""
-        return self.state.summary
-
-    def keep(self, **changes: object) -> None:
-        """Change fields of the state, and write it to the disk."""
-        self.state = self.state.model_copy(update=changes)
-        write_whole(self.place.state, self.state.model_dump_json(indent=1) + "\n")
-
-    def tell(self, **changes: object) -> None:
-        """Change fields of the summary, and show it."""
-        self.keep(summary=self.summary.model_copy(update=changes))
-        self._shown(self.summary)
 
 
 # --- One night at a time in a results folder: a lock that the system lets go of when its holder dies.
@@ -211,31 +179,21 @@ def one_night(results: Path, study: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
+        named = _json_object(holder)
+        who = "a process that has not said its name yet"
+        if {"pid", "host", "study", "since"} <= set(named):
+            who = "process {pid} on {host} has been at {study} since {since}".format(**named)
         raise AnotherNight(
-            f"Another night is running in {results}: {_holder(holder)}. Nothing was started."
+            f"Another night is running in {results}: {who}. Nothing was started."
         ) from None
     try:
-        write_whole(holder, json.dumps(_me(study)))
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        me = {"pid": os.getpid(), "host": platform.node(), "study": study, "since": since}
+        write_whole(holder, json.dumps(me))
         yield
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
-
-
-def _me(study: str) -> dict[str, str | int]:
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return {"pid": os.getpid(), "host": platform.node(), "study": study, "since": now}
-
-
-def _holder(path: Path) -> str:
-    try:
-        said = json.loads(path.read_bytes())
-        return (
-            f"process {said['pid']} on {said['host']} has been at {said['study']} since "
-            f"{said['since']}"
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return "a process that has not said its name yet"
 
 
 # --- What a night has of its cells: how many are good, why others failed, what is set otherwise.
@@ -252,29 +210,31 @@ _ENVIRONMENT = (
 _TEXT = 300
 
 
-def count(place: Place, planned: Sequence[str]) -> Cells:
-    """Count the planned cells: each is good, failed or missing."""
-    good = [key for key in planned if _is_good(place, key)]
-    failed = [key for key in planned if key not in set(good) and _last_attempt(place, key)]
-    missing = len(planned) - len(good) - len(failed)
-    return Cells(planned=len(planned), good=len(good), failed=len(failed), missing=missing)
-
-
-def failures(place: Place, planned: Sequence[str]) -> tuple[Failure, ...]:
-    """Return the cells that failed and why, as the runner diagnosed their last attempt; at most
-    MOST."""
-    found = []
+def cells_of(folder: NightFolder, planned: Sequence[str]) -> tuple[Cells, tuple[Failure, ...]]:
+    """Count the planned cells: each is good, failed or missing. Return also why they failed, as the
+    runner diagnosed their last attempt, at most MOST."""
+    failures, good = [], 0
     for key in planned:
-        attempt = None if _is_good(place, key) else _last_attempt(place, key)
-        if attempt is not None:
-            said = _read(attempt / RECORD).get("failure") or "its record gives no diagnosis"
-            found.append(Failure(cell=key, said=" ".join(str(said).split())[:_TEXT]))
-    return tuple(found[:MOST])
+        if _good_record(folder, key):
+            good += 1
+            continue
+        places = {path: failed_of(path.name) for path in (folder.own / key).parent.glob(
+            f"{Path(key).name}.failed-*")}  # fmt: skip
+        attempts = {attempt[1]: path for path, attempt in places.items() if attempt is not None}
+        if attempts:
+            record = _json_object(attempts[max(attempts)] / RECORD)
+            why = str(record.get("failure") or "its record gives no diagnosis")
+            failures.append(Failure(cell=key, said=" ".join(why.split())[:_TEXT]))
+    missing = len(planned) - good - len(failures)
+    cells = Cells(planned=len(planned), good=good, failed=len(failures), missing=missing)
+    return cells, tuple(failures[:MOST])
 
 
-def changed(place: Place, earlier: Place | None, planned: Sequence[str]) -> tuple[Changed, ...]:
+def changed(
+    folder: NightFolder, earlier: NightFolder | None, planned: Sequence[str]
+) -> tuple[Changed, ...]:
     """Return what is set otherwise than in an earlier night: one good cell of each server is
-    compared with its own of that night.
+    compared with its own of that night, since all cells of a server were set alike.
 
     At most MOST; nothing without an earlier night.
     """
@@ -282,11 +242,13 @@ def changed(place: Place, earlier: Place | None, planned: Sequence[str]) -> tupl
         return ()
     from analysis.matching.difference import differences
 
+    good = {key: record for key in planned if (record := _good_record(folder, key))}
+    first_of_server = {tuple(key.split("/")[:2]): key for key in reversed(good)}
     found = {
         (change.field, str(change.before), str(change.after)): change
-        for key in _one_a_server(key for key in planned if _is_good(place, key))
-        if _is_good(earlier, key)
-        for change in differences(_set(earlier, key), _set(place, key))
+        for key in first_of_server.values()
+        if (before := _good_record(earlier, key))
+        for change in differences(_settings(before), _settings(good[key]))
     }
     return tuple(
         Changed(field=change.field, before=plain(change.before), after=plain(change.after))
@@ -298,50 +260,33 @@ def plain(value: Any) -> Any:
     """Return a value as JSON keeps it."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
+    value = value.item() if hasattr(value, "item") else value
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _one_a_server(keys: Iterable[str]) -> list[str]:
-    """Return the first key of each ``<arm>/tp<n>``: all cells of one server were set alike."""
-    firsts: dict[tuple[str, ...], str] = {}
-    for key in keys:
-        firsts.setdefault(tuple(key.split("/")[:2]), key)
-    return list(firsts.values())
-
-
-def _set(place: Place, key: str) -> dict[str, Any]:
-    record = _read(_folder(place, key) / RECORD)
+def _settings(path: Path) -> dict[str, Any]:
+    record = _json_object(path)
     environment = record.get("environment") or {}
     stated = {name: environment.get(name) for name in _ENVIRONMENT}
     return {name: record.get(name) for name in FACT_KEYS} | {"environment": stated}
 
 
-def _is_good(place: Place, key: str) -> bool:
-    """Return whether a cell is good: the runner renames it into its place then, and only then."""
-    return (_folder(place, key) / RECORD).is_file()
+def _good_record(folder: NightFolder, key: str) -> Path | None:
+    """Return the record of a cell that is good; None where it is not. The runner renames it into its
+    place then, and only then, and adds the versions that measured it, ``<key>@<versions>``."""
+    plain_place = folder.own / key
+    found = [
+        path
+        for path in plain_place.parent.glob(f"{plain_place.name}@*/{RECORD}")
+        if failed_of(path.parent.name) is None
+    ]
+    newest = max(found, key=lambda path: path.stat().st_mtime, default=plain_place / RECORD)
+    return newest if newest.is_file() else None
 
 
-def _folder(place: Place, key: str) -> Path:
-    """Return where a cell lies: the runner adds the versions that measured it, ``<key>@<versions>``."""
-    plain = place.own / key
-    found = sorted(
-        plain.parent.glob(f"{plain.name}@*/{RECORD}"), key=lambda path: path.stat().st_mtime
-    )
-    good = [path.parent for path in found if failed_of(path.parent.name) is None]
-    return good[-1] if good else plain
-
-
-def _last_attempt(place: Place, key: str) -> Path | None:
-    """Return the folder of the last failed attempt; None where there is none."""
-    final = place.own / key
-    found = {path: failed_of(path.name) for path in final.parent.glob(f"{final.name}.failed-*")}
-    attempts = {told[1]: path for path, told in found.items() if told is not None}
-    return attempts[max(attempts)] if attempts else None
-
-
-def _read(path: Path) -> dict[str, Any]:
+def _json_object(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return value if isinstance(value, dict) else {}

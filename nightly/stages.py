@@ -1,32 +1,44 @@
-"""The stages of a night: what each one starts, and what it makes of the answer."""
+"""The stages of a night: each a process of its own, its words in a log, ended with this one.
+
+The process writes into the log itself and this one reads it from there. So nothing of the log is lost
+when this process is killed; the stage is then asked to end by the system.
+"""
 
 import contextlib
 import ctypes
 import hashlib
-import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import click
 import psutil
 
-from nightly import nights, words
-from nightly.messages import Settings, notify, without_addresses
-from nightly.nights import Book, Budget, Child, Place, places
-from warehouse.errors import NothingToReport, RunnerError
-from warehouse.nights import StageName, StageStatus
-
-# --- A stage as a process: a session of its own, its words in a log, ended with this one.
-#
-# The child writes into the log itself and this process reads it from there. So nothing of the log is
-# lost when this process is killed; the child is then asked to end by the system.
-
+from nightly import words
+from nightly.messages import Settings, forget_addresses, notify
+from nightly.nights import (
+    Budget,
+    Child,
+    NightFolder,
+    NightState,
+    cells_of,
+    changed,
+    night_folders,
+    write_whole,
+)
+from warehouse.controls import for_terminal
+from warehouse.errors import DraftboardError, NothingToReport, RunnerError
+from warehouse.nights import NightSummary, StageName, StageStatus
 
 #: How long a stage may take to end when it is asked to; `run` ends its servers in that time.
 GRACE_S = 180.0
@@ -36,101 +48,143 @@ _BEAT_S = 15.0
 #: prctl(2): the signal that a process gets when its parent dies.
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of a stage. ``answer``: the file that gets stdout, else the log; ``environment``:
-    all of it."""
-
-    argv: Sequence[str]
-    log: Path
-    environment: Mapping[str, str]
-    answer: Path | None = None
-
-
-@dataclass(frozen=True)
-class Watching:
-    """What is called while a command runs. ``began`` is told the child at once, ``beat`` the
-    seconds so far every few seconds; after ``allowed_s`` (None: no limit) the child is interrupted.
-    ``echo`` gets what it says."""
-
-    began: Callable[[Child], None]
-    beat: Callable[[float], None]
-    echo: Callable[[str], None]
-    allowed_s: float | None = None
+_SPAWN = multiprocessing.get_context("spawn")
+_TEXT = 400
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. ``status``: exit status, negative for a signal; ``in_time``: False where
-    it was stopped."""
+    """How the process of a stage ended. ``status``: exit status, negative for a signal; ``in_time``:
+    False where it was stopped; ``answer``: what its work returned, None where it did not come to it."""
 
     status: int
-    seconds: float
     in_time: bool
+    answer: Any = None
 
 
-def follow(command: Command, watching: Watching) -> Ended:
-    """Run a command to its end; an exception here (Ctrl-C) ends the child before it goes on."""
-    command.log.parent.mkdir(parents=True, exist_ok=True)
-    start = command.log.stat().st_size if command.log.exists() else 0
-    began = time.monotonic()
-    with contextlib.ExitStack() as open_files:
-        log = open_files.enter_context(command.log.open("ab"))
-        out: IO[bytes] = log
-        if command.answer is not None:
-            out = open_files.enter_context(command.answer.open("wb"))
-        process = subprocess.Popen(
-            command.argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log,
-            env=dict(command.environment), start_new_session=True, preexec_fn=_end_with_parent,
-        )  # fmt: skip
-    try:
-        watching.began(Child(pid=process.pid, began=psutil.Process(process.pid).create_time()))
-        with command.log.open("rb") as said:
-            said.seek(start)
-            in_time = _watched(process, said, watching)
-    finally:
-        end(process)
-    return Ended(process.returncode, time.monotonic() - began, in_time)
+@dataclass(frozen=True)
+class StageEnd:
+    """How a stage ended, and why it did not do its work."""
+
+    status: StageStatus
+    said: str = ""
 
 
-def _end_with_parent() -> None:
-    """Ask the system, in the child, for SIGTERM when the parent dies, however it dies."""
+class NightRun:
+    """A night at work: every change of its state is on the disk before work goes on, and the history
+    shows it. ``measure``: whether what is missing is still to be measured."""
+
+    def __init__(
+        self, folder: NightFolder, state: NightState, settings: Settings, measure: bool = True
+    ) -> None:
+        self.folder, self.state, self.settings, self.measure = folder, state, settings, measure
+
+    @property
+    def summary(self) -> NightSummary:
+        """The summary of the night so far."""
+        return self.state.summary
+
+    def keep(self, **changes: object) -> None:
+        """Change fields of the state, and write it to the disk."""
+        self.state = self.state.model_copy(update=changes)
+        write_whole(self.folder.state, self.state.model_dump_json(indent=1) + "\n")
+
+    def tell(self, **changes: object) -> None:
+        """Change fields of the summary, and show it in the history."""
+        self.keep(summary=self.summary.model_copy(update=changes))
+        words.write(self.settings.warehouse, self.summary)
+
+    def start(
+        self, stage: StageName, work: Callable[[], Any], allowed_s: float | None = None
+    ) -> Ended:
+        """Do work in a process of its own, to its end or until ``allowed_s`` are over (None: no limit);
+        what it says goes to the stage's log and the terminal. An exception here (Ctrl-C) ends it."""
+        log = self.folder.log(stage)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        echo, answer, in_time = self.settings.echo, None, True
+        measured_s, began = self.state.measured_s, time.monotonic()
+        beaten = began
+        reader, writer = _SPAWN.Pipe(duplex=False)
+        process = _SPAWN.Process(target=_in_child, args=(work, log, writer, os.getpid()))
+        with log.open("rb") as said:
+            said.seek(0, os.SEEK_END)
+            process.start()
+            writer.close()
+            try:
+                with contextlib.suppress(EOFError):
+                    reader.recv()  # It begins now, and from now on it ends when this process does.
+                self.keep(child=_child_of(process))
+                while process.is_alive():
+                    process.join(_STEP_S)
+                    with contextlib.suppress(EOFError):
+                        answer = reader.recv() if reader.poll() else answer
+                    echo(said.read().decode("utf-8", "replace"))
+                    now = time.monotonic()
+                    if stage == "run" and now - beaten >= _BEAT_S:
+                        self.keep(measured_s=measured_s + now - began)
+                        beaten = now
+                    if in_time and allowed_s is not None and now - began >= allowed_s:
+                        in_time = False
+                        end(process)
+            finally:
+                end(process)
+            with contextlib.suppress(EOFError):
+                answer = reader.recv() if reader.poll() else answer
+            echo(said.read().decode("utf-8", "replace"))
+        if stage == "run":
+            self.keep(measured_s=measured_s + time.monotonic() - began)
+        self.keep(child=None)
+        assert process.exitcode is not None
+        return Ended(process.exitcode, in_time, answer)
+
+    def failed(self, stage: StageName, ended: Ended) -> StageEnd:
+        """Return that a stage failed, with its own last words."""
+        log = self.folder.log(stage)
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = next((line.strip()[:_TEXT] for line in reversed(lines) if line.strip()), "")
+        last = last.removeprefix("draftboard: ").removeprefix("Error: ") or "it said nothing"
+        how = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
+        where = log.relative_to(self.folder.own)  # The whole path may name a user.
+        return StageEnd("failed", f"{last} ({how}; {where})")
+
+
+def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: int) -> None:
+    """Do the work of a stage: a session of its own, without the addresses of messages, its words in
+    the log."""
+    os.setsid()
     if _LIBC is not None:
+        # However the parent dies, the system then asks for the end of this process.
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _watched(process: "subprocess.Popen[bytes]", said: IO[bytes], watching: Watching) -> bool:
-    """Wait for the end and pass the child's words on. Return whether it ended before it was
-    stopped."""
-    began = beaten = time.monotonic()
-    while process.poll() is None:
-        watching.echo(said.read().decode("utf-8", "replace"))
-        now = time.monotonic()
-        if now - beaten >= _BEAT_S:
-            watching.beat(now - began)
-            beaten = now
-        if watching.allowed_s is not None and now - began >= watching.allowed_s:
-            end(process)
-            watching.echo(said.read().decode("utf-8", "replace"))
-            return False
-        time.sleep(_STEP_S)
-    watching.echo(said.read().decode("utf-8", "replace"))
-    return True
-
-
-def end(process: "subprocess.Popen[bytes]", grace_s: float = GRACE_S) -> None:
-    """Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end."""
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGINT)
+        if os.getppid() != parent:
+            raise SystemExit(128 + signal.SIGTERM)
+    forget_addresses()
+    with log.open("ab") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    answers.send("begun")
     try:
-        process.wait(grace_s)
-    except subprocess.TimeoutExpired:
+        answers.send(work())
+    except DraftboardError as error:
+        click.echo(f"draftboard: {for_terminal(str(error))}", err=True)
+        raise SystemExit(error.status) from None
+
+
+def _child_of(process: SpawnProcess) -> Child:
+    assert process.pid is not None
+    return Child(pid=process.pid, began=psutil.Process(process.pid).create_time())
+
+
+def end(process: SpawnProcess, grace_s: float = GRACE_S) -> None:
+    """Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end."""
+    if not process.is_alive():
+        return
+    os.kill(process.pid or 0, signal.SIGINT)
+    process.join(grace_s)
+    if process.is_alive():
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
 
 
 def end_left_over(child: Child, grace_s: float = GRACE_S) -> None:
@@ -152,72 +206,70 @@ def end_left_over(child: Child, grace_s: float = GRACE_S) -> None:
             os.killpg(child.pid, signal.SIGKILL)
 
 
+# --- What the stages do, in their processes; what is heavy is imported there.
+
+
+def _command(*arguments: str) -> None:
+    """Do what one of our commands does, with options as somebody typed them."""
+    import draftboard
+
+    draftboard.main(arguments)
+
+
+def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
+    """Return the keys of a study's cells, and the price of an hour of its node as the estimate charges
+    it, which says only the sum; None where it has no price."""
+    from commands.running.plan import planned
+
+    plan, costs, _ = planned(study)
+    price = None if costs.usd is None or not costs.hours else costs.usd / costs.hours
+    return tuple(cell.key for cell in plan.cells), price
+
+
+def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
+    """Ingest; return the path and the reason of each file that is rejected."""
+    from commands.intake import take_in
+
+    return [(one.path, one.reason) for one in take_in([results], warehouse).rejected]
+
+
+def _judge(
+    warehouse: Path, study: str, since: datetime | None, max_regression: tuple[str, ...]
+) -> words.Judgement:
+    """Judge a study's series over all its nights."""
+    from commands.gate import judge
+    from warehouse.filters import Filters
+
+    return words.judgement(judge(warehouse, Filters(study=(study,)), since, max_regression))
+
+
+def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it was
+    last recorded."""
+    from answers.decide.values import Question
+    from commands.decide import decided, record
+    from warehouse.filters import Filters
+    from warehouse.store import Reader
+
+    with Reader(warehouse) as reader:
+        found, changes = decided(reader, Question(filters=Filters(study=(study,))))
+    record(warehouse, found)
+    mixes = [decision for decision in found.decisions if decision.traffic.mix]
+    return tuple(one.paragraph for one in mixes or found.decisions), tuple(changes)
+
+
 # --- The stages of a night: what each one starts, and what it makes of the answer.
 
 
-#: ``-P``: a folder of the user's called like one of our packages must not hide it.
-PROGRAM = (sys.executable, "-P", "-m", "draftboard")
-_TEXT = 400
-
-
-@dataclass(frozen=True)
-class Came:
-    """How a stage ended, and why it did not do its work."""
-
-    status: StageStatus
-    said: str = ""
-
-
-@dataclass
-class Night:
-    """A night at work. ``measure``: whether what is missing is still to be measured."""
-
-    book: Book
-    settings: Settings
-    measure: bool = True
-
-    @property
-    def place(self) -> Place:
-        """The night's folder."""
-        return self.book.place
-
-    def start(
-        self, stage: StageName, *words_: str, answer: bool = False, allowed_s: float | None = None
-    ) -> Ended:
-        """Run a command of ours to its end; what it says goes to the stage's log and the terminal."""
-        place, book = self.place, self.book
-        command = Command(
-            argv=(*PROGRAM, *words_),
-            log=place.log(stage),
-            environment=without_addresses(),
-            answer=place.answer(stage) if answer else None,
-        )
-        before = book.state.measured_s
-
-        def beat(seconds: float) -> None:
-            if stage == "run":
-                book.keep(measured_s=before + seconds)
-
-        watching = Watching(
-            began=lambda child: book.keep(child=child),
-            beat=beat, echo=self.settings.echo, allowed_s=allowed_s,
-        )  # fmt: skip
-        ended = follow(command, watching)
-        beat(ended.seconds)
-        book.keep(child=None)
-        return ended
-
-
-def plan(night: Night) -> Came:
+def plan(night: NightRun) -> StageEnd:
     """Lay out the study: its cells, and what an hour of its node costs."""
-    ended = night.start("plan", "plan", str(night.settings.study), "--json", answer=True)
-    said = _answer(night, "plan")
-    if ended.status or said is None:
-        return _failed(night, "plan", ended)
-    keys = tuple(key for launch in said["launches"] for key in launch["cells"])
-    price = _usd_per_hour(said["estimate"])
-    night.book.keep(planned=keys, usd_per_hour=price, laid_out=hash_of(night.settings.study))
-    return Came("done")
+    study = night.settings.study
+    ended = night.start("plan", partial(_lay_out, study))
+    if ended.answer is None:
+        return night.failed("plan", ended)
+    keys, price = ended.answer
+    night.keep(planned=keys, usd_per_hour=price, laid_out=hash_of(study))
+    return StageEnd("done")
 
 
 def hash_of(study: Path) -> str:
@@ -229,174 +281,119 @@ def hash_of(study: Path) -> str:
         return ""
 
 
-def _usd_per_hour(estimate: dict[str, Any]) -> float | None:
-    """Return the price of an hour of the node as the estimate charges it, which says only the sum;
-    None where it has no price."""
-    usd, hours = estimate["usd"], estimate["hours"]
-    return None if usd is None or not hours else usd / hours
-
-
-def run(night: Night) -> Came:
+def run(night: NightRun) -> StageEnd:
     """Measure what is missing, as far as the budget reaches."""
     if not night.measure:
-        return Came("stopped", "an earlier call was ended, and this night was not taken up in time")
+        why = "an earlier call was ended, and this night was not taken up in time"
+        return StageEnd("stopped", why)
+    settings, where = (
+        night.settings,
+        (str(night.settings.study), "--results", str(night.folder.root)),
+    )
     try:
-        budget = Budget(night.settings.limits, night.book.state.usd_per_hour)
+        budget = Budget(settings.limits, night.state.usd_per_hour)
     except RunnerError as error:
-        return Came("failed", str(error))
-    left = budget.left_s(night.book.state.measured_s)
+        return StageEnd("failed", str(error))
+    left = budget.left_s(night.state.measured_s)
     if left == 0:
-        return Came("stopped", _spent(night, budget))
-    ended = night.start(
-        "run", "run", str(night.settings.study), "--results", str(night.place.root),
-        *night.settings.run, allowed_s=left,
-    )  # fmt: skip
-    if not ended.in_time and _counted(night).good < len(night.book.state.planned):
-        return Came("stopped", _spent(night, budget) + _end_launches(night))
-    return _failed(night, "run", ended) if ended.status and ended.in_time else Came("done")
+        return StageEnd("stopped", _spent(night, budget))
+    ended = night.start("run", partial(_command, "run", *where, *settings.run), allowed_s=left)
+    if ended.in_time:
+        return night.failed("run", ended) if ended.status else StageEnd("done")
+    if cells_of(night.folder, night.state.planned)[0].good == len(night.state.planned):
+        return StageEnd("done")
+    said = _spent(night, budget)
+    if {"slurm", "--on=slurm"} & set(settings.run):
+        # Launches on Slurm would outlive the night and go on spending.
+        cancel = ("cluster", "cancel", *where)
+        if night.start("run", partial(_command, *cancel)).status:
+            said += f"; its jobs may still run, end them: draftboard {' '.join(cancel)}"
+    return StageEnd("stopped", said)
 
 
-def _spent(night: Night, budget: Budget) -> str:
-    known = _counted(night)
-    lacking = known.planned - known.good
+def _spent(night: NightRun, budget: Budget) -> str:
+    count, _ = cells_of(night.folder, night.state.planned)
+    lacking = count.planned - count.good
     return (
-        f"the budget of {budget} is spent; {words.counted(lacking, 'cell')} of {known.planned} "
+        f"the budget of {budget} is spent; {words.counted(lacking, 'cell')} of {count.planned} "
         f"{'is' if lacking == 1 else 'are'} not measured"
     )
 
 
-def _end_launches(night: Night) -> str:
-    """End the launches on Slurm, which would outlive the night and go on spending. Return what is
-    to be said where that failed."""
-    if not {"slurm", "--on=slurm"} & set(night.settings.run):
-        return ""
-    words_ = ("cluster", "cancel", str(night.settings.study), "--results", str(night.place.root))
-    ended = night.start("run", *words_)
-    return (
-        f"; its jobs may still run, end them: draftboard {' '.join(words_)}" if ended.status else ""
-    )
-
-
-def _counted(night: Night) -> Any:
-    return nights.count(night.place, night.book.state.planned)
-
-
-def ingest(night: Night) -> Came:
+def ingest(night: NightRun) -> StageEnd:
     """Take in what there is, also of a night that was stopped."""
-    known = _counted(night)
-    if not known.good and not known.failed:
-        return Came("skipped", "nothing was measured")
-    ended = night.start(
-        "ingest", "ingest", str(night.place.own), "--json",
-        "--warehouse", str(night.settings.warehouse), answer=True,
-    )  # fmt: skip
-    said = _answer(night, "ingest")
-    if said is None or (ended.status and not said["rejected"]):
-        return _failed(night, "ingest", ended)
-    if said["rejected"]:
-        first = said["rejected"][0]
-        count = words.counted(len(said["rejected"]), "file")
-        return Came("failed", f"{count} rejected, the first: {first['path']}: {first['reason']}")
-    return Came("done")
+    count, _ = cells_of(night.folder, night.state.planned)
+    if not count.good and not count.failed:
+        return StageEnd("skipped", "nothing was measured")
+    ended = night.start("ingest", partial(_take_in, night.folder.own, night.settings.warehouse))
+    if ended.answer is None:
+        return night.failed("ingest", ended)
+    for path, reason in ended.answer:
+        files = words.counted(len(ended.answer), "file")
+        return StageEnd("failed", f"{files} rejected, the first: {path}: {reason}")
+    return StageEnd("done")
 
 
-def gate(night: Night) -> Came:
+def gate(night: NightRun) -> StageEnd:
     """Judge this study's series over all its nights."""
-    settings = night.settings
-    ended = night.start(
-        "gate", "gate", "--json", "--warehouse", str(settings.warehouse),
-        "--study", night.place.study, *settings.gate, answer=True,
-    )  # fmt: skip
-    found = words.read(night.place.answer("gate"))
-    if found is None:
-        return _failed(night, "gate", ended)
-    night.book.tell(**found.summary)
-    return Came("done")
+    settings, study = night.settings, night.folder.study
+    ended = night.start("gate", partial(
+        _judge, settings.warehouse, study, settings.since, settings.max_regression))  # fmt: skip
+    if ended.answer is None:
+        return night.failed("gate", ended)
+    write_whole(night.folder.judgement, ended.answer.model_dump_json())
+    night.tell(**ended.answer.summary)
+    return StageEnd("done")
 
 
-def report(night: Night) -> Came:
+def report(night: NightRun) -> StageEnd:
     """Write the study's report beside the results."""
     settings = night.settings
     link = ("--link", settings.link) if settings.link else ()
-    ended = night.start(
-        "report", "report", "--warehouse", str(settings.warehouse), "--study", night.place.study,
-        "--out", str(night.place.report), *link,
-    )  # fmt: skip
+    ended = night.start("report", partial(
+        _command, "share", "report", "--warehouse", str(settings.warehouse),
+        "--study", night.folder.study, "--out", str(night.folder.report), *link,
+    ))  # fmt: skip
     if ended.status == 0:
-        return Came("done")
-    failed = _failed(night, "report", ended)
-    return Came("skipped", failed.said) if ended.status == NothingToReport.status else failed
+        return StageEnd("done")
+    failed = night.failed("report", ended)
+    return StageEnd("skipped", failed.said) if ended.status == NothingToReport.status else failed
 
 
-def tell(night: Night) -> Came:
-    """Say what is worth a message; what cannot be delivered waits, and fails nothing."""
-    _decide(night)
-    summary = night.book.summary
-    summary = summary.model_copy(update={"outcome": words.outcome_of(summary)})
-    undelivered = notify(summary, night.place.answer("gate"), night.settings)
-    night.book.tell(undelivered=undelivered)
-    return Came("done")
+def tell(night: NightRun) -> StageEnd:
+    """Say what is worth a message; what cannot be delivered waits, and fails nothing.
 
-
-def _decide(night: Night) -> None:
-    """Record what is decided now, once a night; without results there is nothing to decide."""
-    if night.book.summary.decided:
-        return
-    night.start(
-        "notify", "verdict", "--json", "--record", "--warehouse", str(night.settings.warehouse),
-        "--study", night.place.study, answer=True,
-    )  # fmt: skip
-    said = _answer(night, "notify") or {"decisions": [], "changed": []}
-    mixes = [one for one in said["decisions"] if "mix" in one["traffic"]]
-    told = tuple(one["paragraph"] for one in mixes or said["decisions"])
-    night.book.tell(decided=told[: words.MOST], redecided=tuple(said["changed"])[: words.MOST])
+    What is decided now is recorded once a night; without results there is nothing to decide.
+    """
+    settings = night.settings
+    if not night.summary.decided:
+        ended = night.start("notify", partial(_decide, settings.warehouse, night.folder.study))
+        paragraphs, changes = ended.answer or ((), ())
+        night.tell(decided=paragraphs[: words.MOST], redecided=changes[: words.MOST])
+    summary = night.summary.model_copy(update={"outcome": words.outcome_of(night.summary)})
+    judged = words.read_judgement(night.folder.judgement)
+    night.tell(undelivered=notify(summary, judged, settings))
+    return StageEnd("done")
 
 
 #: In this order. The night's own figures are brought up to date before each of them.
-WORK: dict[StageName, Callable[[Night], Came]] = {
+WORK: dict[StageName, Callable[[NightRun], StageEnd]] = {
     "plan": plan, "run": run, "ingest": ingest, "gate": gate, "notify": tell, "report": report,
 }  # fmt: skip
 
 
-def figures(night: Night) -> dict[str, Any]:
+def figures(night: NightRun) -> dict[str, Any]:
     """Return what the summary says of the cells, of what is set otherwise, of time and money."""
-    place, state = night.place, night.book.state
-    price = state.usd_per_hour
+    folder, state = night.folder, night.state
+    earlier = [
+        one for one in night_folders(folder.results, folder.study) if one.night < folder.night
+    ]
+    cells, failures = cells_of(folder, state.planned)
+    hours, price = state.measured_s / 3600, state.usd_per_hour
     return {
-        "cells": nights.count(place, state.planned),
-        "failures": nights.failures(place, state.planned),
-        "changed": nights.changed(place, _earlier(place), state.planned),
-        "measuring_hours": state.measured_s / 3600,
-        "cost_usd": None if price is None else state.measured_s / 3600 * price,
+        "cells": cells,
+        "failures": failures,
+        "changed": changed(folder, earlier[-1] if earlier else None, state.planned),
+        "measuring_hours": hours,
+        "cost_usd": None if price is None else hours * price,
     }
-
-
-def _earlier(place: Place) -> Place | None:
-    """Return the night before of the same study."""
-    before = [one for one in places(place.results, place.study) if one.night < place.night]
-    return before[-1] if before else None
-
-
-def _answer(night: Night, stage: StageName) -> dict[str, Any] | None:
-    try:
-        said = json.loads(night.place.answer(stage).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return said if isinstance(said, dict) else None
-
-
-def _failed(night: Night, stage: StageName, ended: Ended) -> Came:
-    """Return that a stage failed, with its own last words."""
-    log = night.place.log(stage)
-    last = _last_line(log).removeprefix("draftboard: ").removeprefix("Error: ")
-    how = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
-    where = log.relative_to(night.place.own)  # The whole path may name a user.
-    return Came("failed", f"{last or 'it said nothing'} ({how}; {where})")
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.strip()[:_TEXT] for line in reversed(lines) if line.strip()), "")

@@ -1,28 +1,31 @@
-"""A night in words: what the gate said, the same in the summary, in messages, in the history and on the terminal."""
+"""A night in words: what the gate judged, the same in the summary, in messages, in the history and on the terminal."""
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from answers.trend import words as trend
+from pydantic import ValidationError
+
+from answers.trend import words as trend_words
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
-from warehouse.nights import STAMP, Changed, NightSummary, Regression, Verdict, folder
+from warehouse.nights import STAMP, Changed, NightSummary, Part, Regression, Verdict, folder
 from warehouse.secrets.values import scrub
 from warehouse.store_cache import changed_aside
 
-# --- What `draftboard gate --json` said, as a summary keeps it and a message tells it.
+if TYPE_CHECKING:
+    from answers.trend.answer import Line, Trend
+
+# --- What the gate judged, as a summary keeps it and a message tells it.
 
 
 #: Regressions that a summary holds; the verdict counts them all.
 MOST = 50
 
 
-@dataclass(frozen=True)
-class Drift:
+class Decline(Part):
     """A series that drifts downwards ``since`` a night; ``key``: what it is remembered by."""
 
     key: str
@@ -32,86 +35,87 @@ class Drift:
     said: str
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What the gate answered. ``regressions``: all, the worst first; ``status``: of every series,
-    by its identity."""
+class Judgement(Part):
+    """What the gate says of the nights. ``regressions``: all, the worst first."""
 
     verdict: Verdict
-    regressions: tuple[Regression, ...]
-    status: dict[str, str]
-    drifts: tuple[Drift, ...] = ()
+    regressions: tuple[Regression, ...] = ()
+    drifts: tuple[Decline, ...] = ()
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return what a night's summary keeps of the judgement."""
+        """What a night's summary keeps of the judgement."""
         return {
             "verdict": self.verdict,
             "regressions": self.regressions[:MOST],
-            "drifts": tuple(one.said for one in self.drifts[:MOST]),
+            "drifts": tuple(drift.said for drift in self.drifts[:MOST]),
         }
 
 
-def read(path: Path) -> Judged | None:
-    """Read the answer of the gate; None where it did not come to one."""
+def read_judgement(path: Path) -> Judgement | None:
+    """Read what the gate judged; None where it did not come to it."""
     try:
-        said = json.loads(path.read_bytes())
-        rows = said["series"]
-        worse = [_regression(row) for row in rows if row["status"] == "regression"]
-        status = {_name(row): row["status"] for row in rows}
-        drifts = [_drift(row) for row in rows if (row.get("drift") or {}).get("total", 0) < 0]
-        verdict = _verdict(said["status"], [row["status"] for row in rows])
-    except (OSError, ValueError, KeyError, TypeError):
+        return Judgement.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
         return None
-    worst = tuple(sorted(worse, key=lambda one: one.improvement))
-    return Judged(verdict, worst, status, tuple(drifts))
 
 
-def identity(one: Regression) -> str:
-    """Return what makes a series the same from night to night."""
-    return _name(one.model_dump())
-
-
-def _name(row: dict[str, Any]) -> str:
-    gain = ["gain"] if row.get("gain") else []
-    return json.dumps([row["about"], row["metric"], row["statistic"], *gain], sort_keys=True)
-
-
-def _verdict(status: Any, found: list[str]) -> Verdict:
-    return Verdict(
-        status=status,
-        series=len(found),
-        fine=found.count("fine"),
-        regressions=found.count("regression"),
-        unsettled=found.count("not enough evidence"),
-    )
-
-
-def _drift(row: dict[str, Any]) -> Drift:
-    line, known = row["line"], row["drift"]
-    said = f"{row['series']}: {line} {known['said']}"
-    return Drift(f"drift {_name(row)}", line, row["about"], known["since"], said)
-
-
-def _regression(row: dict[str, Any]) -> Regression:
-    return Regression(
-        series=row["series"],
-        about=row["about"],
-        metric=row["metric"],
-        statistic=row["statistic"],
-        line=row["line"],
-        gain=row.get("gain"),
-        improvement=row["improvement"],
-        low=row["low"],
-        high=row["high"],
-        budget=row["budget"],
-        since=row["first_bad"],
-        before=row["last_before"],
-        changed=tuple(
-            Changed(field=c["field"], before=plain(c["before"]), after=plain(c["after"]))
-            for c in row["changed"]
+def judgement(trend: "Trend") -> Judgement:
+    """Return what a night keeps of a trend."""
+    statuses = [line.status for line in trend.lines]
+    worse = [_regression(line) for line in trend.lines if line.status == "regression"]
+    falling = [line for line in trend.lines if line.drift is not None and line.drift.total < 0]
+    return Judgement(
+        verdict=Verdict(
+            status=trend.status, series=len(statuses), fine=statuses.count("fine"),
+            regressions=len(worse), unsettled=statuses.count("not enough evidence"),
         ),
-    )
+        regressions=tuple(sorted(worse, key=lambda regression: regression.improvement)),
+        drifts=tuple(map(_decline, falling)),
+    )  # fmt: skip
+
+
+def _decline(line: "Line") -> Decline:
+    assert line.drift is not None
+    about, series = _about(line), line.assessed.series
+    return Decline(
+        key=f"drift {_key(about, series.metric, series.statistic, line.gain)}",
+        line=line.metric, about=about, since=line.drift.since,
+        said=f"{line.name}: {line.metric} {line.drift.said}",
+    )  # fmt: skip
+
+
+def _regression(line: "Line") -> Regression:
+    assessed = line.assessed
+    changed = [
+        Changed(
+            field=change.field,
+            before=plain(change.before),
+            after=plain(change.after),
+        )
+        for change in line.changed
+    ]
+    return Regression.model_validate({
+        "series": line.name, "about": _about(line), "metric": assessed.series.metric,
+        "statistic": assessed.series.statistic, "line": line.metric, "gain": line.gain,
+        "improvement": assessed.improvement, "low": assessed.low, "high": assessed.high,
+        "budget": line.budget, "since": line.since, "before": line.last_before,
+        "changed": changed,
+    })  # fmt: skip
+
+
+def _about(line: "Line") -> dict[str, Any]:
+    return {name: plain(value) for name, value in line.about}
+
+
+def identity(regression: Regression) -> str:
+    """Return what makes a series the same from night to night."""
+    about, metric = regression.about, regression.metric
+    return _key(about, metric, regression.statistic, regression.gain)
+
+
+def _key(about: dict[str, Any], metric: str, statistic: str, gain: str | None) -> str:
+    return json.dumps([about, metric, statistic, *(["gain"] if gain else [])], sort_keys=True)
 
 
 # --- A night in words: the same in the summary, in messages and on the terminal.
@@ -136,10 +140,11 @@ def outcome_of(night: NightSummary) -> str:
     return "failed" if night.verdict is None else night.verdict.status
 
 
-def sized(one: Regression) -> str:
+def sized(regression: Regression) -> str:
     """Write a metric with its change, ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``, or
     what became of a gain."""
-    return one.gain or trend.sized(one.line, one.improvement, one.low, one.high)
+    found = regression
+    return found.gain or trend_words.sized(found.line, found.improvement, found.low, found.high)
 
 
 def changes(found: Iterable[Changed]) -> str:
@@ -161,10 +166,10 @@ def counted(number: int, what: str) -> str:
 
 def cells(night: NightSummary) -> str:
     """Say what became of the cells: ``22 of 24 cells good, 1 failed, 1 not measured``."""
-    known = night.cells
-    parts = [f"{known.good} of {counted(known.planned, 'cell')} good"]
-    parts += [f"{known.failed} failed"] if known.failed else []
-    parts += [f"{known.missing} not measured"] if known.missing else []
+    count = night.cells
+    parts = [f"{count.good} of {counted(count.planned, 'cell')} good"]
+    parts += [f"{count.failed} failed"] if count.failed else []
+    parts += [f"{count.missing} not measured"] if count.missing else []
     return ", ".join(parts)
 
 
@@ -186,9 +191,15 @@ def troubles(night: NightSummary) -> list[str]:
 
 def markdown(night: NightSummary) -> str:
     """Return the summary for people: what happened first, the stages last."""
+    verdict, gate = night.verdict, "The gate has not judged it."
+    if verdict is not None:
+        gate = (
+            f"Of {verdict.series:,} series: {verdict.regressions:,} worse, "
+            f"{verdict.unsettled:,} not settled, {verdict.fine:,} fine."
+        )
     lines = [f"# {night.study}, night {night.night}: {night.outcome}", ""]
-    lines += [f"{cells(night)}; {cost(night)}. {_gate(night)}", ""]
-    lines += _section("Became worse", [_worse(one) for one in night.regressions])
+    lines += [f"{cells(night)}; {cost(night)}. {gate}", ""]
+    lines += _section("Became worse", list(map(_worse, night.regressions)))
     lines += _section("Drifts", night.drifts)
     lines += _section("Changed since the night before", [c.sentence for c in night.changed])
     lines += _section("Decided otherwise than before", night.redecided)
@@ -199,28 +210,19 @@ def markdown(night: NightSummary) -> str:
     times = f"Began {night.started:%Y-%m-%d %H:%M} UTC"
     ended = f", ended {night.ended:%Y-%m-%d %H:%M} UTC" if night.ended else ""
     calls = f", in {night.calls} calls" if night.calls > 1 else ""
-    return "\n".join([*lines, "", f"{times}{ended}{calls}.", *_undelivered(night), ""])
+    lines += ["", f"{times}{ended}{calls}."]
+    if night.undelivered:
+        lines.append(f"{counted(night.undelivered, 'message')} could not be delivered yet.")
+    return "\n".join([*lines, ""])
 
 
-def _undelivered(night: NightSummary) -> list[str]:
-    if not night.undelivered:
-        return []
-    return [f"{counted(night.undelivered, 'message')} could not be delivered yet."]
-
-
-def _gate(night: NightSummary) -> str:
-    known = night.verdict
-    if known is None:
-        return "The gate has not judged it."
+def _worse(regression: Regression) -> str:
+    before = regression.before
+    against = f", against nights up to {before}" if before else ""
     return (
-        f"Of {known.series:,} series: {known.regressions:,} worse, {known.unsettled:,} not settled, "
-        f"{known.fine:,} fine."
+        f"{regression.series}: {sized(regression)} since {regression.since}{against}; "
+        f"changed: {changes(regression.changed)}"
     )
-
-
-def _worse(one: Regression) -> str:
-    against = f", against nights up to {one.before}" if one.before else ""
-    return f"{one.series}: {sized(one)} since {one.since}{against}; changed: {changes(one.changed)}"
 
 
 def _section(title: str, found: Sequence[str]) -> list[str]:

@@ -35,12 +35,23 @@ def test_help_loads_none_of_the_heavy_packages() -> None:
     assert result.stdout.endswith("LOADED []\n")
 
 
-@pytest.mark.parametrize("name", draftboard.COMMANDS)
+@pytest.mark.parametrize("name", draftboard.COMMANDS | draftboard.PARTS)
 def test_every_command_has_help_with_an_example(name: str) -> None:
-    result = CliRunner().invoke(draftboard.cli, [name, "--help"])
+    result = CliRunner().invoke(draftboard.cli, [*name.split(), "--help"])
 
     assert result.exit_code == 0
     assert "Example:" in result.output
+
+
+@pytest.mark.parametrize(("old", "new"), draftboard.OLD.items())
+def test_an_old_name_does_the_same_and_says_the_new_one_on_stderr(old: str, new: str) -> None:
+    before = CliRunner().invoke(draftboard.cli, [old, "--help"])
+    now = CliRunner().invoke(draftboard.cli, [*new.split(), "--help"])
+
+    assert before.exit_code == now.exit_code == 0
+    assert before.stdout.split("Usage:")[1].split("]", 1)[1] == now.stdout.split("]", 1)[1]
+    assert before.stderr == f"draftboard {old} is now: draftboard {new}\n"
+    assert now.stderr == ""
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:

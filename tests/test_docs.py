@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from draftboard import COMMANDS, cli
+from draftboard import COMMANDS, OLD, PARTS, SECTIONS, cli
 from warehouse.catalogue import METRICS
 from warehouse.contract import FACT_KEYS
 
@@ -33,9 +33,20 @@ def test_the_page_of_definitions_is_the_one_the_catalogue_makes() -> None:
     assert text("docs/definitions.md") == module.definitions()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_stands_in_the_readme(command: str) -> None:
-    assert f"`draftboard {command}" in text("README.md")
+def test_the_table_of_the_readme_follows_the_help() -> None:
+    table = text("README.md").partition("| command | what it does |")[2].partition("\n\n")[0]
+    told = re.findall(r"\| (?:\*\*(.+)\*\*|`draftboard ([^`]+)`) \|", table)
+    headings = [heading for heading, _ in told if heading]
+    rows = [words.split() for _, words in told if words]
+    assert headings == list(SECTIONS)
+    assert list(dict.fromkeys(row[0] for row in rows)) == list(COMMANDS)
+    assert PARTS.keys() <= set(re.findall(r"draftboard (\w+ \w+)", table))
+
+
+def test_there_are_few_commands_and_old_names_lead_to_them() -> None:
+    assert len(COMMANDS) <= 20
+    assert {part.partition(" ")[0] for part in PARTS} <= set(COMMANDS)
+    assert set(OLD.values()) <= COMMANDS.keys() | PARTS.keys()
 
 
 def test_the_verdict_in_the_readme_is_the_one_of_the_examples(examples: Path) -> None:
@@ -49,7 +60,7 @@ def test_the_verdict_in_the_readme_is_the_one_of_the_examples(examples: Path) ->
 
 def test_every_command_that_a_page_names_exists() -> None:
     named = {name for page in PAGES for name in re.findall(r"draftboard ([a-z]+)", text(str(page)))}
-    assert named <= set(COMMANDS)
+    assert named <= COMMANDS.keys() | OLD.keys()
 
 
 def test_every_test_that_the_page_on_security_names_exists() -> None:

@@ -19,8 +19,8 @@ import pytest
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
 from answers.doors.rows import encoded
-from commands import compare, cost, gate, slo, tune, verdict, whatif
-from dashboard.api.forms import offered, rendered
+from commands import compare, cost, decide, gate, whatif
+from dashboard.api import offered, rendered
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.views import VIEWS
 from tests.commands.asking import run
@@ -125,12 +125,12 @@ _ABOUT = ("schema_version", "page", "generation", "not_fresh")
 
 def _show_all(found: Any) -> None:
     for one in found.value.decisions:
-        verdict._show_all(one, None)
+        decide._show_all(one, None)
 
 
 def _tuned(found: Any) -> None:
     for one in found.value.decisions:
-        tune._show(one, ())
+        decide._show_tuned(one, ())
 
 
 #: What a terminal is shown of a question's answer.
@@ -138,7 +138,7 @@ TERMINAL: dict[str, Callable[[Any], None]] = {
     "compare": lambda found: compare._show(found.value),
     "decide": _show_all,
     "cost": lambda found: cost._show(found.value),
-    "slo": slo._show,
+    "slo": cost._show_capacity,
     "predict": whatif._show,
     "trends": gate._show,
 }

@@ -1,4 +1,4 @@
-"""A published set on this machine: a folder as it is, or an address, fetched file by file."""
+"""Whether a published set holds, a folder as it is or an address, fetched file by file."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,8 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from answers.publication.claims import contradictions, recompute
-from commands.publishing.croissant import RESULTS, as_written
-from commands.publishing.write import CLAIMS, DATA
+from commands.publishing.write import CLAIMS, DATA, RESULTS, as_written
 from warehouse import attestation
 from warehouse.attestation import PUBLIC_KEY, STATEMENT, attested
 from warehouse.errors import InvalidInput
@@ -21,14 +20,14 @@ from warehouse.store import Reader
 
 
 @dataclass(frozen=True)
-class Checked:
+class SetCheck:
     """A sentence for each thing that does not hold, and for each kind of thing that does."""
 
     wrong: tuple[str, ...]
     held: tuple[str, ...]
 
 
-def check(folder: Path, key: Path | None) -> Checked:
+def check(folder: Path, key: Path | None) -> SetCheck:
     """Check the set in ``folder``. ``key``: the publisher's, else the one that lies in the set.
 
     Raises InvalidInput where the signature does not hold.
@@ -37,7 +36,7 @@ def check(folder: Path, key: Path | None) -> Checked:
     altered = attestation.altered(folder, said)
     if altered:
         # What was altered is not worth an answer.
-        return Checked(tuple(altered), ())
+        return SetCheck(tuple(altered), ())
     with Reader(folder / DATA, everything=True) as reader:
         again = recompute(reader)
     with Reader(folder / DATA) as reader:
@@ -46,22 +45,19 @@ def check(folder: Path, key: Path | None) -> Checked:
     by = f"{said.said.get('published_by')}, who signed with the key {said.key}"
     whose = "" if key else " (which lies in the set: whose it is, only its owner can tell you)"
     without = f"; {again.without:,} cells came without requests" if again.without else ""
-    held = (
+    held = [
         f"Signature: by {by}{whose}.",
         f"Hashes: {len(said.files):,} files are what was signed.",
         f"Numbers: {again.numbers:,} follow from the requests{without}.",
         f"Claims: {CLAIMS} and {RESULTS} follow from the numbers.",
-        *_unchecked(folder),
-    )
+    ]
+    if (folder / attestation.SIGSTORE).exists():
+        # Only sigstore's own tool checks it.
+        held.append(
+            f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help."
+        )
     other = () if same else (f"{RESULTS} is not what {DATA} comes to.",)
-    return Checked((*again.wrong, *other, *claims), held)
-
-
-def _unchecked(folder: Path) -> tuple[str, ...]:
-    """Return a sentence for the signature that only sigstore's own tool checks; none where none is."""
-    if not (folder / attestation.SIGSTORE).exists():
-        return ()
-    return (f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help.",)
+    return SetCheck((*again.wrong, *other, *claims), tuple(held))
 
 
 # --- A published set on this machine: a folder as it is, or an address, fetched file by file.

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,10 @@ from runners.planning.estimate import (
     read_recorded,
 )
 from runners.planning.plan import Launch, Plan, make_plan
-from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.serving.engines import PORT, engine_of, software, tool
 from runners.surroundings.layout import REPORT, Layout, records_under
-from runners.surroundings.machine import Survey, survey, visible
+from runners.surroundings.machine import Survey, survey
 from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
@@ -89,18 +88,14 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
 
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
-    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
-    node, gpus = _node(laid_out.study, given["gpus"], given["parallel"]), survey()
-    if node.gpus is None:
-        node = replace(node, gpus=len(visible(gpus, os.environ)) or None)
     assumed = Assumed(given["seconds_per_request"])
-    recorded = read_recorded(records_under(results) if results else ())
-    costs = estimate(laid_out, recorded, assumed, node)
+    laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        layout, now = Layout(results or Path(), laid_out.study.name), Now(software(laid_out.study))
-        differs = () if results is None else unlike(laid_out, layout, now)
-        click.echo(json_text(_as_json(laid_out, costs, written, gpus) | {"unlike": differs}))
+        said = _as_json(laid_out, costs, written, found) | {
+            "unlike": measured_otherwise(laid_out, results)
+        }
+        click.echo(json_text(said))
         return
     show_table(
         ("launch", "arm", "TP", "datasets", "loads", "cells"),
@@ -119,7 +114,30 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
             click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
-def _node(study: Study, gpus: int | None, servers: int | None) -> Node:
+def planned(
+    study: Path,
+    results: Path | None = None,
+    assumed: Assumed | None = None,
+    gpus: int | None = None,
+    servers: int | None = None,
+) -> tuple[Plan, PlanEstimate, Survey]:
+    """Return the plan of a study, what it costs, and the GPUs that are here. ``gpus``, ``servers``: of
+    the node, and how many of them side by side; else as the study's price and this machine say."""
+    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
+    found = survey()
+    node = _node(laid_out, gpus, servers, found)
+    costs = estimate(
+        laid_out,
+        read_recorded(records_under(results) if results else ()),
+        assumed or Assumed(),
+        node,
+    )
+    return laid_out, costs, found
+
+
+def _node(laid_out: Plan, gpus: int | None, servers: int | None, found: Survey) -> Node:
+    """Return the node that is planned for."""
+    study = laid_out.study
     if (servers or 1) > 1 and study.cpus is not None:
         raise RunnerError(
             f"The study {study.name} pins its servers to the same cores, so they cannot run side by "
@@ -150,6 +168,25 @@ def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey
         "estimate": asdict(costs),
         "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
         "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
+    }
+
+
+def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
+    """Return in what earlier results differ from what this study would measure now."""
+    if results is None:
+        return ()
+    layout = Layout(results, laid_out.study.name)
+    return unlike(laid_out, layout, Now(software(laid_out.study)))
+
+
+def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:
+    return {
+        "id": launch.launch_id,
+        "arm": launch.variant.name,
+        "tensor_parallel_size": launch.tensor_parallel_size,
+        "repeat": launch.repeat,
+        "command": server_by_hand(laid_out, launch),
+        "cells": [cell.key for cell in launch.cells],
     }
 
 

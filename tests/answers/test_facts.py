@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from answers.derive import derive
 from answers.facts_code import code_hash
 from answers.ground import Asked, Ground, ground, ground_of, rows_of
-from commands import deriving
+from commands import intake
 from draftboard import cli
 from warehouse import store_derived
 from warehouse.filters import Filters
@@ -111,7 +111,7 @@ def test_an_exclusion_derives_its_study_anew_and_taking_it_back_nothing(
 ) -> None:
     derive(root)
     before = facts(root)
-    monkeypatch.setattr(deriving, "LEAST_CELLS", 1)
+    monkeypatch.setattr(intake, "LEAST_CELLS", 1)
     run = next(r for r in read(root).cells.to_dict("records") if r["study"] == "a")
     for word, new in (("exclude", 1), ("include", 1)):
         words = [word, f"{run['run_id']}@{run['source_id'][:8]}", "--reason", "warm"]
@@ -147,16 +147,16 @@ def test_other_ways_of_comparing_do_not_read_them(root: Path) -> None:
 
 
 def test_a_small_warehouse_derives_nothing_at_an_ingest(root: Path, tmp_path: Path) -> None:
-    deriving.derive_facts(root)
+    intake.derive_facts(root)
     assert not (root / "derived").exists()
-    deriving.derive_facts(tmp_path / "none")
+    intake.derive_facts(tmp_path / "none")
 
 
 def test_an_ingest_derives_once_the_studies_that_have_grown_are_large_together(
     root: Path, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deriving, "LEAST_CELLS", 30)
-    deriving.derive_new_facts(root)
+    monkeypatch.setattr(intake, "LEAST_CELLS", 30)
+    intake.derive_new_facts(root)
     first = facts(root)
     assert len(first) == 3
     for name in (None, "c", "d"):
@@ -164,11 +164,11 @@ def test_an_ingest_derives_once_the_studies_that_have_grown_are_large_together(
         large = name is None
         study(root, name, 3, 4) if large else study(root, name, 0, 1)
         before = facts(root)
-        deriving.derive_new_facts(root)
+        intake.derive_new_facts(root)
         assert len(facts(root).keys() - before.keys()) == (1 if large else 0), name
     study(root, "b", 3, 4)
     before = facts(root)
-    deriving.derive_new_facts(root)
+    intake.derive_new_facts(root)
     assert len(facts(root).keys() - before.keys()) == 3
     require_the_same_as_computed(root)
 

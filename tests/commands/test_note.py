@@ -13,10 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commands.compare import compare
-from commands.exclude import exclude, include
+from commands.decide import verdict
 from commands.gate import gate
-from commands.note import note
-from commands.verdict import verdict
+from commands.notes import exclude, include, note
 from warehouse.annotations import excluded_runs
 from warehouse.errors import DraftboardError
 from warehouse.rows import Measurement

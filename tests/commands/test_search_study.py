@@ -3,6 +3,8 @@
 import json
 import signal
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,18 @@ import pytest
 from analysis.search.space import Arm, config_of
 from answers.search.board import from_texts
 from answers.search.live import Planned
-from commands.search_plan import planned
-from commands.search_study import PROGRAM, Place, _gated, good, lost_min, nothing_left, refused
+from commands.running.plan import planned as costed
+from commands.search_study import (
+    SearchTask,
+    _gated,
+    lost_min,
+    nothing_left,
+    planned,
+    refused,
+)
+from runners.executors import PROGRAM
+from runners.planning.loads import LoadLevel
+from runners.planning.plan import Launch, Plan
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
 from warehouse.errors import InvalidInput, RunnerError
@@ -20,8 +32,18 @@ from warehouse.searches import read
 ROOT = Path(__file__).parents[2]
 
 
+QUICK = ROOT / "studies" / "laptop-lab-quick.yaml"
+
+
+def searchable(change: Callable[[Launch], Launch | None] = lambda launch: launch) -> Planned:
+    """The quick study of the lab as a search takes it, with its launches changed or left out."""
+    plan, costs, _ = costed(QUICK)
+    launches = tuple(launch for each in plan.launches if (launch := change(each)) is not None)
+    return planned(Plan(plan.study, launches), costs)
+
+
 def test_a_study_is_laid_out_as_arms_by_method_and_k() -> None:
-    found = planned(told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml")))
+    found = searchable()
     assert [arm.label for arm in found.arms] == ["baseline", "draft-k3", "ngram-k3"]
     assert [arm.k for arm in found.arms] == [0, 3, 3]
     assert len({arm.family for arm in found.arms}) == 3
@@ -33,34 +55,39 @@ def test_a_study_is_laid_out_as_arms_by_method_and_k() -> None:
 
 
 def test_a_study_without_a_baseline_is_refused() -> None:
-    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
-    said["launches"] = [one for one in said["launches"] if one["arm"] != "baseline"]
     with pytest.raises(InvalidInput, match="one baseline"):
-        planned(said)
+        searchable(lambda launch: None if launch.variant.name == "baseline" else launch)
 
 
 def test_a_load_that_is_a_rate_is_refused_by_its_name() -> None:
-    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
-    said["launches"][0]["cells"][0] = "baseline/tp1/prose/poisson8-r0"
+    rate = LoadLevel(profile="poisson", value=8.0)
+
+    def at_a_rate(launch: Launch) -> Launch:
+        return replace(launch, cells=tuple(replace(cell, level=rate) for cell in launch.cells))
+
     with pytest.raises(InvalidInput, match="poisson8"):
-        planned(said)
+        searchable(at_a_rate)
 
 
 def test_an_arm_that_is_not_measured_everywhere_is_refused_by_its_name() -> None:
-    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
-    (launch,) = (one for one in said["launches"] if one["arm"] == "draft-k3")
-    launch["cells"] = [key for key in launch["cells"] if "/prose/" not in key]
+    def without_prose(launch: Launch) -> Launch:
+        if launch.variant.name != "draft-k3":
+            return launch
+        return replace(launch, cells=tuple(c for c in launch.cells if c.dataset != "prose"))
+
     with pytest.raises(
         InvalidInput, match="draft-k3 is not measured on prose at 1: leave `arms` out"
     ):
-        planned(said)
+        searchable(without_prose)
 
 
 def test_arms_of_one_method_whose_servers_are_started_otherwise_are_two_families() -> None:
-    said = told("plan", str(ROOT / "studies" / "laptop-lab-quick.yaml"))
-    (draft,) = (one for one in said["launches"] if one["arm"] == "draft-k3")
-    other = draft | {"arm": "large-k3", "command": [*draft["command"], "--max-num-seqs", "64"]}
-    found = planned(said | {"launches": [*said["launches"], other]})
+    plan, costs, _ = costed(QUICK)
+    (draft,) = (one for one in plan.launches if one.variant.name == "draft-k3")
+    engine_args = draft.variant.engine_args | {"max-num-seqs": 64}
+    large = draft.variant.model_copy(update={"name": "large-k3", "engine_args": engine_args})
+    other = replace(draft, variant=large, launch_id="r0-large-k3-tp1")
+    found = planned(Plan(plan.study, (*plan.launches, other)), costs)
     mine = {arm.label: arm.family for arm in found.arms}
     assert mine["draft-k3"] != mine["large-k3"]
     assert config_of(mine["draft-k3"]) == config_of(mine["large-k3"])
@@ -117,7 +144,7 @@ def test_a_slip_in_the_slo_is_said_before_anything_is_measured(tmp_path: Path) -
 
 
 def test_the_gate_sees_also_arms_that_an_earlier_command_measured(tmp_path: Path) -> None:
-    place = Place(Path("s.yaml"), tmp_path, check="false")
+    place = SearchTask(Path("s.yaml"), tmp_path, check="false")
     for arm in ("baseline", "draft"):
         drop = place.drops("mine") / arm / "tp1" / "code" / "c1-r0"
         drop.mkdir(parents=True)
@@ -170,7 +197,9 @@ def test_study_and_replay_exclude_each_other() -> None:
 def test_a_launch_that_left_nothing_says_where_to_look_and_what_to_do_next(
     where: tuple[str, ...], status: int, said: str
 ) -> None:
-    told_ = nothing_left(Place(Path("s.yaml"), Path("results"), where), "mine", "r0-k3", status)
+    told_ = nothing_left(
+        SearchTask(Path("s.yaml"), Path("results"), where), "mine", "r0-k3", status
+    )
     assert said in told_
     assert ("draftboard cluster logs s.yaml r0-k3 --results results" in told_) == (
         "--on" in where and "local" not in where
@@ -300,6 +329,7 @@ def test_launches_of_a_search_run_side_by_side_where_that_is_asked_for(tmp_path:
     (told_,) = json.loads(done.stdout)["searches"]
     assert "Beside it: r0-draft" in done.stderr
     assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
-    records = [json.loads(path.read_text()) for path in good(study.results / "small")]
+    found = study.results.glob("small/*/tp1/*/c*@*/record.json")
+    records = [json.loads(path.read_text()) for path in found]
     spans = sorted((one["started_at"], one["ended_at"]) for one in records)
     assert any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:], strict=False))

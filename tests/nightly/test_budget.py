@@ -9,8 +9,8 @@ from warehouse.nights import Limits
 
 def test_the_tighter_of_both_limits_counts() -> None:
     # 8 USD at 4 USD an hour are two hours.
-    assert Budget(Limits(hours=3, usd=8), 4.0).allowed_s == 2 * 3600
-    assert Budget(Limits(hours=1, usd=8), 4.0).allowed_s == 3600
+    assert Budget(Limits(hours=3, usd=8), 4.0).left_s(0) == 2 * 3600
+    assert Budget(Limits(hours=1, usd=8), 4.0).left_s(0) == 3600
 
 
 def test_what_earlier_calls_took_is_taken_off_and_nothing_is_owed() -> None:

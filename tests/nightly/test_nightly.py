@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nightly.nights import Place, places, read_state
+from nightly.nights import NightFolder, night_folders
 from tests.nightly.called import SECRET, Nightly, receiver
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import SmallStudy, small_study, wait_for
@@ -30,8 +30,8 @@ def left_running(night: Nightly) -> list[str]:
     return SmallStudy(night.study, night.folder, night.study.with_name("starts")).running()
 
 
-def place_of(night: Nightly) -> Place:
-    found = places(night.results, "small")
+def place_of(night: Nightly) -> NightFolder:
+    found = night_folders(night.results, "small")
     assert len(found) == 1
     return found[0]
 
@@ -91,8 +91,8 @@ def _wait_until_at(night: Nightly, stage: str, asked: Any) -> None:
             return good(night) == 1
         if stage == "notify":
             return bool(asked())
-        found = places(night.results, "small")
-        return bool(found) and read_state(found[0]).child is not None
+        found = night_folders(night.results, "small")
+        return bool(found) and found[0].read_state().child is not None
 
     night.folder.mkdir(exist_ok=True)
     night.said.write_text("")
@@ -187,7 +187,7 @@ def test_a_night_that_overlaps_is_refused_and_names_the_other(tmp_path: Path) ->
     night = nightly_of(tmp_path, fake="--fake-ready-after 25")
     first = night.start()
     try:
-        wait_for(lambda: bool(places(night.results, "small")), "the first night began")
+        wait_for(lambda: bool(night_folders(night.results, "small")), "the first night began")
         second = night.call()
     finally:
         first.send_signal(signal.SIGTERM)
@@ -220,7 +220,7 @@ def test_an_evening_later_a_killed_night_is_closed_and_a_new_one_begins(tmp_path
     assert (new.outcome, new.cells.good) == ("not enough evidence", 2)
 
 
-def _a_day_passes(place: Place, night: Nightly) -> None:
+def _a_day_passes(place: NightFolder, night: Nightly) -> None:
     """The state and the history as if they were written a day ago."""
     text = place.state.read_text()
     began = json.loads(text)["summary"]["started"]

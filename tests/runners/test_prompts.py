@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.prompts import Body, prompt_text
+from ingest.clean import Body, prompt_text
 from runners.planning.study import Study
 from runners.texts.prompts import prompt_sets, write
 from warehouse.errors import StudyError

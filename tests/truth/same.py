@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from answers.decide.values import Level
-from commands.verdict import verdict
+from commands.decide import verdict
 from ingest.cli import ingest
 from tests.truth import decisions
 from tests.truth.deciding import Decided, decided

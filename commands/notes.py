@@ -1,0 +1,237 @@
+"""``draftboard note``, ``exclude``, ``include`` and ``audit``: what people say of runs and nights, and who said it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.nightly.nights import NOON
+from commands.intake import derive_facts
+from commands.options import author_option, json_option, whole_warehouse_option, with_options
+from commands.output import show_table
+from warehouse import annotations, queries
+from warehouse import audit as deeds_of
+from warehouse.annotations import Action, Annotation, Target
+from warehouse.errors import UnknownKey
+from warehouse.exclusions import find_run
+from warehouse.filters import Filters
+from warehouse.json_text import json_text
+from warehouse.store import Reader, warehouse_path
+
+_DONE = {
+    "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
+}  # fmt: skip
+
+
+def _all_runs(root: Path) -> list[dict[str, Any]]:
+    """Return every run, the excluded ones too, as ``queries.runs``, newest first."""
+    with Reader(root, everything=True) as reader:
+        rows: list[dict[str, Any]] = queries.runs(reader, Filters()).to_pylist()
+    return rows
+
+
+def _refuse(wrong: object, sentence: str) -> None:
+    if wrong:
+        raise click.UsageError(sentence)
+
+
+# --- ``draftboard note``: write down what a run or a night was like, apart from its results.
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option(
+    "--run", "run_id", metavar="ID", help="The run: its id, id@source, path or beginning."
+)
+@click.option(
+    "--night",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The night, by the day on which it began (noon to noon UTC).",
+)
+@click.option("--study", help="With --night: only the runs of this study [all].")
+@click.option("--list", "as_list", is_flag=True, help="Print what was written so far.")
+@author_option
+@whole_warehouse_option
+@json_option
+def note(
+    text: str | None, warehouse: Path | None, run_id: str | None, night: datetime | None,
+    study: str | None, as_list: bool, author: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Write a note on a run or a night; --list prints all notes, exclusions and takings back.
+
+    Notes change no result. They stand beside it in Trends, in Runs and in the report.
+
+    Example: draftboard note "driver updated to 580.95" --night 2026-11-21 --author Ann
+    """
+    root = warehouse_path(warehouse)
+    if as_list:
+        _refuse(text is not None or run_id or night, "--list takes no note.")
+        _list(root, as_json)
+        return
+    _refuse(text is None, 'Say what to note: draftboard note "driver updated" --run ID')
+    _refuse((run_id is None) == (night is None), "Name one of --run ID and --night YYYY-MM-DD.")
+    _refuse(study and night is None, "--study goes with --night.")
+    if night is not None:
+        target = annotations.night(f"{night:%Y-%m-%d}", study)
+    else:
+        target = find_run(_all_runs(root), str(run_id))
+    event = annotations.annotation("note", target, str(text), author)
+    annotations.add(root, event)
+    if as_json:
+        click.echo(json_text(annotation_json(event)))
+    else:
+        left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
+        click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
+
+
+def _list(root: Path, with_json: bool) -> None:
+    events, broken = annotations.read(root), annotations.unreadable(root)
+    if with_json:
+        excluded = [annotation_json(event) for event in annotations.excluded_runs(root).values()]
+        told = {"annotations": [annotation_json(event) for event in events], "excluded": excluded,
+                "unreadable_lines": broken}  # fmt: skip
+        click.echo(json_text(told))
+        return
+    if events:
+        show_table(
+            ["written (UTC)", "by", "said", "about", "text"],
+            [
+                [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text]
+                for e in events
+            ],
+        )
+    else:
+        click.echo('Nothing was noted yet. Write: draftboard note "driver updated" --night DATE')
+    if broken:
+        file = root / annotations.FILE
+        many = "1 line" if broken == 1 else f"{broken:,} lines"
+        click.echo(f"{many} of {file} cannot be read, half written perhaps, and do not count.")
+
+
+def annotation_json(event: Annotation) -> dict[str, Any]:
+    """Return an annotation as a dict for JSON; what its target lacks is left out."""
+    target = {name: value for name, value in vars(event.target).items() if value is not None}
+    stated = {name: value for name, value in vars(event).items() if value is not None}
+    return {**stated, "at": event.at.isoformat(), "target": target}
+
+
+# --- ``draftboard exclude`` and ``include``: leave runs out of every answer by name, take them back.
+
+
+#: Which runs are meant, and why.
+_which = with_options(
+    click.argument("run_ids", metavar="RUN_ID...", nargs=-1),
+    whole_warehouse_option,
+    author_option,
+    click.option("--reason", required=True, help="One sentence; it is shown wherever it counts."),
+    click.option(
+        "--night",
+        type=click.DateTime(["%Y-%m-%d"]),
+        help="All runs that started in this night, by the day on which it began (UTC).",
+    ),
+    click.option("--study", help="With --night: only the runs of this study [all]."),
+)
+
+
+@click.command()
+@_which
+def exclude(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> None:
+    """Leave runs out of every comparison, trend, gate and report, with a reason.
+
+    Nothing is deleted: `draftboard runs` and the page Data keep showing them, and `draftboard
+    include` takes them back. RUN_ID is a run's id, id@source where several share it, its path, or
+    how one of them begins.
+
+    Example: draftboard exclude "lab/base/code#1" --reason "GPU throttled" --author Ann
+    """
+    _write("exclude", run_ids, warehouse, given)
+
+
+@click.command()
+@_which
+def include(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> None:
+    """Take back runs that were excluded, with a reason.
+
+    Example: draftboard include "lab/base/code#1" --reason "it was another GPU" --author Ann
+    """
+    _write("include", run_ids, warehouse, given)
+
+
+def _write(
+    action: Action, words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
+) -> None:
+    night = given["night"]
+    _refuse(bool(words) == (night is not None), "Name one or more RUN_ID, or a --night, not both.")
+    _refuse(given["study"] and night is None, "--study goes with --night.")
+    root = warehouse_path(warehouse)
+    rows = _all_runs(root)
+    if night is not None:
+        targets = _of_night(rows, night, given["study"])
+    else:
+        targets = list(dict.fromkeys(find_run(rows, word) for word in words))
+    if action == "include":
+        targets = _excluded_among(root, targets, named=bool(words))
+    events = [
+        annotations.annotation(action, target, given["reason"], given["author"])
+        for target in targets
+    ]
+    annotations.add(root, *events)
+    derive_facts(root)
+    done = "Excluded" if action == "exclude" else "Taken back"
+    click.echo("\n".join(f"{done}: {target.name}" for target in targets))
+
+
+def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None) -> list[Target]:
+    found = [
+        annotations.run(row["run_id"], row["source_id"])
+        for row in rows
+        if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
+        if study is None or row["study"] == study
+    ]
+    if not found:
+        of = f" of {study}" if study else ""
+        raise UnknownKey(
+            f"No run{of} started in the night of {night:%Y-%m-%d} (noon to noon UTC); "
+            "`draftboard runs` lists when each did."
+        )
+    return found
+
+
+def _excluded_among(root: Path, targets: list[Target], named: bool) -> list[Target]:
+    """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
+    of the runs that were ``named`` is not."""
+    excluded = annotations.excluded_runs(root)
+    others = [target for target in targets if target not in excluded]
+    if others and (named or len(others) == len(targets)):
+        raise UnknownKey(
+            f"{others[0].name} is not excluded, so there is nothing to take back; "
+            "`draftboard note --list` says what is."
+        )
+    return [target for target in targets if target in excluded]
+
+
+# --- ``draftboard audit``: who noted, excluded, accepted, and kept files.
+
+
+@click.command()
+@whole_warehouse_option
+@json_option
+def audit(warehouse: Path | None, as_json: bool) -> None:
+    """Print who changed what is said of the results, oldest first.
+
+    Example: draftboard audit --json
+    """
+    deeds = deeds_of.read(warehouse_path(warehouse))
+    if as_json:
+        told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
+        click.echo(json_text({"schema_version": 1, "deeds": told}))
+        return
+    if not deeds:
+        click.echo("Nobody has noted, excluded, accepted or kept anything yet.")
+        return
+    show_table(
+        ["when (UTC)", "who", "account", "did", "to", "why"],
+        [[f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds],
+    )
