@@ -25,7 +25,7 @@ from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.serving.engines import PORT, engine_of, software, tool
 from runners.surroundings.layout import REPORT, Layout, records_under
-from runners.surroundings.machine import Survey, survey
+from runners.surroundings.machine import Survey, survey, visible
 from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
@@ -125,25 +125,15 @@ def planned(
     the node, and how many of them side by side; else as the study's price and this machine say."""
     laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
     found = survey()
-    node = _node(laid_out, gpus, servers, found)
-    costs = estimate(
-        laid_out,
-        read_recorded(records_under(results) if results else ()),
-        assumed or Assumed(),
-        node,
-    )
-    return laid_out, costs, found
-
-
-def _node(laid_out: Plan, gpus: int | None, servers: int | None, found: Survey) -> Node:
-    """Return the node that is planned for."""
-    study = laid_out.study
-    if (servers or 1) > 1 and study.cpus is not None:
+    if (servers or 1) > 1 and laid_out.study.cpus is not None:
         raise RunnerError(
-            f"The study {study.name} pins its servers to the same cores, so they cannot run side by "
-            "side; leave --parallel out."
+            f"The study {laid_out.study.name} pins its servers to the same cores, so they cannot run side "
+            "by side; leave --parallel out."
         )
-    return Node(gpus or priced_node(study).gpus, servers)
+    here = len(visible(found, os.environ)) or None
+    node = Node(gpus or priced_node(laid_out.study).gpus or here, servers)
+    recorded = read_recorded(records_under(results) if results else ())
+    return laid_out, estimate(laid_out, recorded, assumed or Assumed(), node), found
 
 
 def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey) -> dict[str, Any]:
