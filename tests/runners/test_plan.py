@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -242,6 +244,19 @@ def test_the_command_prints_json_that_a_script_can_read() -> None:
     assert sum("serve openai/gpt-oss-120b" in line for line in said["commands"]) == 6
     assert said["estimate"]["basis"] == "assumed"
     assert not [line for line in said["commands"] if re.search(r"\{\w+\}", line)]
+
+
+def test_without_a_price_the_node_is_this_machine_with_its_gpus(
+    study_of: Callable[..., Study], fake_driver: dict[str, str], tmp_path: Path
+) -> None:
+    assert study_of().price is None
+    command = [sys.executable, "-m", "draftboard", "plan", str(tmp_path / "study.yaml"), "--json"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        command, env=fake_driver, cwd=root, capture_output=True, text=True, check=True
+    )
+    estimate = json.loads(done.stdout)["estimate"]
+    assert (estimate["gpus"], estimate["side_by_side"]) == (2, 2)
 
 
 def test_commands_are_labelled_and_can_be_run_as_they_stand() -> None:
