@@ -24,8 +24,7 @@ from runners.planning.estimate import (
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
-from runners.planning.vllm_command import PORT
-from runners.serving.engines import engine_of, software, tool
+from runners.serving.engines import PORT, engine_of, software, tool
 from runners.surroundings.layout import REPORT, Layout, records_under
 from runners.surroundings.machine import Survey, survey, visible
 from runners.texts.loads import doubts, refusals, with_frozen_rates

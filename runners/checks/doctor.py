@@ -19,9 +19,8 @@ from runners.checks.finding import (
 )
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
-from runners.planning.vllm_command import PORT, server_command
 from runners.probes import interpreter
-from runners.serving.engines import Tool, engine_of, tool
+from runners.serving.engines import PORT, Tool, engine_of, server_command, tool
 from runners.surroundings.machine import survey, visible
 from runners.surroundings.models import ModelFiles, find
 from runners.texts.loads import with_frozen_rates

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
-from runners.planning.vllm_command import speculative_config
 from runners.serving.engines import Tool
 from runners.surroundings.machine import Gpu, Survey
 from runners.surroundings.models import ModelFiles
@@ -104,7 +103,7 @@ def target_key(study: Study) -> tuple[str, str | None]:
 
 def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
     """Return (model, revision) of a launch's draft; None where nothing is loaded for it."""
-    config: dict[str, Any] = speculative_config(study, launch.variant) or {}
+    config: dict[str, Any] = study.drafting(launch.variant) or {}
     if config.get("model") is None:
         return None
     revision = config.get("revision")

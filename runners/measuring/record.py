@@ -20,9 +20,8 @@ from typing import Any
 
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study import Study, Variant
-from runners.planning.vllm_command import PORT, speculative_config
 from runners.serving.diagnosis import Diagnosis
-from runners.serving.engines import Kind, engine_of, tool
+from runners.serving.engines import PORT, Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
 from runners.surroundings import machine, models
 from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
@@ -173,7 +172,7 @@ def runs_on_gpu(study: Study) -> bool:
 def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
     """Return which content the names of target and draft stand for on this machine: a commit of the
     hub or a hash of a folder; None where unknown."""
-    config, target = speculative_config(study, variant) or {}, study.target
+    config, target = study.drafting(variant) or {}, study.target
     wanted = {
         "model_revision": (study.located(target.model), target.revision),
         "draft_revision": (config.get("model"), config.get("revision")),

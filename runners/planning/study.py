@@ -297,6 +297,14 @@ class Study(StudyPart):
         given = {**self.target.engine_args, **variant.engine_args}
         return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
 
+    def drafting(self, variant: Variant) -> dict[str, Any] | None:
+        """Return what ``--speculative-config`` gets: the study's own, with a local draft where it
+        lies."""
+        config = variant.speculative_config
+        if config is None or "model" not in config:
+            return config
+        return config | {"model": self.located(str(config["model"]))}
+
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
         return {dataset.name: dataset for dataset in self.measured_on}[name]

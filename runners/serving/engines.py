@@ -4,6 +4,7 @@ Any other server with OpenAI's routes can be measured with ``--target-url`` alon
 it is started, its models are all that is known of it, and what it drafts is the study's word.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runners.planning.study import Study, Variant
-from runners.planning.vllm_command import PORT, server_command, speculative_config
 from runners.probes import interpreter
 from runners.serving.agreement import (
     ServerFacts,
@@ -158,7 +158,7 @@ def _drafting(
 ) -> tuple[str, dict[str, Any]] | None:
     # The engine's own name of an arm's method, and its speculative config; None where nothing
     # is drafted. Raises RunnerError for a method that the engine does not have.
-    config = speculative_config(study, variant)
+    config = study.drafting(variant)
     if config is None:
         return None
     method = str(config.get("method", "draft_model"))
@@ -170,6 +170,10 @@ def _drafting(
     return methods[method], config
 
 
+#: Stands for the port in a command, until the server starts.
+PORT = "{port}"
+
+
 # --- vLLM: ``vllm serve``; its counters tell drafts, its metrics the KV cache.
 
 
@@ -177,8 +181,44 @@ def _drafting(
 _PER_REQUEST_SINCE = (0, 32)
 
 
+def server_command(
+    study: Study, variant: Variant, tensor_parallel_size: int, per_request_metrics: bool = False
+) -> list[str]:
+    """Return the command line ``vllm serve …`` for one arm, its executable first, ``{port}`` where
+    the port goes.
+
+    ``per_request_metrics`` asks for acceptance in each response; vLLM takes that only where
+    something is drafted, so a baseline never gets it.
+    """
+    target, drafting = study.target, study.drafting(variant)
+    named = {
+        "revision": target.revision,
+        "tokenizer": None if target.tokenizer is None else study.located(target.tokenizer),
+        "served-model-name": target.served_name,
+    }
+    command = [
+        study.executable("vllm") or study.located(study.executables.vllm),
+        *("serve", study.located(target.model)),
+        *("--host", "127.0.0.1", "--port", PORT),
+        *("--tensor-parallel-size", str(tensor_parallel_size)),
+    ]
+    stated = {name: value for name, value in named.items() if value is not None}
+    # A key that stands twice is said twice: vLLM takes the last.
+    for name, value in (*stated.items(), *study.engine_arguments(variant).items()):
+        if isinstance(value, bool):
+            command.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            plain = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+            command += [f"--{name}", plain]
+    if drafting is not None:
+        command += ["--speculative-config", json.dumps(drafting)]
+        if per_request_metrics:
+            command += ["--per-request-spec-decode-metrics", "summary"]
+    return command
+
+
 def _vllm_command(study: Study, variant: Variant, size: int) -> list[str]:
-    # The command line ``vllm serve …`` as the installed release takes it.
+    """Return the command line ``vllm serve …`` as the installed release takes it."""
     parts = (tool(study, "vllm").version or "").split(".")[:2]
     release = tuple(int(part) for part in parts if part.isdigit())
     return server_command(study, variant, size, release >= _PER_REQUEST_SINCE)

@@ -8,7 +8,7 @@ import pytest
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
-from runners.planning.vllm_command import server_command
+from runners.serving.engines import server_command
 from warehouse.errors import StudyError
 
 GOOD = """\

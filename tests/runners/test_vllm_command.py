@@ -10,7 +10,7 @@ import pytest
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
-from runners.planning.vllm_command import server_command, speculative_config
+from runners.serving.engines import server_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ def test_vllm_takes_every_command_of_our_studies(vllm: Path) -> None:
         [
             study.located(study.target.model),
             x.tensor_parallel_size,
-            speculative_config(study, x.variant),
+            study.drafting(x.variant),
         ]
         for study, x in launches
     ]
