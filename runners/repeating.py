@@ -16,7 +16,7 @@ from runners.serving.engines import Software, software_of_record
 from runners.surroundings.layout import PROMPTS, RECORD, STUDY, Layout
 from runners.texts import prompts
 from runners.texts.loads import RATES, with_frozen_rates
-from runners.texts.prompts import PromptFile, PromptFiles, Prompts
+from runners.texts.prompts import PromptFile, PromptFiles
 from warehouse.errors import RunnerError
 from warehouse.prompt_hash import prompt_set_hash
 from warehouse.secrets.shapes import REMOVED
@@ -164,40 +164,16 @@ def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
 # --- The prompts of a drop once more: its own texts where it kept them, else the dataset's.
 
 
-@dataclass(frozen=True)
-class KeptPrompts:
-    """The rows of one drop, for the one cell that is measured again."""
-
-    #: As the load generator read them.
-    rows: tuple[dict[str, Any], ...]
-    warm_up: tuple[str, ...]
-    hash: str
-    layout: Layout
-    conversations: bool
-
-    def of(self, cell: PlannedCell) -> PromptFile:
-        """Write the prompts in their first order to a file, and return it."""
-        path = self.layout.prompts(cell.dataset, cell.load).absolute()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [
-            row | prompts.columns_of(row[prompts.PROMPT], self.conversations) for row in self.rows
-        ]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return PromptFile(path, self.hash, self.warm_up, self.conversations)
-
-    def hash_of(self, cell: PlannedCell) -> str | None:
-        """Return the hash of the kept texts."""
-        return self.hash
-
-
-def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prompts:
+def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> PromptFiles:
     """Return the prompts with which the cell is asked again. RunnerError where they would be other
     prompts."""
-    kept = _kept(original, layout, original.study.dataset(cell.dataset).conversations)
-    found: Prompts = kept or PromptFiles(original.study, layout)
-    now, then = found.hash_of(cell), original.prompts
-    if now is None and kept is None:
-        found.of(cell)  # Says which dataset cannot be read, and why.
+    conversations = original.study.dataset(cell.dataset).conversations
+    path = layout.prompts(cell.dataset, cell.load).absolute()
+    rows, kept = _kept(original, path, conversations)
+    files = PromptFiles(original.study, layout, kept)
+    now, then = files.hash_of(cell), original.prompts
+    if now is None:
+        files.of(cell)  # Says which dataset cannot be read, and why.
     if then is not None and now != then:
         origin = _environment(original.record).get("dataset")
         named = origin.items() if isinstance(origin, dict) else ()
@@ -207,11 +183,18 @@ def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prom
             f"({now}) than the cell was measured with ({then}){names and f', from {names}'}; what they "
             "gave then has to be put back."
         )
-    return found
+    if kept is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        columns = [row | prompts.columns_of(row[prompts.PROMPT], conversations) for row in rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in columns), encoding="utf-8")
+    return files
 
 
-def _kept(original: Original, layout: Layout, conversations: bool) -> KeptPrompts | None:
-    """Return the texts that a drop kept; None where it kept their hashes alone, or nothing."""
+def _kept(
+    original: Original, file: Path, conversations: bool
+) -> tuple[list[dict[str, Any]], PromptFile | None]:
+    # The rows that a drop kept, as the load generator read them, and the file that they make; None
+    # where it kept the hashes of texts alone, or nothing.
     path, prompt = original.drop / PROMPTS, prompts.PROMPT
     try:
         stored = json.loads(path.read_bytes())
@@ -222,12 +205,12 @@ def _kept(original: Original, layout: Layout, conversations: bool) -> KeptPrompt
         ]
         warm_up = tuple(row[prompt] for row in stored["warm_up"] if prompt in row)
     except FileNotFoundError:
-        return None
+        return [], None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
     hashes = [prompts.prompt_of(str(row[prompt]), style, conversations).hash for row in rows]
     hashed = prompt_set_hash([*hashes])
     if hashed is None:
-        return None
-    return KeptPrompts(tuple(rows), warm_up, hashed, layout, conversations)
+        return [], None
+    return rows, PromptFile(file, hashed, warm_up, conversations)

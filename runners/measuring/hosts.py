@@ -124,11 +124,11 @@ class RemoteHost:
 
     def known(self) -> dict[str, Any]:
         """Return what a record says of the server: engine, version, prefix caching."""
-        facts = self.facts
+        caching = self.facts.cache.get("enable_prefix_caching", "")
         known = {
-            "engine": facts.engine,
-            "engine_version": facts.version,
-            "prefix_caching": facts.prefix_caching,
+            "engine": self.facts.engine,
+            "engine_version": self.facts.version,
+            "prefix_caching": {"True": True, "False": False}.get(caching),
         }
         return {name: value for name, value in known.items() if value is not None}
 

@@ -17,7 +17,7 @@ from runners.serving.engines import Software, software_of_record
 from runners.surroundings.layout import RECORD, Layout
 from runners.surroundings.models import is_path
 from runners.texts.loads import with_frozen_rates
-from runners.texts.prompts import PromptFiles, Prompts
+from runners.texts.prompts import PromptFiles
 
 # --- What a record was asked, held against what the study asks now: which facts differ.
 #
@@ -311,10 +311,10 @@ class StudyRun:
     api_key: str | None = field(default=None, repr=False)
     now: Now = Now()
     keep_texts: bool = False
-    given: Prompts | None = None
+    given: PromptFiles | None = None
 
     @cached_property
-    def prompts(self) -> Prompts:
+    def prompts(self) -> PromptFiles:
         """What gives each cell of the run its prompts."""
         return self.given or PromptFiles(self.plan.study, self.layout)
 

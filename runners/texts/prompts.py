@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
@@ -234,25 +234,12 @@ class PromptFile:
     conversations: bool = False
 
 
-class Prompts(Protocol):
-    """Gives each cell its prompts."""
-
-    def of(self, cell: PlannedCell) -> PromptFile:
-        """Return the prompts of a cell, written to a file."""
-        ...
-
-    def hash_of(self, cell: PlannedCell) -> str | None:
-        """Return the hash of a cell's prompts, nothing written; None where they cannot be had."""
-        ...
-
-
 class PromptFiles:
     """Writes each cell's prompts to a file, reading each dataset once. StudyError where it cannot
-    be read or is too small."""
+    be read or is too small. ``given``: a file that every cell takes instead."""
 
-    def __init__(self, study: Study, layout: Layout) -> None:
-        self._study = study
-        self._layout = layout
+    def __init__(self, study: Study, layout: Layout, given: PromptFile | None = None) -> None:
+        self._study, self._layout, self._given = study, layout, given
         self._files: dict[tuple[str, str], PromptFile] = {}
         #: None: the dataset cannot be read.
         self._sets: dict[str, dict[str, PromptSet] | None] = {}
@@ -260,6 +247,8 @@ class PromptFiles:
     def of(self, cell: PlannedCell) -> PromptFile:
         """Return the prompts of a cell; the files of all levels of its dataset are written."""
         dataset, key = cell.dataset, (cell.dataset, cell.load)
+        if self._given is not None:
+            return self._given
         if key not in self._files:
             for level, prompts in self._read(dataset).items():
                 path = self._layout.prompts(dataset, level).absolute()
@@ -271,12 +260,14 @@ class PromptFiles:
 
     def hash_of(self, cell: PlannedCell) -> str | None:
         """Return the hash of a cell's prompts, nothing written; None where they cannot be had."""
-        try:
-            sets = (
-                self._sets[cell.dataset] if cell.dataset in self._sets else self._read(cell.dataset)
-            )
-        except StudyError:
-            sets = self._sets[cell.dataset] = None
+        if self._given is not None:
+            return self._given.hash
+        if cell.dataset not in self._sets:
+            try:
+                self._read(cell.dataset)
+            except StudyError:
+                self._sets[cell.dataset] = None
+        sets = self._sets[cell.dataset]
         return None if sets is None else sets[cell.load].hash
 
     def _read(self, dataset: str) -> dict[str, PromptSet]:
