@@ -124,11 +124,10 @@ class RemoteHost:
 
     def known(self) -> dict[str, Any]:
         """Return what a record says of the server: engine, version, prefix caching."""
-        caching = self.facts.cache.get("enable_prefix_caching", "")
         known = {
             "engine": self.facts.engine,
             "engine_version": self.facts.version,
-            "prefix_caching": {"True": True, "False": False}.get(caching),
+            "prefix_caching": self.facts.prefix_caching,
         }
         return {name: value for name, value in known.items() if value is not None}
 

@@ -81,6 +81,11 @@ class ServerFacts:
     cache: Mapping[str, str] = field(default_factory=dict)
     resolved: Resolved | None = None
 
+    @property
+    def prefix_caching(self) -> bool | None:
+        """Whether the server keeps prefixes; None where it does not say."""
+        return {"True": True, "False": False}.get(self.cache.get("enable_prefix_caching", ""))
+
 
 def counters(metrics: str) -> tuple[bool | None, int | None]:
     """Return whether the server drafts, by vLLM's ``/metrics``, and how many tokens at most."""
